@@ -1,0 +1,133 @@
+//! The alarm that tells holders in time that they lost a lock.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::{runtime::Handle, sync::Notify};
+
+use crate::{Clock, Instant};
+
+/// Something with a deadline.
+pub(crate) trait Watched: Send + Sync + 'static {
+    /// The alarm rang: answers when to ring again, or `None` when it is over.
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
+}
+
+/// One timer and one task for all deadlines of a client, however many locks it holds.
+///
+/// Renewals move a deadline without telling the alarm: it rings at the old one, asks, and is set
+/// again. So the usual acquire and release cost one insertion and one removal in a map each.
+pub(crate) struct Alarm<W: Watched> {
+    clock: Clock,
+    due: Mutex<Due<W>>,
+    /// When the task wakes next; an entry that is due earlier must wake it.
+    armed: AtomicU64,
+    /// Apart, so that the task can wait for it without keeping the alarm alive.
+    earlier: Arc<Notify>,
+}
+
+struct Due<W> {
+    next_id: u64,
+    entries: BTreeMap<(Instant, u64), Weak<W>>,
+}
+
+/// Where an entry stands; needed to remove it.
+#[derive(Debug)]
+pub(crate) struct Slot(Mutex<Option<(Instant, u64)>>);
+
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<W: Watched + HasSlot> Alarm<W> {
+    /// Starts the alarm's task; it ends when the alarm is dropped.
+    pub(crate) fn start(clock: Clock, runtime: &Handle) -> Arc<Self> {
+        let alarm = Arc::new(Self {
+            clock,
+            due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new() }),
+            armed: AtomicU64::new(Instant::NEVER.nanos()),
+            earlier: Arc::new(Notify::new()),
+        });
+        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone()));
+        alarm
+    }
+
+    /// Rings `watched` at `at` unless it is removed before.
+    pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
+        let mut due = lock(&self.due);
+        let key = (at, due.next_id);
+        due.next_id += 1;
+        due.entries.insert(key, Arc::downgrade(watched));
+        *lock(&watched.slot().0) = Some(key);
+        drop(due);
+        if at.nanos() < self.armed.load(Ordering::Acquire) {
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Forgets `watched`.
+    pub(crate) fn remove(&self, watched: &W) {
+        let mut due = lock(&self.due);
+        if let Some(key) = lock(&watched.slot().0).take() {
+            due.entries.remove(&key);
+        }
+    }
+
+    /// Rings everything that is due and answers when to wake next.
+    fn ring_due(&self) -> Instant {
+        let now = self.clock.now();
+        loop {
+            let mut due = lock(&self.due);
+            let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
+            if next > now {
+                // Stored under the lock: an entry added later compares with this value.
+                self.armed.store(next.nanos(), Ordering::Release);
+                return next;
+            }
+            let rung = due.entries.pop_first().and_then(|(_, weak)| weak.upgrade());
+            if let Some(watched) = &rung {
+                lock(&watched.slot().0).take();
+            }
+            drop(due);
+            // Rung without the lock: what it does may add and remove.
+            if let Some(watched) = rung
+                && let Some(again) = watched.clone().ring(now)
+            {
+                self.add(&watched, again);
+            }
+        }
+    }
+}
+
+/// An entry that knows where it stands in its alarm.
+pub(crate) trait HasSlot {
+    /// The place for the alarm to write to.
+    fn slot(&self) -> &Slot;
+}
+
+async fn watch<W: Watched + HasSlot>(alarm: Weak<Alarm<W>>, clock: Clock, earlier: Arc<Notify>) {
+    while let Some(next) = alarm.upgrade().map(|alarm| alarm.ring_due()) {
+        tokio::select! {
+            () = clock.sleep_until(next) => {}
+            () = earlier.notified() => {}
+        }
+    }
+}
+
+impl<W: Watched> Drop for Alarm<W> {
+    fn drop(&mut self) {
+        self.earlier.notify_one();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds these.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,213 @@
+//! Clocks and the arithmetic of deadlines. Nothing else in distlock may read a clock.
+//!
+//! A deadline starts when the request that earned it was *sent*: the store counts from the moment it
+//! acts, which is later, so the holder's deadline is always the earlier one. A margin on top covers
+//! drift and the way from "lost" to "stopped".
+//!
+//! | platform | clock | counts suspend | tested |
+//! |---|---|---|---|
+//! | Linux | `CLOCK_BOOTTIME` | yes | yes |
+//! | macOS, Windows, others | `std::time::Instant` | as the platform's does | no |
+
+use std::{
+    sync::OnceLock,
+    time::{Duration, SystemTime},
+};
+
+/// A reading of a [`Clock`]. Readings of different clocks must not be compared.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Instant(u64);
+
+impl Instant {
+    /// Later than every deadline.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// How long it takes from `earlier` to this instant; zero if it is not later.
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    pub(crate) fn nanos(self) -> u64 {
+        self.0
+    }
+
+    pub(crate) fn from_nanos(nanos: u64) -> Self {
+        Self(nanos)
+    }
+}
+
+impl std::ops::Add<Duration> for Instant {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(duration)))
+    }
+}
+
+impl std::ops::Sub<Duration> for Instant {
+    type Output = Self;
+
+    fn sub(self, duration: Duration) -> Self {
+        Self(self.0.saturating_sub(nanos(duration)))
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Where a driver reads the time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Clock {
+    /// The machine's monotonic clock that also counts the time it was suspended. For every store
+    /// that is not in this process: a server goes on counting while this machine sleeps.
+    Boot,
+    /// Tokio's clock: the monotonic clock, or a virtual one under `tokio::time::pause`. For locks
+    /// in memory, so that tests run in no time.
+    Tokio,
+}
+
+impl Clock {
+    /// Reads the clock.
+    pub fn now(self) -> Instant {
+        match self {
+            Self::Boot => Instant(boot_nanos()),
+            Self::Tokio => Instant(tokio_nanos()),
+        }
+    }
+
+    /// Waits until the clock has passed `deadline`.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub async fn sleep_until(self, deadline: Instant) {
+        loop {
+            let left = deadline.since(self.now());
+            if left.is_zero() {
+                return;
+            }
+            if deadline == Instant::NEVER {
+                return std::future::pending().await;
+            }
+            match self {
+                Self::Boot => boot_sleep(left).await,
+                Self::Tokio => tokio::time::sleep(left).await,
+            }
+        }
+    }
+}
+
+/// The time of day in milliseconds since 1970, for people: "held since 14:03". It may jump, so
+/// nothing is ever decided by it.
+#[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
+pub fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}
+
+/// How long before the store can grant a lock to somebody else its holder is told: 50 ms or a
+/// twentieth of the TTL, whichever is longer. Redis has no slack of its own (measured: 1 ms between
+/// a holder's deadline and the next grant), so the margin is all the time there is to stop.
+pub fn margin(ttl: Duration) -> Duration {
+    (ttl / 20).max(Duration::from_millis(50))
+}
+
+/// Until when a holder may work, if the request that granted or renewed its lock was sent at `sent`.
+pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
+    sent + ttl.saturating_sub(margin(ttl))
+}
+
+#[allow(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
+fn tokio_nanos() -> u64 {
+    static START: OnceLock<tokio::time::Instant> = OnceLock::new();
+    // A start of its own, well in the past, so that subtractions near the start do not saturate.
+    const HEAD_START: Duration = Duration::from_secs(86_400);
+    let now = tokio::time::Instant::now();
+    nanos(now.saturating_duration_since(*START.get_or_init(|| now)) + HEAD_START)
+}
+
+#[cfg(target_os = "linux")]
+fn boot_nanos() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    let now = clock_gettime(ClockId::Boottime);
+    // The boot clock is never negative.
+    now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
+}
+
+#[cfg(not(target_os = "linux"))]
+#[allow(clippy::disallowed_methods, reason = "the one place that reads this clock")]
+fn boot_nanos() -> u64 {
+    static START: OnceLock<std::time::Instant> = OnceLock::new();
+    const HEAD_START: Duration = Duration::from_secs(86_400);
+    nanos(START.get_or_init(std::time::Instant::now).elapsed() + HEAD_START)
+}
+
+/// Tokio's timers stand still while the machine is suspended; a timerfd on the boot clock does not.
+#[cfg(target_os = "linux")]
+async fn boot_sleep(left: Duration) {
+    match timerfd(left) {
+        Ok(timer) => drop(timer.readable().await),
+        // Out of file descriptors: look again soon instead of sleeping through a suspend.
+        Err(_) => tokio::time::sleep(left.min(Duration::from_millis(25))).await,
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[allow(
+    deprecated,
+    reason = "deprecated for types that do not own their descriptor; OwnedFd does, and the new \
+              constructor is unsafe, which this crate forbids"
+)]
+fn timerfd(left: Duration) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
+    use rustix::time::{
+        Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+        timerfd_settime,
+    };
+    let fd =
+        timerfd_create(TimerfdClockId::Boottime, TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC)?;
+    let once = Itimerspec {
+        it_interval: Timespec::default(),
+        it_value: Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::MAX, tv_nsec: 0 }),
+    };
+    timerfd_settime(&fd, TimerfdTimerFlags::empty(), &once)?;
+    tokio::io::unix::AsyncFd::new(fd)
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn boot_sleep(left: Duration) {
+    // Half the smallest margin: a deadline that passed during a suspend is noticed in time.
+    tokio::time::sleep(left.min(Duration::from_millis(25))).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_margin_is_taken_from_the_send_time() {
+        let sent = Clock::Boot.now();
+        assert_eq!(
+            safe_until(sent, Duration::from_secs(10)).since(sent),
+            Duration::from_millis(9500)
+        );
+        assert_eq!(
+            safe_until(sent, Duration::from_millis(200)).since(sent),
+            Duration::from_millis(150)
+        );
+    }
+
+    #[tokio::test]
+    async fn the_boot_timer_rings_not_before_its_time() {
+        let deadline = Clock::Boot.now() + Duration::from_millis(30);
+        Clock::Boot.sleep_until(deadline).await;
+        assert!(Clock::Boot.now() >= deadline);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_tokio_clock_is_virtual_when_paused() {
+        let start = Clock::Tokio.now();
+        Clock::Tokio.sleep_until(start + Duration::from_secs(3600)).await;
+        assert!(Clock::Tokio.now().since(start) >= Duration::from_secs(3600));
+    }
+}

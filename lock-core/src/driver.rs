@@ -1,0 +1,137 @@
+//! What a driver implements.
+
+use std::{fmt::Debug, sync::Arc};
+
+use async_trait::async_trait;
+
+use crate::{Attempt, Clock, Entry, FencingToken, Guarantees, LockName, Request, Result, Validity};
+
+/// A lock that several processes share through a store. The driver's side of the contract; people
+/// use [`Locks`](crate::Locks).
+///
+/// # Contract
+///
+/// Each promise is an executable property in [`properties`](crate::properties) (feature
+/// `properties`), named like it.
+///
+/// - **mutual exclusion:** at most one attempt holds a name.
+/// - **liveness:** a holder that crashed or was cut off is gone after its TTL plus
+///   [`Guarantees::expiry_slack`]; a dropped one at once.
+/// - **symmetry:** release and renew act on the own attempt only, also when they are late or sent twice.
+/// - **fencing:** each later grant of a name carries a greater token, as [`Guarantees::fencing`] grades it.
+/// - **cancellation:** a cancelled attempt leaves nothing behind.
+/// - **loss:** [`Validity`] ends before the store can grant the name to anybody else.
+/// - **fairness:** waiters are served in order of arrival, if [`Guarantees::fairness`] says so.
+/// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
+///
+/// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire),
+/// [`Lease::renew`] or [`Lease::release`] is polled to its end and never dropped half-way while the
+/// runtime lives, and a grant whose caller has left is released at once.
+///
+/// # What is not promised
+///
+/// A holder can be paused past its TTL and write late. No client library can prevent that; see
+/// [`FencingToken`].
+///
+/// # Dropping
+///
+/// When the driver is dropped (all of its leases are gone by then), it ends its sessions in the
+/// background if the runtime lives, and its tasks end.
+#[async_trait]
+pub trait DistributedLock: Debug + Send + Sync + 'static {
+    /// What this store, as deployed and configured, promises.
+    fn guarantees(&self) -> &Guarantees;
+
+    /// The clock of all its deadlines.
+    fn clock(&self) -> Clock;
+
+    /// Waits for the lock, then holds it until the lease ends.
+    ///
+    /// When `attempt` is cancelled, the driver leaves the queue, removes whatever the attempt left
+    /// in the store (also what an unanswered request may have left), and returns. The answer is
+    /// then of no interest, except that a lease is released.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Contended`](crate::Error::Contended) for [`Wait::Try`](crate::Wait::Try), if
+    ///   anybody holds the lock or waits for it.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
+    ///   one TTL, or the session in which the attempt waited ended: a waiter is told, and never
+    ///   re-queued in silence.
+    /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
+    ///   [`Error::Closed`](crate::Error::Closed).
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
+
+    /// Holder and waiters of a name in order, the holder first; empty if the lock is free.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
+
+    /// Ends the client's sessions: every lock that is still held is free, and later calls answer
+    /// [`Error::Closed`](crate::Error::Closed). Returns when the store has confirmed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm; what was
+    /// held is then free after its TTL.
+    async fn close(&self) -> Result<()>;
+}
+
+/// What a store granted.
+#[async_trait]
+pub trait Lease: Debug + Send + Sync + 'static {
+    /// The grant's fencing token.
+    fn token(&self) -> FencingToken;
+
+    /// Until when the grant holds. The driver extends it from the *send* time of each confirmed
+    /// renewal, and loses it as soon as the store says that the grant is gone.
+    fn validity(&self) -> &Validity;
+
+    /// Renews the grant for one TTL now, whatever its term.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`](crate::Error::Lost) if the grant is over, [`Error::Unavailable`](crate::Error::Unavailable)
+    /// if the store did not answer.
+    async fn renew(&self) -> Result<()>;
+
+    /// Gives the lock back: removes this attempt's entry and nothing else. Tries again until the
+    /// store has confirmed, or the entry has gone by itself. "Not mine" means released.
+    ///
+    /// # Errors
+    ///
+    /// What made further tries useless; the entry then ends with its TTL.
+    async fn release(&self) -> Result<()>;
+}
+
+macro_rules! forward {
+    ($($pointer:ident),*) => {$(
+        #[async_trait]
+        #[deny(clippy::missing_trait_methods)]
+        impl<D: DistributedLock + ?Sized> DistributedLock for $pointer<D> {
+            fn guarantees(&self) -> &Guarantees {
+                (**self).guarantees()
+            }
+
+            fn clock(&self) -> Clock {
+                (**self).clock()
+            }
+
+            async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+                (**self).acquire(request, attempt).await
+            }
+
+            async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+                (**self).inspect(name).await
+            }
+
+            async fn close(&self) -> Result<()> {
+                (**self).close().await
+            }
+        }
+    )*};
+}
+
+forward!(Box, Arc);

@@ -1,0 +1,65 @@
+//! Who stands in a queue.
+
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
+
+use uuid::Uuid;
+
+use crate::{FencingToken, wall_clock};
+
+/// One entry of a lock's queue: the holder, or a waiter.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Entry {
+    /// The attempt that made the entry; `None` for a foreign client's entry.
+    pub attempt: Option<Uuid>,
+    /// Who made it.
+    pub holder: Holder,
+}
+
+impl Entry {
+    /// An entry as a driver read it.
+    pub fn new(attempt: Option<Uuid>, holder: Holder) -> Self {
+        Self { attempt, holder }
+    }
+}
+
+/// Who holds a lock, or waits for it, as far as the store can tell.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Holder {
+    /// What the holder said about itself. `None` for a foreign client.
+    pub description: Option<String>,
+    /// Since when, by the wall clock of whoever wrote it down. etcd and ZooKeeper know when the
+    /// entry joined the queue; Redis and memory know when the lock was granted.
+    pub since: Option<SystemTime>,
+    /// The grant's token, where the store shows it.
+    pub token: Option<FencingToken>,
+}
+
+impl Holder {
+    /// A holder of which the store knows this much.
+    pub fn new(
+        description: Option<String>,
+        since: Option<SystemTime>,
+        token: Option<FencingToken>,
+    ) -> Self {
+        Self { description, since, token }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.description.as_deref().unwrap_or("a foreign client"))?;
+        if let Some(age) = self.since.and_then(|since| wall_clock().duration_since(since).ok()) {
+            let age = Duration::from_millis(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
+            write!(f, " since {age:?}")?;
+        }
+        match self.token {
+            Some(token) => write!(f, " with token {token}"),
+            None => Ok(()),
+        }
+    }
+}

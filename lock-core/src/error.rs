@@ -1,0 +1,188 @@
+//! Errors, by what the caller does next.
+
+use std::time::Duration;
+
+use crate::{Holder, LockName, LossReason, Requirement};
+
+/// The result of this crate's functions.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The error of a client library, as it came.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a call did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Fix the name.
+    #[error("invalid lock name {name:?}: {reason}")]
+    InvalidName {
+        /// The start of the name (at most 64 characters).
+        name: String,
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
+
+    /// Fix the option: a builder's, or a parameter of the URL.
+    #[error("invalid {option} {value:?}: {allowed}")]
+    InvalidOption {
+        /// The option's name as the caller wrote it.
+        option: String,
+        /// The rejected value.
+        value: String,
+        /// What is allowed.
+        allowed: String,
+    },
+
+    /// Fix the URL.
+    #[error("invalid store URL {url:?}: {reason}")]
+    InvalidUrl {
+        /// The URL without its password.
+        url: String,
+        /// What is wrong, and what is allowed.
+        reason: String,
+    },
+
+    /// The store promises less than [`Connect::require`](crate::Connect::require) asked for: take
+    /// another store or another deployment.
+    #[error("{store} does not promise {}", list(missing))]
+    Unmet {
+        /// The store's name.
+        store: &'static str,
+        /// What was required and is not promised.
+        missing: Vec<Requirement>,
+    },
+
+    /// This store, or this mode of it, cannot do what was asked.
+    #[error("{store} cannot {what}")]
+    Unsupported {
+        /// The store's name.
+        store: &'static str,
+        /// What it cannot do.
+        what: String,
+    },
+
+    /// Somebody holds the lock, or waits for it, and the caller asked not to wait: come back later.
+    ///
+    /// [`Lock::try_acquire`](crate::Lock::try_acquire) turns this into `None`.
+    #[error("lock {name} is busy")]
+    Contended {
+        /// The lock's name.
+        name: LockName,
+    },
+
+    /// The wait limit passed while others were before the caller: come back later.
+    #[error("gave up on lock {name} after {waited:?}: {}", blame(holder.as_deref(), *position))]
+    WaitTimeout {
+        /// The lock's name.
+        name: LockName,
+        /// How long the caller waited.
+        waited: Duration,
+        /// Who held the lock when the limit passed, as far as the store could tell.
+        holder: Option<Box<Holder>>,
+        /// The caller's place among the waiters when it left: 1 was next. `None` if it had not
+        /// reached the queue yet.
+        position: Option<usize>,
+    },
+
+    /// The lock was lost before it was released: stop the work, and assume that somebody else may
+    /// hold the lock.
+    #[error("lock {name} was lost: {reason}")]
+    Lost {
+        /// The lock's name.
+        name: LockName,
+        /// How it was lost.
+        reason: LossReason,
+    },
+
+    /// The store cannot be reached, or does not answer: try again later. Never means "held by
+    /// somebody else".
+    #[error("{store} is unavailable: {op} failed{}: {source}", effect.note())]
+    Unavailable {
+        /// The store's name.
+        store: &'static str,
+        /// What was being done.
+        op: &'static str,
+        /// Whether the request may have changed the store.
+        effect: Effect,
+        /// What the client library said.
+        source: BoxError,
+    },
+
+    /// The store refused the credentials or lacks a permission: fix the configuration.
+    #[error("{store} denied {op}: {source}")]
+    Denied {
+        /// The store's name.
+        store: &'static str,
+        /// What was being done.
+        op: &'static str,
+        /// What the client library said.
+        source: BoxError,
+    },
+
+    /// The store answered with something that the driver cannot work with: look at the store.
+    #[error("{store} rejected {op}{}: {source}", effect.note())]
+    Rejected {
+        /// The store's name.
+        store: &'static str,
+        /// What was being done.
+        op: &'static str,
+        /// Whether the request may have changed the store.
+        effect: Effect,
+        /// What the store said.
+        source: BoxError,
+    },
+
+    /// The connection was closed by this program.
+    #[error("{store} connection is closed")]
+    Closed {
+        /// The store's name.
+        store: &'static str,
+    },
+}
+
+/// Whether a failed request may have changed the store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Effect {
+    /// The store did not act. Trying again is safe.
+    None,
+    /// No answer came. The request may have taken effect, or may still. Drivers resolve this
+    /// themselves: whatever such a request left behind is removed in the background.
+    Unknown,
+}
+
+impl Effect {
+    fn note(self) -> &'static str {
+        match self {
+            Self::None => "",
+            Self::Unknown => " (it may have taken effect)",
+        }
+    }
+}
+
+impl Error {
+    /// Whether the failed request may have changed the store.
+    pub fn effect(&self) -> Effect {
+        match self {
+            Self::Unavailable { effect, .. } | Self::Rejected { effect, .. } => *effect,
+            _ => Effect::None,
+        }
+    }
+
+    /// Whether the same call may succeed later without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Contended { .. } | Self::WaitTimeout { .. } | Self::Unavailable { .. })
+    }
+}
+
+fn list(missing: &[Requirement]) -> String {
+    missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn blame(holder: Option<&Holder>, position: Option<usize>) -> String {
+    let holder = holder.map_or("held by an unknown holder".to_owned(), |h| format!("held by {h}"));
+    match position {
+        Some(position) => format!("{holder}; position {position} in the queue"),
+        None => holder,
+    }
+}

@@ -1,0 +1,70 @@
+//! A resource's own check of fencing tokens.
+
+use std::sync::{Mutex, PoisonError};
+
+use crate::FencingToken;
+
+/// A value that lets in only holders with the newest token.
+///
+/// The check and the access are one step under one mutex: a check alone would leave a gap in which
+/// a newer holder may write first. This is the whole idea of fencing, and the model for the same
+/// check in a database or a service.
+///
+/// ```
+/// use lock_core::{FencingToken, Gate};
+///
+/// let stock = Gate::new(10);
+/// let (old, new) = (FencingToken::new(33), FencingToken::new(34));
+///
+/// assert_eq!(stock.enter(new, |left| { *left -= 1; *left }), Ok(9));
+/// // The holder of token 33 was paused past its TTL and writes late.
+/// let late = stock.enter(old, |left| *left -= 1).unwrap_err();
+/// assert_eq!((late.token, late.newest), (old, new));
+/// ```
+#[derive(Debug, Default)]
+pub struct Gate<T> {
+    inner: Mutex<(Option<FencingToken>, T)>,
+}
+
+/// A write came with an older token than the resource has already seen.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("token {token} is stale: {newest} was seen before")]
+pub struct StaleToken {
+    /// The token of the rejected write.
+    pub token: FencingToken,
+    /// The greatest token seen so far.
+    pub newest: FencingToken,
+}
+
+impl<T> Gate<T> {
+    /// A gate that has seen no token yet.
+    pub const fn new(value: T) -> Self {
+        Self { inner: Mutex::new((None, value)) }
+    }
+
+    /// Runs `access` on the value if no greater token was seen before, and remembers the token.
+    ///
+    /// # Errors
+    ///
+    /// [`StaleToken`] if a greater token was seen; `access` did not run.
+    pub fn enter<R>(
+        &self,
+        token: FencingToken,
+        access: impl FnOnce(&mut T) -> R,
+    ) -> Result<R, StaleToken> {
+        // A panic in an earlier `access` is that caller's affair; the token stays right.
+        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        match inner.0 {
+            Some(newest) if token < newest => Err(StaleToken { token, newest }),
+            _ => {
+                inner.0 = Some(token);
+                Ok(access(&mut inner.1))
+            }
+        }
+    }
+
+    /// The value, without the gate.
+    pub fn into_inner(self) -> T {
+        self.inner.into_inner().unwrap_or_else(PoisonError::into_inner).1
+    }
+}

@@ -1,0 +1,202 @@
+//! What a store promises, as values that a program can check.
+
+use std::{fmt, ops::RangeInclusive, time::Duration};
+
+use crate::{Error, Result};
+
+/// What a store, as it is deployed and configured, promises about its locks.
+///
+/// The executable properties check these against the real store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Guarantees {
+    /// The store's name: `etcd`, `redis`, `zookeeper`, `memory`.
+    pub store: &'static str,
+    /// Which faults of the store a held lock survives.
+    pub survives: Survives,
+    /// In which order waiters are served.
+    pub fairness: Fairness,
+    /// How a waiter learns that it is its turn.
+    pub wake: Wake,
+    /// How strictly fencing tokens rise, and where they come from.
+    pub fencing: Fencing,
+    /// How a holder learns that it lost the lock, besides its own deadline, which every store has.
+    pub loss: LossSignal,
+    /// Who ends a fixed term.
+    pub fixed_term: FixedTerm,
+    /// The TTLs that can be asked for.
+    pub ttl: RangeInclusive<Duration>,
+    /// The TTL of a lock whose builder names none. Also settable as `ttl` in the URL.
+    pub default_ttl: Duration,
+    /// How much later than the TTL the store may notice that a holder is gone.
+    pub expiry_slack: Duration,
+}
+
+impl Guarantees {
+    /// The least: a driver raises what its store keeps.
+    ///
+    /// Defaults: survives nothing, no order, polling, no fencing, loss by deadline only, a fixed
+    /// term ended by the client, TTL 2 s to 1 h (default 15 s), no slack.
+    pub fn least(store: &'static str) -> Self {
+        Self {
+            store,
+            survives: Survives::default(),
+            fairness: Fairness::None,
+            wake: Wake::Poll,
+            fencing: Fencing::None,
+            loss: LossSignal::Deadline,
+            fixed_term: FixedTerm::Client,
+            ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
+            default_ttl: Duration::from_secs(15),
+            expiry_slack: Duration::ZERO,
+        }
+    }
+
+    /// Checks that a TTL is one that the store keeps as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] with the range.
+    pub fn check_ttl(&self, ttl: Duration) -> Result<()> {
+        if self.ttl.contains(&ttl) {
+            return Ok(());
+        }
+        Err(Error::InvalidOption {
+            option: "ttl".to_owned(),
+            value: format!("{ttl:?}"),
+            allowed: format!(
+                "{} takes {:?} to {:?} here",
+                self.store,
+                self.ttl.start(),
+                self.ttl.end()
+            ),
+        })
+    }
+
+    /// Whether the store promises what is required.
+    pub fn meets(&self, requirement: Requirement) -> bool {
+        match requirement {
+            Requirement::Fifo => self.fairness == Fairness::Fifo,
+            Requirement::Push => self.wake == Wake::Push,
+            Requirement::Fencing => self.fencing != Fencing::None,
+            Requirement::StrictFencing => matches!(self.fencing, Fencing::Strict(_)),
+            Requirement::SurvivesRestart => self.survives.restart,
+            Requirement::SurvivesFailover => self.survives.failover,
+            Requirement::LossPush => self.loss == LossSignal::Push,
+            Requirement::ServerTerm => self.fixed_term == FixedTerm::Server,
+        }
+    }
+
+    /// Checks several requirements at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unmet`] with everything that is missing.
+    pub fn require(&self, requirements: &[Requirement]) -> Result<()> {
+        let missing: Vec<_> = requirements.iter().copied().filter(|r| !self.meets(*r)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Unmet { store: self.store, missing })
+    }
+}
+
+/// Which faults of the store a held lock survives, so that nobody else is granted meanwhile.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Survives {
+    /// The server's process dies and starts again with its data.
+    pub restart: bool,
+    /// A node dies and another takes over.
+    pub failover: bool,
+}
+
+/// In which order waiters are served.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fairness {
+    /// First come, first served.
+    Fifo,
+    /// Whoever asks at the right moment.
+    None,
+}
+
+/// How a waiter learns that it is its turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Wake {
+    /// The store tells exactly one waiter per release.
+    Push,
+    /// Every waiter asks now and then.
+    Poll,
+}
+
+/// How strictly fencing tokens rise, and where they come from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Fencing {
+    /// Always: also across release, expiry, deletion of the lock's keys and a server restart.
+    Strict(&'static str),
+    /// Always, unless what the text names happens.
+    BestEffort(&'static str),
+    /// No tokens that mean anything.
+    None,
+}
+
+/// How a holder learns that it lost the lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LossSignal {
+    /// By its own deadline, and when a renewal is refused.
+    Deadline,
+    /// Also by the store's own word, within about 100 ms.
+    Push,
+}
+
+/// Who ends a fixed term (a lock that is not renewed).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum FixedTerm {
+    /// The server, by expiry: it ends on time whatever happens to the holder.
+    Server,
+    /// The holder, by deleting its entry: if it crashes first, the lock is free after the TTL of
+    /// the session that it shares.
+    Client,
+}
+
+/// Something that a program insists on; see [`Connect::require`](crate::Connect::require).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Requirement {
+    /// Waiters are served in order of arrival.
+    Fifo,
+    /// Waiters do not poll.
+    Push,
+    /// Every grant carries a token, at least as a best effort.
+    Fencing,
+    /// Every grant carries a token, and tokens rise whatever happens.
+    StrictFencing,
+    /// A held lock survives a restart of the server.
+    SurvivesRestart,
+    /// A held lock survives the loss of a node.
+    SurvivesFailover,
+    /// A holder is told of a loss by the store's own word.
+    LossPush,
+    /// A fixed term ends on the server.
+    ServerTerm,
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Fifo => "fifo (waiters served in order of arrival)",
+            Self::Push => "push (waiters that do not poll)",
+            Self::Fencing => "fencing (a token with every grant)",
+            Self::StrictFencing => "strict fencing (tokens that rise whatever happens)",
+            Self::SurvivesRestart => "survives-restart (a held lock outlives a server restart)",
+            Self::SurvivesFailover => "survives-failover (a held lock outlives the loss of a node)",
+            Self::LossPush => "loss-push (the store itself tells a holder of its loss)",
+            Self::ServerTerm => "server-term (a fixed term ends on the server)",
+        })
+    }
+}

@@ -1,0 +1,162 @@
+//! A look at a lock that is held.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use crate::{
+    Error, FencingToken, Instant, Lease, LockName, LossReason, Result, Term, Validity,
+    alarm::{HasSlot, Slot, Watched},
+    locks::Client,
+    owner::Owned,
+    trace,
+};
+
+/// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
+/// it does not hold the lock.
+///
+/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it to
+/// the work.
+#[derive(Clone)]
+pub struct Held(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) client: Arc<Client>,
+    pub(crate) name: LockName,
+    pub(crate) lease: Box<dyn Lease>,
+    pub(crate) term: Term,
+    /// The end of the maximum hold time.
+    pub(crate) cap: Instant,
+    pub(crate) slot: Slot,
+}
+
+impl Held {
+    /// The lock's name.
+    pub fn name(&self) -> &LockName {
+        &self.0.name
+    }
+
+    /// The fencing token of this grant: give it to the resource that the lock protects.
+    pub fn token(&self) -> FencingToken {
+        self.0.lease.token()
+    }
+
+    /// Whether the lock is still held, by this process's own reckoning: not released, not lost, and
+    /// its deadline not passed. Reads the clock, so it is right as the first thing after a pause.
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// How long the lock is still held if no renewal comes any more; zero if it is not held. The
+    /// margin before somebody else can get it is already taken off.
+    pub fn remaining(&self) -> Duration {
+        match self.0.lease.validity().has_ended() {
+            true => Duration::ZERO,
+            false => self.0.until().since(self.0.client.clock.now()),
+        }
+    }
+
+    /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
+    /// lock; never ready after a release. The future borrows nothing.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + use<> {
+        let validity = self.0.lease.validity().clone();
+        async move { validity.lost().await }
+    }
+
+    /// Renews the lock for one TTL now. Only needed for a fixed term; the watchdog does it
+    /// otherwise. The maximum hold time still counts from the grant.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock is not held any more, [`Error::Unavailable`] if the store did
+    /// not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a renewal that was sent.
+    pub async fn renew(&self) -> Result<()> {
+        self.0.check()?;
+        let inner = self.0.clone();
+        let renewal = async move { inner.lease.renew().await };
+        Owned::new(&self.0.client.runtime, renewal, || {}).await?;
+        self.0.check()
+    }
+}
+
+impl Inner {
+    fn validity(&self) -> &Validity {
+        self.lease.validity()
+    }
+
+    pub(crate) fn until(&self) -> Instant {
+        self.validity().until().min(self.cap)
+    }
+
+    /// Ends the grant if its deadline has passed, also when the alarm has not rung yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the grant is over.
+    pub(crate) fn check(self: &Arc<Self>) -> Result<()> {
+        if self.client.clock.now() >= self.until() {
+            self.expire();
+        }
+        match self.validity().loss() {
+            Some(reason) => Err(self.loss_error(reason)),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) fn loss_error(&self, reason: LossReason) -> Error {
+        Error::Lost { name: self.name.clone(), reason }
+    }
+
+    fn expire(self: &Arc<Self>) {
+        let reason = match self.term {
+            _ if self.cap <= self.validity().until() => LossReason::MaxHold,
+            Term::Fixed => LossReason::TermOver,
+            Term::Renewed => LossReason::Expired,
+        };
+        if self.validity().lose(reason) {
+            self.client.alarm.remove(self);
+            self.client.runtime.spawn(self.clone().give_back());
+        }
+    }
+
+    /// Removes the grant's entry from the store.
+    pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
+        let result = self.lease.release().await;
+        match &result {
+            Ok(()) => trace::released(&self.name, self.lease.token()),
+            Err(error) => trace::release_failed(&self.name, self.lease.token(), error),
+        }
+        result
+    }
+}
+
+impl Watched for Inner {
+    fn ring(self: Arc<Self>, _now: Instant) -> Option<Instant> {
+        if self.validity().has_ended() || self.check().is_err() {
+            return None;
+        }
+        Some(self.until())
+    }
+}
+
+impl HasSlot for Inner {
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("name", self.name())
+            .field("token", &self.token())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}

@@ -1,0 +1,65 @@
+//! The contract of distlock: what people call, what a driver implements, and the executable
+//! properties that every driver keeps.
+//!
+//! ```no_run
+//! use std::time::Duration;
+//!
+//! # async fn save(_: lock_core::FencingToken) {}
+//! # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+//! let guard = locks.lock("orders/42")?.ttl(Duration::from_secs(10)).acquire().await?;
+//! save(guard.token()).await; // the store of orders rejects older tokens
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! People use [`Locks`], [`Lock`] and [`LockGuard`] through the crate `distlock`, which connects by
+//! URL. A driver implements [`DistributedLock`] and [`Lease`].
+//!
+//! # What a lease does not promise
+//!
+//! A holder can be paused past its TTL and write late. No client library can prevent that. Give the
+//! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
+//! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
+
+mod alarm;
+mod connect;
+pub mod deadline;
+mod driver;
+mod entry;
+mod error;
+mod gate;
+mod guarantees;
+mod guard;
+mod held;
+mod lock;
+mod locks;
+mod name;
+mod owner;
+pub mod queue;
+mod request;
+mod run;
+mod token;
+pub mod trace;
+mod url;
+mod validity;
+
+pub use crate::{
+    connect::{Connect, Opener},
+    deadline::{Clock, Instant, wall_clock},
+    driver::{DistributedLock, Lease},
+    entry::{Entry, Holder},
+    error::{BoxError, Effect, Error, Result},
+    gate::{Gate, StaleToken},
+    guarantees::{
+        Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Requirement, Survives, Wake,
+    },
+    guard::LockGuard,
+    held::Held,
+    lock::Lock,
+    locks::Locks,
+    name::LockName,
+    request::{Attempt, Request, Term, Wait, this_process},
+    token::FencingToken,
+    url::{Options, StoreUrl},
+    validity::{LossReason, Validity},
+};

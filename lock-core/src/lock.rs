@@ -1,0 +1,271 @@
+//! A lock, its options, and the ways to get it.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::{
+    Attempt, DistributedLock, Error, Held, Instant, LockGuard, LockName, Request, Result, Term,
+    Wait, locks::Client, owner::Owned, run::run_while_held, trace,
+};
+
+/// How long [`Lock::try_acquire`] and the diagnosis of a timed-out wait may take at the most.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+/// An exclusive lock with its options. Cheap to clone; may be acquired many times.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let lock = locks.lock("orders/42")?.ttl(Duration::from_secs(10)).wait(Duration::from_secs(60));
+/// let guard = lock.acquire().await?;
+/// println!("fencing token {}", guard.token());
+/// guard.release().await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock {
+    client: Arc<Client>,
+    request: Request,
+    wait: Option<Duration>,
+    max_hold: Option<Duration>,
+}
+
+impl Lock {
+    pub(crate) fn new(client: Arc<Client>, name: LockName) -> Self {
+        let ttl = client.driver.guarantees().default_ttl;
+        Self { client, request: Request::new(name, ttl), wait: None, max_hold: None }
+    }
+
+    /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash; longer
+    /// survives longer pauses and outages. Default: the store's
+    /// [`default_ttl`](crate::Guarantees::default_ttl), usually 15 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.request.ttl = ttl;
+        self
+    }
+
+    /// How long [`acquire`](Self::acquire) and [`run`](Self::run) wait at the most. Zero asks once
+    /// without queueing. Default: for ever.
+    pub fn wait(mut self, limit: Duration) -> Self {
+        self.wait = Some(limit);
+        self
+    }
+
+    /// Does not renew: the lock ends one TTL after it was granted, or renewed by hand. Default:
+    /// the watchdog renews it until it is released.
+    pub fn fixed_term(mut self) -> Self {
+        self.request.term = Term::Fixed;
+        self
+    }
+
+    /// Ends the hold after this time whatever the watchdog does, so that a task which hangs cannot
+    /// hold the lock for ever. Counts from the grant. Default: no limit.
+    pub fn max_hold(mut self, limit: Duration) -> Self {
+        self.max_hold = Some(limit);
+        self
+    }
+
+    /// What others see as the holder while they wait. Default: program, process id and host.
+    pub fn holder(mut self, description: impl AsRef<str>) -> Self {
+        self.request.holder = description.as_ref().into();
+        self
+    }
+
+    /// Waits for the lock. The future borrows nothing, so it can be spawned.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::InvalidOption`] if the options do not fit the store.
+    /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
+    ///   lock, since when, and the caller's position.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or ended the
+    ///   session in which the caller waited.
+    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the queue; the place in it is lost. Whatever was under way is
+    /// cleaned up in the background, also a grant that arrives too late.
+    pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        let lock = self.clone();
+        async move {
+            lock.check()?;
+            match lock.wait {
+                None => lock.attempt(Wait::Queue, Attempt::new()).await,
+                Some(Duration::ZERO) => lock.at_once().await,
+                Some(limit) => lock.within(limit).await,
+            }
+        }
+    }
+
+    /// Takes the lock if it is free and nobody waits for it; `None` otherwise. Never waits for a
+    /// holder, never overtakes a waiter, leaves nothing behind.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), without [`Error::WaitTimeout`]. An outage is an error after
+    /// at most 5 s, never `None`.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
+        let lock = self.clone();
+        async move {
+            lock.check()?;
+            match lock.answer(lock.attempt(Wait::Try, Attempt::new()), "try_acquire").await {
+                Ok(guard) => Ok(Some(guard)),
+                Err(Error::Contended { .. }) => Ok(None),
+                Err(error) => Err(error),
+            }
+        }
+    }
+
+    /// Waits for the lock, does the work while it is held, and releases it afterwards. If the lock
+    /// is lost, the work is dropped at its next await point and never polled again.
+    ///
+    /// What the work returns is returned also if the release after it fails: the work was done
+    /// while the lock was held.
+    ///
+    /// ```no_run
+    /// # async fn write(_: u64) {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// locks.lock("report")?.run(|held| async move { write(held.token().value()).await }).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lock was lost before the work
+    /// was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, then releases the lock in the background.
+    pub async fn run<T, W, F>(&self, work: W) -> Result<T>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire().await?;
+        run_while_held(guard, work).await
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for the first option that does not fit.
+    fn check(&self) -> Result<()> {
+        self.client.driver.guarantees().check_ttl(self.request.ttl)?;
+        if self.max_hold.is_some_and(|limit| limit.is_zero()) {
+            return Err(Error::InvalidOption {
+                option: "max_hold".to_owned(),
+                value: "0s".to_owned(),
+                allowed: "more than nothing".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    /// One attempt, from the wish to the guard, owned so that dropping it is safe anywhere.
+    async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
+        let mut request = self.request.clone();
+        request.wait = wait;
+        let store = self.client.driver.guarantees().store;
+        let span = trace::attempt(&request.name, store, attempt.id());
+        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
+        Owned::new(&self.client.runtime, work.instrument(span), move || attempt.cancel()).await
+    }
+
+    async fn at_once(&self) -> Result<LockGuard> {
+        let attempt = Attempt::new();
+        let id = attempt.id();
+        match self.answer(self.attempt(Wait::Try, attempt), "acquire").await {
+            Err(Error::Contended { .. }) => Err(self.diagnose(id, Duration::ZERO).await),
+            answer => answer,
+        }
+    }
+
+    async fn within(&self, limit: Duration) -> Result<LockGuard> {
+        let started = self.client.clock.now();
+        let attempt = Attempt::new();
+        let id = attempt.id();
+        let attempt = self.attempt(Wait::Queue, attempt);
+        tokio::pin!(attempt);
+        if let Ok(answer) = tokio::time::timeout(limit, &mut attempt).await {
+            return answer;
+        }
+        let waited = self.client.clock.now().since(started);
+        tokio::select! {
+            biased;
+            // Granted in the last moment: better late than in vain.
+            answer = &mut attempt => answer,
+            error = self.diagnose(id, waited) => Err(error),
+        }
+    }
+
+    /// Why a wait was in vain: somebody holds the lock, or the store does not answer.
+    async fn diagnose(&self, attempt: Uuid, waited: Duration) -> Error {
+        let name = &self.request.name;
+        let driver = &self.client.driver;
+        match self.answer(driver.inspect(name), "acquire").await {
+            Err(error) => error,
+            Ok(queue) => {
+                let position = queue.iter().position(|entry| entry.attempt == Some(attempt));
+                let holder = queue.into_iter().next().map(|entry| Box::new(entry.holder));
+                Error::WaitTimeout { name: name.clone(), waited, holder, position }
+            }
+        }
+    }
+
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T>>,
+        op: &'static str,
+    ) -> Result<T> {
+        match tokio::time::timeout(ANSWER_LIMIT, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(Error::Unavailable {
+                store: self.client.driver.guarantees().store,
+                op,
+                effect: crate::Effect::Unknown,
+                source: format!("no answer within {ANSWER_LIMIT:?}").into(),
+            }),
+        }
+    }
+}
+
+async fn grant(
+    client: Arc<Client>,
+    request: Request,
+    attempt: Attempt,
+    max_hold: Option<Duration>,
+) -> Result<LockGuard> {
+    let started = client.clock.now();
+    let (name, term) = (request.name.clone(), request.term);
+    match client.driver.acquire(request, attempt.clone()).await {
+        Ok(lease) => {
+            let now = client.clock.now();
+            trace::granted(&name, attempt.id(), lease.token(), now.since(started));
+            let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+            // For a caller who has left, the guard is dropped with the answer: released at once.
+            Ok(LockGuard::new(client, name, lease, term, cap))
+        }
+        Err(error) => {
+            trace::refused(&name, attempt.id(), &error);
+            Err(error)
+        }
+    }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock")
+            .field("request", &self.request)
+            .field("wait", &self.wait)
+            .field("max_hold", &self.max_hold)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,133 @@
+//! The queue rule: who of those in line may hold the lock.
+//!
+//! A name is a queue in order of arrival. An entry is admitted when the live entries before it leave
+//! room for it. Mutex, read-write lock and semaphore are one queue with different kinds. The rule is
+//! pure; a store brings the order (etcd's revision, ZooKeeper's sequence) and tells who is alive.
+//!
+//! The set of entries before mine only shrinks. So an old view of it, if it is not older than my own
+//! entry, may delay me but never admits me wrongly.
+
+/// What an entry asks for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// Alone. Also every entry that a driver cannot parse: a foreign client's.
+    Exclusive,
+    /// Beside other shared ones.
+    Shared,
+    /// `weight` of the `limit` permits.
+    Permit {
+        /// How many permits the entry takes.
+        weight: u32,
+        /// How many there are.
+        limit: u32,
+    },
+}
+
+/// What the rule says about an entry.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// It holds the lock.
+    Admitted,
+    /// It waits at least until the entry at this index (in the order given) is gone. Looking again
+    /// before that is useless, so this is the one entry to watch.
+    Behind(usize),
+    /// It waits until permits come back: any departure before it may be enough.
+    Full,
+}
+
+/// Judges an entry by the live entries `before` it, first comer first.
+///
+/// ```
+/// use lock_core::queue::{Kind, Verdict, judge};
+///
+/// assert_eq!(judge(&[], Kind::Exclusive), Verdict::Admitted);
+/// assert_eq!(judge(&[Kind::Exclusive; 3], Kind::Exclusive), Verdict::Behind(2));
+/// // A reader passes other readers, but not the writer who came first.
+/// let before = [Kind::Shared, Kind::Exclusive, Kind::Shared];
+/// assert_eq!(judge(&before, Kind::Shared), Verdict::Behind(1));
+/// ```
+pub fn judge(before: &[Kind], mine: Kind) -> Verdict {
+    let excludes = |other: &Kind| match (*other, mine) {
+        (Kind::Shared, Kind::Shared) => false,
+        (Kind::Permit { .. }, Kind::Permit { .. }) => false,
+        // Different kinds on one name exclude each other.
+        _ => true,
+    };
+    if let Some(last) = before.iter().rposition(excludes) {
+        return Verdict::Behind(last);
+    }
+    match mine {
+        Kind::Permit { weight, limit } if taken(before) + u64::from(weight) > u64::from(limit) => {
+            Verdict::Full
+        }
+        _ => Verdict::Admitted,
+    }
+}
+
+fn taken(before: &[Kind]) -> u64 {
+    before
+        .iter()
+        .map(|kind| match kind {
+            Kind::Permit { weight, .. } => u64::from(*weight),
+            _ => 0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*, sample::select};
+
+    use super::*;
+
+    fn kinds() -> impl Strategy<Value = Vec<Kind>> {
+        let permit = |weight| Kind::Permit { weight, limit: 3 };
+        vec(select(vec![Kind::Exclusive, Kind::Shared, permit(1), permit(2)]), 0..8)
+    }
+
+    /// Who of a queue holds the lock.
+    fn admitted(queue: &[Kind]) -> Vec<Kind> {
+        let holds = |i: &usize| judge(&queue[..*i], queue[*i]) == Verdict::Admitted;
+        (0..queue.len()).filter(holds).map(|i| queue[i]).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn holders_are_compatible(queue in kinds()) {
+            let holders = admitted(&queue);
+            let exclusive = holders.iter().filter(|k| **k == Kind::Exclusive).count();
+            prop_assert!(exclusive <= 1);
+            prop_assert!(exclusive == 0 || holders.len() == 1);
+            prop_assert!(taken(&holders) <= 3);
+            prop_assert!(!holders.contains(&Kind::Shared) || holders.iter().all(|k| *k == Kind::Shared));
+        }
+
+        #[test]
+        fn the_first_is_always_admitted(queue in kinds()) {
+            prop_assert_eq!(queue.is_empty(), admitted(&queue).is_empty());
+        }
+
+        #[test]
+        fn a_departure_never_takes_a_grant_away(queue in kinds(), gone in 0usize..8, mine in 0usize..8) {
+            prop_assume!(gone < mine && mine < queue.len());
+            let mut fewer = queue[..mine].to_vec();
+            fewer.remove(gone);
+            if judge(&queue[..mine], queue[mine]) == Verdict::Admitted {
+                prop_assert_eq!(judge(&fewer, queue[mine]), Verdict::Admitted);
+            }
+        }
+
+        #[test]
+        fn only_the_watched_departure_can_help(queue in kinds(), gone in 0usize..8) {
+            let Some((mine, before)) = queue.split_last() else { return Ok(()) };
+            if let Verdict::Behind(watched) = judge(before, *mine) {
+                prop_assume!(gone < before.len() && gone != watched);
+                let mut fewer = before.to_vec();
+                fewer.remove(gone);
+                prop_assert!(judge(&fewer, *mine) != Verdict::Admitted);
+            }
+        }
+    }
+}

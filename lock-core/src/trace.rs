@@ -1,0 +1,76 @@
+//! Every `tracing` event that distlock emits, by name and field. Target: `distlock`.
+//!
+//! | event | level | fields | when |
+//! |---|---|---|---|
+//! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire |
+//! | `queued` | DEBUG | `lock`, `attempt`, `position` | somebody is before the attempt; 1 is next |
+//! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
+//! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
+//! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
+//! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
+//! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
+//! | `released` | INFO | `lock`, `token` | the store confirmed a release |
+//! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
+//! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
+//! | `connected` | INFO | `store` | the connection to the store is there again |
+//!
+//! Names are people's; a lock's name can be long, so metrics should not use it as a label.
+
+use std::{fmt::Display, time::Duration};
+
+use tracing::{Span, debug, debug_span, info, warn};
+use uuid::Uuid;
+
+use crate::{Error, FencingToken, LockName, LossReason};
+
+const TARGET: &str = "distlock";
+
+pub(crate) fn attempt(lock: &LockName, store: &str, attempt: Uuid) -> Span {
+    debug_span!(target: TARGET, "attempt", %lock, store, %attempt)
+}
+
+/// For drivers: the attempt waits, with `position - 1` waiters before it.
+pub fn queued(lock: &LockName, attempt: Uuid, position: usize) {
+    debug!(target: TARGET, %lock, %attempt, position, "queued");
+}
+
+pub(crate) fn granted(lock: &LockName, attempt: Uuid, token: FencingToken, waited: Duration) {
+    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+    info!(target: TARGET, %lock, %attempt, token = token.value(), waited_ms, "granted");
+}
+
+pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
+    debug!(target: TARGET, %lock, %attempt, %error, "refused");
+}
+
+/// For drivers: one renewal round was confirmed.
+pub fn renewed(store: &str, locks: usize) {
+    debug!(target: TARGET, store, locks, "renewed");
+}
+
+/// For drivers: a renewal round failed.
+pub fn renewal_failed(store: &str, error: &dyn Display) {
+    warn!(target: TARGET, store, %error, "renewal_failed");
+}
+
+pub(crate) fn lost(lock: &LockName, reason: LossReason) {
+    warn!(target: TARGET, %lock, %reason, "lost");
+}
+
+pub(crate) fn released(lock: &LockName, token: FencingToken) {
+    info!(target: TARGET, %lock, token = token.value(), "released");
+}
+
+pub(crate) fn release_failed(lock: &LockName, token: FencingToken, error: &Error) {
+    warn!(target: TARGET, %lock, token = token.value(), %error, "release_failed");
+}
+
+/// For drivers: the connection broke.
+pub fn disconnected(store: &str, error: &dyn Display) {
+    warn!(target: TARGET, store, %error, "disconnected");
+}
+
+/// For drivers: the connection is there again.
+pub fn connected(store: &str) {
+    info!(target: TARGET, store, "connected");
+}
