@@ -1,0 +1,166 @@
+//! A private etcd.
+
+mod builder;
+mod gateway;
+mod metrics;
+
+use std::ops::Deref;
+
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+
+pub use self::builder::EtcdBuilder;
+use crate::{LabError, Server};
+
+/// A private etcd, a cluster of one.
+///
+/// The methods here use etcd's JSON gateway, so they show up in [`Server::counters`] like the calls
+/// of any other client.
+#[derive(Debug)]
+pub struct Etcd {
+    server: Server,
+}
+
+impl Etcd {
+    /// Starts an etcd with default options and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if there is no `etcd`, [`LabError::Start`] if it does not start.
+    pub async fn start() -> Result<Self, LabError> {
+        Self::builder().start().await
+    }
+
+    /// Returns the options to choose from.
+    pub fn builder() -> EtcdBuilder {
+        EtcdBuilder::default()
+    }
+
+    /// Returns all keys, sorted.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Reply`] if etcd answers with an error, [`LabError::Io`] if it is not reached or
+    /// silent for 5 s. So for all methods of this type.
+    pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
+        let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
+        let reply = self.post("kv/range", all).await?;
+        let keys = reply["kvs"].as_array().into_iter().flatten();
+        Ok(keys.filter_map(|kv| BASE64_STANDARD.decode(kv["key"].as_str()?).ok()).collect())
+    }
+
+    /// Writes a key without a lease.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), LabError> {
+        self.post("kv/put", json!({ "key": encode(key), "value": encode(value) })).await?;
+        Ok(())
+    }
+
+    /// Deletes one key and returns how many that were: 0 or 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn delete(&self, key: &[u8]) -> Result<u64, LabError> {
+        let reply = self.post("kv/deleterange", json!({ "key": encode(key) })).await?;
+        Ok(number(&reply["deleted"]).unsigned_abs())
+    }
+
+    /// Deletes all keys that start with `prefix`, and returns how many that were. An empty prefix
+    /// means all keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn delete_prefix(&self, prefix: &[u8]) -> Result<u64, LabError> {
+        let first: &[u8] = if prefix.is_empty() { b"\0" } else { prefix };
+        let range = json!({ "key": encode(first), "range_end": encode(&end_of(prefix)) });
+        let reply = self.post("kv/deleterange", range).await?;
+        Ok(number(&reply["deleted"]).unsigned_abs())
+    }
+
+    /// Returns the newest revision.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn revision(&self) -> Result<i64, LabError> {
+        let reply = self.post("kv/range", json!({ "key": encode(b"\0") })).await?;
+        Ok(number(&reply["header"]["revision"]))
+    }
+
+    /// Forgets the history before the newest revision, and returns that revision.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys). Also if nothing was written since the last call.
+    pub async fn compact(&self) -> Result<i64, LabError> {
+        let revision = self.revision().await?;
+        self.post("kv/compaction", json!({ "revision": revision, "physical": true })).await?;
+        Ok(revision)
+    }
+
+    /// Returns the ids of all leases.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
+        gateway::leases(self.addr()).await
+    }
+
+    /// Revokes a lease behind its owner's back, with all keys that hang on it.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys). Also if there is no such lease.
+    pub async fn revoke(&self, lease: i64) -> Result<(), LabError> {
+        self.post("lease/revoke", json!({ "ID": lease.to_string() })).await?;
+        Ok(())
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Result<Value, LabError> {
+        gateway::post(self.addr(), path, &body).await
+    }
+}
+
+impl Deref for Etcd {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+fn encode(bytes: &[u8]) -> String {
+    BASE64_STANDARD.encode(bytes)
+}
+
+/// Reads a 64-bit number, which the gateway writes as a string, and leaves out when it is 0.
+fn number(value: &Value) -> i64 {
+    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Returns the first key after all keys with this prefix; `\0` stands for the end of the key space.
+fn end_of(prefix: &[u8]) -> Vec<u8> {
+    let Some(last) = prefix.iter().rposition(|&byte| byte < u8::MAX) else { return vec![0] };
+    let mut end = prefix[..=last].to_vec();
+    end[last] += 1;
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_prefix() {
+        assert_eq!(end_of(b"lock/"), b"lock0");
+        assert_eq!(end_of(b"a\xff"), b"b");
+        assert_eq!(end_of(b"\xff"), b"\0");
+        assert_eq!(end_of(b""), b"\0");
+    }
+}

@@ -1,0 +1,46 @@
+//! etcd's HTTP side: its JSON gateway, its health and its metrics.
+
+use std::net::SocketAddr;
+
+use serde_json::{Value, json};
+
+use super::number;
+use crate::{LabError, ask};
+
+/// Calls a method of etcd's API, such as `kv/range`.
+pub(super) async fn post(addr: SocketAddr, path: &str, body: &Value) -> Result<Value, LabError> {
+    let body = body.to_string();
+    let head = format!("POST /v3/{path} HTTP/1.0\r\nContent-Length: {}\r\n\r\n", body.len());
+    let reply = request(addr, head + &body).await?;
+    serde_json::from_str(&reply).map_err(|_| refused(reply))
+}
+
+pub(super) async fn get(addr: SocketAddr, path: &str) -> Result<String, LabError> {
+    request(addr, format!("GET {path} HTTP/1.0\r\n\r\n")).await
+}
+
+/// Returns the ids of all leases.
+pub(super) async fn leases(addr: SocketAddr) -> Result<Vec<i64>, LabError> {
+    let reply = post(addr, "lease/leases", &json!({})).await?;
+    Ok(reply["leases"].as_array().into_iter().flatten().map(|l| number(&l["ID"])).collect())
+}
+
+/// Sends a request and returns the body of the reply.
+///
+/// HTTP 1.0, because its replies come in one piece and end with the connection.
+async fn request(addr: SocketAddr, request: String) -> Result<String, LabError> {
+    let reply = ask::exchange(addr, request.as_bytes()).await?;
+    let reply = String::from_utf8_lossy(&reply);
+    match reply.split_once("\r\n\r\n") {
+        Some((head, body)) if is_ok(head) => Ok(body.to_owned()),
+        _ => Err(refused(reply.into_owned())),
+    }
+}
+
+fn is_ok(head: &str) -> bool {
+    head.split(' ').nth(1) == Some("200")
+}
+
+fn refused(reply: String) -> LabError {
+    LabError::Reply { server: "etcd", reply }
+}

@@ -1,0 +1,200 @@
+//! A TCP proxy that breaks the network.
+
+mod door;
+mod link;
+mod mode;
+mod pump;
+mod tally;
+
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::watch,
+    task::{JoinHandle, JoinSet},
+};
+
+pub use self::tally::ProxyStats;
+use self::{door::Door, link::Link, mode::Mode, tally::Tally};
+use crate::LabError;
+
+/// A TCP proxy on 127.0.0.1 in front of one server.
+///
+/// All methods act at once, on open connections too, and none waits. Of [`cut`](Self::cut),
+/// [`half_open`](Self::half_open), [`refuse`](Self::refuse) and [`heal`](Self::heal) the last call
+/// counts. What a fault holds back is not lost: it is delivered at the [`heal`](Self::heal), as TCP
+/// would by sending it again. So no stream of bytes ever has a hole; a connection that loses bytes
+/// is reset.
+///
+/// Closing is like everywhere in TCP: FIN and RST travel in the stream, so a cut holds them too,
+/// and one half of a connection may close before the other. When the server refuses the proxy, the
+/// client sees its connection accepted and then reset.
+///
+/// Dropping the proxy resets its connections and ends its tasks.
+#[derive(Debug)]
+pub struct Proxy {
+    shared: Arc<Shared>,
+    accepting: JoinHandle<()>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    target: SocketAddr,
+    door: Door,
+    mode: watch::Sender<Mode>,
+    /// One task per connection; `None` once the proxy is dropped.
+    links: Mutex<Option<JoinSet<()>>>,
+    delay_nanos: AtomicU64,
+    drop_next_reply: AtomicBool,
+    tally: Tally,
+}
+
+impl Proxy {
+    /// Starts a proxy to `target` on a free port, in the current tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if there is no free port.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub async fn start(target: SocketAddr) -> Result<Self, LabError> {
+        let shared = Arc::new(Shared {
+            target,
+            door: Door::open().map_err(LabError::io("starting a proxy"))?,
+            mode: watch::Sender::new(Mode::Open),
+            links: Mutex::new(Some(JoinSet::new())),
+            delay_nanos: AtomicU64::new(0),
+            drop_next_reply: AtomicBool::new(false),
+            tally: Tally::default(),
+        });
+        let accepting = tokio::spawn(accept(Arc::clone(&shared)));
+        Ok(Self { shared, accepting })
+    }
+
+    /// Returns the address for clients.
+    pub fn addr(&self) -> SocketAddr {
+        self.shared.door.addr()
+    }
+
+    /// Cuts the network: nothing passes in either direction and nobody is told.
+    ///
+    /// Open connections stay open. New ones are accepted and hear nothing.
+    pub fn cut(&self) {
+        self.set(Mode::Cut);
+    }
+
+    /// Lets requests pass and holds the replies.
+    pub fn half_open(&self) {
+        self.set(Mode::HalfOpen);
+    }
+
+    /// Resets all connections and refuses new ones, like a machine without the server.
+    pub fn refuse(&self) {
+        self.set(Mode::Refuse);
+        self.reset();
+    }
+
+    /// Ends [`cut`](Self::cut), [`half_open`](Self::half_open), [`refuse`](Self::refuse) and
+    /// [`drop_next_reply`](Self::drop_next_reply). What was held is delivered. A
+    /// [`delay`](Self::delay) stays.
+    ///
+    /// # Panics
+    ///
+    /// After [`refuse`](Self::refuse), if this process has no file descriptor left.
+    pub fn heal(&self) {
+        self.shared.drop_next_reply.store(false, Relaxed);
+        self.set(Mode::Open);
+    }
+
+    /// Resets all open connections, with RST to both sides. What they hold is lost. New ones work as
+    /// before.
+    pub fn reset(&self) {
+        if let Some(links) = &mut *self.shared.links() {
+            *links = JoinSet::new();
+        }
+    }
+
+    /// Swallows the next bytes that come from the server, once, and resets their connection.
+    ///
+    /// It hits whatever comes next on any connection. HTTP/2 servers also send bytes on their own;
+    /// to be sure which reply is lost, use [`half_open`](Self::half_open), wait until the server has
+    /// acted, then [`reset`](Self::reset) and [`heal`](Self::heal).
+    /// [`ProxyStats::replies_dropped`] tells when it has happened.
+    pub fn drop_next_reply(&self) {
+        self.shared.drop_next_reply.store(true, Relaxed);
+    }
+
+    /// Delays all bytes by so much in each direction, from now on. Zero ends it.
+    ///
+    /// The order stays, and so does the throughput: bytes travel side by side, as on a long cable. A
+    /// connection itself is set up without delay. The timer has a resolution of 1 ms and is never
+    /// early.
+    pub fn delay(&self, delay: Duration) {
+        let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
+        self.shared.delay_nanos.store(nanos, Relaxed);
+    }
+
+    /// Returns what the proxy has seen so far.
+    pub fn stats(&self) -> ProxyStats {
+        self.shared.tally.stats()
+    }
+
+    fn set(&self, mode: Mode) {
+        self.shared.mode.send_replace(mode);
+        match mode {
+            Mode::Refuse => self.shared.door.close(),
+            _ => self.shared.door.reopen(),
+        }
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        self.shared.door.close();
+        self.accepting.abort();
+        *self.shared.links() = None;
+    }
+}
+
+impl Shared {
+    fn delay(&self) -> Option<Duration> {
+        let nanos = self.delay_nanos.load(Relaxed);
+        (nanos > 0).then(|| Duration::from_nanos(nanos))
+    }
+
+    /// Each change of the set is one call, so a panic elsewhere leaves it whole.
+    fn links(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
+        self.links.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+async fn accept(shared: Arc<Shared>) {
+    loop {
+        match shared.door.accept().await {
+            Ok(client) => {
+                let link = Link::new(client, Arc::clone(&shared));
+                let mut links = shared.links();
+                // The proxy was dropped while this task ran on another thread.
+                let Some(links) = &mut *links else { return };
+                while links.try_join_next().is_some() {}
+                links.spawn(link.run());
+            }
+            Err(error) => pause_after(error).await,
+        }
+    }
+}
+
+/// Waits a little: without a free file descriptor the next attempt would fail at once too.
+async fn pause_after(error: io::Error) {
+    tracing::warn!(%error, "the proxy cannot accept");
+    tokio::time::sleep(Duration::from_millis(10)).await;
+}

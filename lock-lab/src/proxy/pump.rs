@@ -1,0 +1,116 @@
+//! One direction of a connection.
+
+use std::{io, pin::Pin, sync::atomic::Ordering::Relaxed};
+
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::tcp::{ReadHalf, WriteHalf},
+    sync::mpsc,
+    time::{Sleep, sleep},
+    try_join,
+};
+
+use super::{
+    Shared,
+    mode::{Direction, Mode},
+};
+
+/// The size of a read.
+const CHUNK: usize = 64 * 1024;
+/// How many chunks may be on their way. When they are, the sender is no longer read, and its own
+/// buffers fill, as with a real network.
+const IN_FLIGHT: usize = 1024;
+
+/// Something on its way to the other side.
+struct Parcel {
+    /// Ends when the parcel may arrive.
+    journey: Option<Pin<Box<Sleep>>>,
+    content: Content,
+}
+
+enum Content {
+    Bytes(Vec<u8>),
+    /// The sender has closed its half.
+    End,
+    /// The sender has reset the connection, or a fault does so.
+    Reset,
+}
+
+/// Carries bytes one way until the sender closes.
+pub(super) async fn pump(
+    from: ReadHalf<'_>,
+    to: WriteHalf<'_>,
+    direction: Direction,
+    shared: &Shared,
+) -> io::Result<()> {
+    let (outbox, inbox) = mpsc::channel(IN_FLIGHT);
+    try_join!(collect(from, outbox, direction, shared), deliver(inbox, to, direction, shared))?;
+    Ok(())
+}
+
+async fn collect(
+    mut from: ReadHalf<'_>,
+    outbox: mpsc::Sender<Parcel>,
+    direction: Direction,
+    shared: &Shared,
+) -> io::Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    loop {
+        let content = match from.read(&mut buffer).await {
+            Ok(0) => Content::End,
+            Ok(length) => seen(&buffer[..length], direction, shared),
+            Err(_) => Content::Reset,
+        };
+        let is_last = !matches!(content, Content::Bytes(_));
+        // The timer starts now, not when the parcels before this one have arrived.
+        let journey = shared.delay().map(|delay| Box::pin(sleep(delay)));
+        let sent = outbox.send(Parcel { journey, content }).await;
+        if is_last || sent.is_err() {
+            return Ok(());
+        }
+    }
+}
+
+/// Counts a chunk, and swallows it if a fault wants so.
+fn seen(bytes: &[u8], direction: Direction, shared: &Shared) -> Content {
+    shared.tally.chunk(direction, bytes.len());
+    if direction == Direction::Down && shared.drop_next_reply.swap(false, Relaxed) {
+        shared.tally.dropped();
+        return Content::Reset;
+    }
+    Content::Bytes(bytes.to_vec())
+}
+
+async fn deliver(
+    mut inbox: mpsc::Receiver<Parcel>,
+    mut to: WriteHalf<'_>,
+    direction: Direction,
+    shared: &Shared,
+) -> io::Result<()> {
+    while let Some(Parcel { journey, content }) = inbox.recv().await {
+        if let Some(journey) = journey {
+            journey.await;
+        }
+        until_open(shared, direction).await?;
+        match content {
+            Content::Bytes(bytes) => to.write_all(&bytes).await?,
+            Content::End => to.shutdown().await?,
+            Content::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+        }
+    }
+    Ok(())
+}
+
+/// Waits until the network lets bytes pass in this direction.
+///
+/// # Errors
+///
+/// When there is no server any more: a connection accepted just before that must not linger.
+pub(super) async fn until_open(shared: &Shared, direction: Direction) -> io::Result<()> {
+    let mut mode = shared.mode.subscribe();
+    let known = |mode: &Mode| mode.lets_pass(direction) || *mode == Mode::Refuse;
+    match *mode.wait_for(known).await.expect("the sender lives in `shared`") {
+        Mode::Refuse => Err(io::ErrorKind::ConnectionReset.into()),
+        Mode::Cut | Mode::HalfOpen | Mode::Open => Ok(()),
+    }
+}

@@ -1,0 +1,81 @@
+//! A private Redis.
+
+mod builder;
+mod info;
+mod resp;
+
+use std::ops::Deref;
+
+pub use self::builder::RedisBuilder;
+use self::resp::Connection;
+use crate::{LabError, Server};
+
+/// A private redis-server.
+///
+/// By default every write is in the append-only file before it is answered, so that a kill -9
+/// loses nothing.
+#[derive(Debug)]
+pub struct Redis {
+    server: Server,
+    password: Option<String>,
+}
+
+impl Redis {
+    /// Starts a Redis with default options and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not start.
+    pub async fn start() -> Result<Self, LabError> {
+        Self::builder().start().await
+    }
+
+    /// Returns the options to choose from.
+    pub fn builder() -> RedisBuilder {
+        RedisBuilder::default()
+    }
+
+    /// Runs one command on a connection of its own and returns the reply as text.
+    ///
+    /// An array becomes one line per element, nil becomes `(nil)`.
+    ///
+    /// ```no_run
+    /// # async fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
+    /// redis.command(&[b"SET", b"key", b"value"]).await?;
+    /// assert_eq!(redis.command(&[b"GET", b"key"]).await?, "value");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Reply`] if Redis answers with an error, [`LabError::Io`] if it is not reached or
+    /// silent for 5 s.
+    pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
+        let reply = self.connect().await?.call(args).await?;
+        Ok(reply.to_string())
+    }
+
+    /// Returns all keys of database 0, sorted.
+    ///
+    /// # Errors
+    ///
+    /// As [`command`](Self::command).
+    pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
+        let reply = self.connect().await?.call(&[b"KEYS", b"*"]).await?;
+        let mut keys = reply.into_strings();
+        keys.sort();
+        Ok(keys)
+    }
+
+    async fn connect(&self) -> Result<Connection, LabError> {
+        Connection::open(self.addr(), self.password.as_deref()).await
+    }
+}
+
+impl Deref for Redis {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}

@@ -1,0 +1,238 @@
+//! One private server, of whatever kind.
+
+use std::{
+    fs::{self, OpenOptions},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use crate::{Counters, LabError, Proxy, port::Port, process::Process, store::Store};
+
+/// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
+const START_LIMIT: Duration = Duration::from_secs(30);
+/// How long one probe may take, and the pause between two.
+const PROBE_LIMIT: Duration = Duration::from_secs(1);
+const PROBE_PAUSE: Duration = Duration::from_millis(10);
+/// How often a new server gets new ports when a stranger has taken its port.
+const ATTEMPTS: usize = 5;
+/// How much of the log an error shows.
+const SHOWN_LINES: usize = 30;
+/// A file system in memory, where Linux has one.
+const MEMORY: &str = "/dev/shm";
+
+/// What [`Redis`](crate::Redis), [`Etcd`](crate::Etcd) and [`ZooKeeper`](crate::ZooKeeper) have in
+/// common: a real server process on 127.0.0.1 with its own data directory.
+///
+/// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
+/// SIGKILL, waits until it is gone and deletes its data.
+#[derive(Debug)]
+pub struct Server {
+    store: Box<dyn Store>,
+    run: Mutex<Run>,
+    ports: Vec<Port>,
+    /// After `run`, so that the server is dead when its data is deleted.
+    home: TempDir,
+}
+
+#[derive(Debug)]
+struct Run {
+    pid: u32,
+    process: Option<Process>,
+}
+
+impl Server {
+    /// Starts a server and waits until it answers.
+    pub(crate) async fn start(store: impl Store + Clone + 'static) -> Result<Self, LabError> {
+        let mut attempt = 1;
+        loop {
+            let server = Self::create(Box::new(store.clone()))?;
+            match server.restart().await {
+                Err(error) if attempt < ATTEMPTS && server.lost_its_port() => {
+                    tracing::debug!(%error, "again with other ports");
+                    attempt += 1;
+                }
+                result => return result.map(|()| server),
+            }
+        }
+    }
+
+    fn create(store: Box<dyn Store>) -> Result<Self, LabError> {
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("lock-lab-");
+        let home = match store.in_memory() && Path::new(MEMORY).is_dir() {
+            true => folder.tempdir_in(MEMORY),
+            false => folder.tempdir(),
+        };
+        let ports = (0..store.ports()).map(|_| Port::reserve()).collect::<Result<_, _>>();
+        Ok(Self {
+            run: Mutex::new(Run { pid: 0, process: None }),
+            ports: ports.map_err(LabError::io("looking for a free port"))?,
+            home: home.map_err(LabError::io("making a data directory"))?,
+            store,
+        })
+    }
+
+    /// Returns the address for clients.
+    pub fn addr(&self) -> SocketAddr {
+        self.ports[0].addr()
+    }
+
+    /// Returns the URL for clients, such as `redis://127.0.0.1:20001`, with the password if the
+    /// server has one.
+    pub fn url(&self) -> String {
+        self.url_at(self.addr())
+    }
+
+    /// Returns the URL for clients that shall reach the server through `proxy`.
+    pub fn url_via(&self, proxy: &Proxy) -> String {
+        self.url_at(proxy.addr())
+    }
+
+    /// Returns the process id of the server, or of its last run after [`kill`](Self::kill).
+    pub fn pid(&self) -> u32 {
+        self.run().pid
+    }
+
+    /// Stops the process with SIGSTOP: it keeps its connections and answers nobody.
+    ///
+    /// Does nothing to a server that does not run.
+    pub fn stop(&self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// Lets a stopped process go on, with SIGCONT.
+    pub fn resume(&self) {
+        self.signal(Signal::CONT);
+    }
+
+    /// Kills the process with SIGKILL and waits until it is gone. Its data stays.
+    ///
+    /// This blocks the thread for some milliseconds. Does nothing to a server that does not run.
+    pub fn kill(&self) {
+        self.run().process = None;
+    }
+
+    /// Kills the process if it runs, starts it again on the same port with the same data, and waits
+    /// until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
+    /// 30 s. [`LabError::Missing`] if its program is not there.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the server killed or started, perhaps not ready yet.
+    pub async fn restart(&self) -> Result<(), LabError> {
+        self.kill();
+        self.launch()?;
+        match timeout(START_LIMIT, self.until_ready()).await {
+            Ok(result) => result,
+            Err(_) => Err(self.start_error(format!("no answer within {START_LIMIT:?}"))),
+        }
+    }
+
+    /// Asks the server for its numbers.
+    ///
+    /// The keys are:
+    ///
+    /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
+    ///   `pubsub_clients`. The asking connection counts as one of the `clients`. The commands that
+    ///   the asking itself sends (`auth`, `info`, `client|list`) are left out.
+    /// - **etcd:** `rpc.<Method>` calls (streams for `LeaseKeepAlive` and `Watch`),
+    ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`,
+    ///   `watch_streams`, `keys`, `leases`, `proposals`. The call that the asking itself makes
+    ///   (`LeaseLeases`) is left out.
+    /// - **ZooKeeper:** `requests.read` and `requests.update`, `packets_received`, `packets_sent`,
+    ///   `bytes_received`, `ephemerals`, `watches`, `connections`, `connections_total`, `sessions`,
+    ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and
+    ///   `fired.children` watches. The asking itself is one of the `connections` and one packet each
+    ///   way. The data tree starts with 5 znodes of the server's own.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`] if
+    /// its answer makes no sense.
+    pub async fn counters(&self) -> Result<Counters, LabError> {
+        self.store.counters(self.addr()).await
+    }
+
+    /// Returns all that the server has logged, over all its runs.
+    pub fn log(&self) -> String {
+        fs::read(self.log_path())
+            .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+            .unwrap_or_default()
+    }
+
+    fn launch(&self) -> Result<(), LabError> {
+        let home = self.home.path();
+        let addrs: Vec<_> = self.ports.iter().map(Port::addr).collect();
+        let command = self.store.command(home, &addrs)?;
+        let process = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .and_then(|log| Process::spawn(&command, home, &log))
+            .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
+        *self.run() = Run { pid: process.pid(), process: Some(process) };
+        Ok(())
+    }
+
+    async fn until_ready(&self) -> Result<(), LabError> {
+        loop {
+            if let Some(end) = self.end() {
+                return Err(self.start_error(end));
+            }
+            if let Ok(Ok(())) = timeout(PROBE_LIMIT, self.store.probe(self.addr())).await {
+                return Ok(());
+            }
+            sleep(PROBE_PAUSE).await;
+        }
+    }
+
+    /// Tells how the process ended, if it does not run.
+    fn end(&self) -> Option<String> {
+        let mut run = self.run();
+        let Some(process) = &mut run.process else { return Some("killed".to_owned()) };
+        match process.exited() {
+            Ok(status) => status.map(|status| format!("it ended with {status}")),
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
+    fn start_error(&self, reason: String) -> LabError {
+        let log = self.log();
+        let lines: Vec<_> = log.lines().collect();
+        let shown = lines[lines.len().saturating_sub(SHOWN_LINES)..].join("\n");
+        LabError::Start { server: self.store.scheme(), reason, log: shown }
+    }
+
+    fn lost_its_port(&self) -> bool {
+        self.log().to_lowercase().contains("address already in use")
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(process) = &self.run().process {
+            process.signal(signal);
+        }
+    }
+
+    fn url_at(&self, addr: SocketAddr) -> String {
+        format!("{}://{}{addr}", self.store.scheme(), self.store.login())
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.home.path().join("server.log")
+    }
+
+    /// A panic elsewhere leaves nothing half done in here.
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

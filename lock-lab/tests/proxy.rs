@@ -1,0 +1,284 @@
+//! The proxy that breaks the network, in front of a server that echoes.
+
+mod support;
+
+use std::{io, net::SocketAddr, time::Duration};
+
+use lock_lab::{Proxy, Redis};
+use support::{MOMENT, PATIENCE, eventually, is_open};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    time::timeout,
+};
+
+type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// An echo server that reports all it reads.
+async fn echo() -> io::Result<(SocketAddr, mpsc::UnboundedReceiver<Vec<u8>>)> {
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let addr = listener.local_addr()?;
+    let (report, reports) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let report = report.clone();
+            tokio::spawn(async move {
+                let mut buffer = [0; 4096];
+                while let Ok(length @ 1..) = stream.read(&mut buffer).await {
+                    let _ = report.send(buffer[..length].to_vec());
+                    let _ = stream.write_all(&buffer[..length]).await;
+                }
+            });
+        }
+    });
+    Ok((addr, reports))
+}
+
+async fn receives(stream: &mut TcpStream, expected: &[u8]) -> io::Result<()> {
+    let mut bytes = vec![0; expected.len()];
+    timeout(PATIENCE, stream.read_exact(&mut bytes)).await??;
+    assert_eq!(bytes, expected);
+    Ok(())
+}
+
+async fn hears_nothing(stream: &mut TcpStream) {
+    let heard = timeout(MOMENT, stream.read_u8()).await;
+    assert!(heard.is_err(), "{heard:?}");
+}
+
+async fn is_reset(stream: &mut TcpStream) {
+    let end = timeout(PATIENCE, stream.read_u8()).await.expect("it ends");
+    assert_eq!(end.unwrap_err().kind(), io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn passes_bytes_and_closing_both_ways() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    let sent = vec![7; 300_000];
+    let (mut read, mut write) = client.split();
+    let (mut got, sent_ref) = (Vec::new(), &sent);
+    let writing = async move {
+        write.write_all(sent_ref).await?;
+        write.shutdown().await // half of the connection: the echo still comes
+    };
+    timeout(PATIENCE, async { tokio::try_join!(writing, read.read_to_end(&mut got)) }).await??;
+    assert!(got == sent);
+    eventually("the connection is closed", || proxy.stats().connections_open == 0).await;
+    let stats = proxy.stats();
+    assert_eq!((stats.bytes_up, stats.bytes_down, stats.connections_total), (300_000, 300_000, 1));
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cut_holds_all_and_heals_without_a_hole() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut old = TcpStream::connect(proxy.addr()).await?;
+    old.write_all(b"before ").await?;
+    receives(&mut old, b"before ").await?;
+    reports.recv().await;
+
+    proxy.cut();
+    let mut new = TcpStream::connect(proxy.addr()).await?; // accepted
+    new.write_all(b"new").await?;
+    old.write_all(b"during").await?;
+    tokio::join!(hears_nothing(&mut old), hears_nothing(&mut new));
+    assert!(reports.try_recv().is_err(), "nothing has reached the server");
+
+    proxy.heal();
+    receives(&mut old, b"during").await?;
+    receives(&mut new, b"new").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_cut_hides_that_a_side_has_closed() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.write_all(b"x").await?;
+    receives(&mut client, b"x").await?;
+    proxy.cut();
+    client.shutdown().await?; // the server would close in turn
+    hears_nothing(&mut client).await;
+    proxy.heal();
+    assert_eq!(timeout(PATIENCE, client.read(&mut [0])).await??, 0);
+    Ok(())
+}
+
+#[tokio::test]
+async fn half_open_passes_requests_and_holds_replies() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    proxy.half_open();
+    client.write_all(b"request").await?;
+    assert_eq!(timeout(PATIENCE, reports.recv()).await?.unwrap(), b"request");
+    hears_nothing(&mut client).await;
+    proxy.heal();
+    receives(&mut client, b"request").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn reset_ends_connections_and_lets_new_ones_in() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut old = TcpStream::connect(proxy.addr()).await?;
+    old.write_all(b"x").await?;
+    receives(&mut old, b"x").await?;
+    proxy.reset();
+    is_reset(&mut old).await;
+    let mut new = TcpStream::connect(proxy.addr()).await?;
+    new.write_all(b"y").await?;
+    receives(&mut new, b"y").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn what_a_reset_drops_never_arrives() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    proxy.half_open();
+    client.write_all(b"done, but unknown").await?;
+    timeout(PATIENCE, reports.recv()).await?;
+    proxy.reset();
+    proxy.heal();
+    is_reset(&mut client).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn refuse_refuses_until_it_heals_on_the_same_port() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut old = TcpStream::connect(proxy.addr()).await?;
+    old.write_all(b"x").await?;
+    receives(&mut old, b"x").await?;
+    for _ in 0..3 {
+        proxy.refuse();
+        let error = TcpStream::connect(proxy.addr()).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::ConnectionRefused);
+        proxy.heal();
+        let mut new = TcpStream::connect(proxy.addr()).await?;
+        new.write_all(b"y").await?;
+        receives(&mut new, b"y").await?;
+    }
+    is_reset(&mut old).await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn drop_next_reply_loses_one_reply_and_its_connection() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    proxy.drop_next_reply();
+    client.write_all(b"x").await?;
+    is_reset(&mut client).await;
+    assert_eq!(reports.recv().await.unwrap(), b"x", "the server has acted");
+    assert_eq!(proxy.stats().replies_dropped, 1);
+    let mut next = TcpStream::connect(proxy.addr()).await?;
+    next.write_all(b"y").await?;
+    receives(&mut next, b"y").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn delay_holds_back_each_way_but_not_one_after_the_other() -> Result {
+    const DELAY: Duration = Duration::from_millis(300);
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    proxy.delay(DELAY);
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.set_nodelay(true)?;
+    let begin = std::fs::read_to_string("/proc/uptime")?;
+    for round in 0..20_u8 {
+        client.write_all(&[round]).await?;
+        // So that each is a chunk of its own.
+        let seen = u64::from(round) + 1;
+        eventually("the proxy has read it", || proxy.stats().bytes_up == seen).await;
+    }
+    let order: Vec<u8> = (0..20).collect();
+    receives(&mut client, &order).await?;
+    let seconds = seconds(&std::fs::read_to_string("/proc/uptime")?) - seconds(&begin);
+    assert!(seconds >= 0.58, "two ways of 300 ms took {seconds} s");
+    assert!(seconds < 20.0 * 0.3, "one after the other: {seconds} s");
+    assert_eq!(proxy.stats().chunks_up, 20);
+    Ok(())
+}
+
+/// Reads the first number of `/proc/uptime`, in steps of 10 ms.
+fn seconds(uptime: &str) -> f64 {
+    uptime.split(' ').next().unwrap().parse().unwrap()
+}
+
+#[tokio::test]
+async fn a_delayed_cut_still_holds() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    proxy.delay(Duration::from_millis(50));
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.write_all(b"x").await?;
+    eventually("the byte is on its way", || proxy.stats().bytes_up == 1).await;
+    proxy.cut();
+    hears_nothing(&mut client).await;
+    assert!(reports.try_recv().is_err());
+    proxy.heal();
+    receives(&mut client, b"x").await?;
+    Ok(())
+}
+
+#[tokio::test]
+async fn drop_resets_and_leaves_no_task() -> Result {
+    let (addr, _reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.write_all(b"x").await?;
+    receives(&mut client, b"x").await?;
+    let metrics = tokio::runtime::Handle::current().metrics();
+    let with_proxy = metrics.num_alive_tasks();
+    let closed = proxy.addr();
+    drop(proxy);
+    assert!(!is_open(closed));
+    is_reset(&mut client).await;
+    // The accepting task, the connection, and the echo's task for it.
+    let waiting = async {
+        while metrics.num_alive_tasks() > with_proxy - 3 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await?;
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn works_from_another_thread_and_with_a_real_server() -> Result {
+    let redis = Redis::start().await?;
+    let proxy = std::sync::Arc::new(Proxy::start(redis.addr()).await?);
+    assert_eq!(redis.url_via(&proxy), format!("redis://{}", proxy.addr()));
+    let other = std::sync::Arc::clone(&proxy);
+    std::thread::spawn(move || {
+        other.refuse();
+        other.heal(); // outside the runtime
+    })
+    .join()
+    .unwrap();
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    client.write_all(b"PING\r\n").await?;
+    receives(&mut client, b"+PONG\r\n").await?;
+    redis.kill();
+    is_over(&mut client).await;
+    let mut late = TcpStream::connect(proxy.addr()).await?; // accepted, then reset
+    is_over(&mut late).await;
+    Ok(())
+}
+
+async fn is_over(stream: &mut TcpStream) {
+    let end = timeout(PATIENCE, stream.read(&mut [0])).await.expect("it ends");
+    assert!(matches!(end, Ok(0) | Err(_)), "{end:?}");
+}

@@ -1,0 +1,35 @@
+//! What the tests of the lab share.
+#![allow(dead_code)] // each test program uses a part
+
+use std::{
+    net::{SocketAddr, TcpStream},
+    time::Duration,
+};
+
+use tokio::time::{sleep, timeout};
+
+/// How long something that must happen may take on a loaded machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+/// How long something that must not happen is watched. It can only make a test pass wrongly.
+pub const MOMENT: Duration = Duration::from_millis(300);
+
+/// Waits until `condition` holds.
+pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
+    let waiting = async {
+        while !condition() {
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+pub fn is_open(addr: SocketAddr) -> bool {
+    TcpStream::connect(addr).is_ok()
+}
+
+/// Returns the letter that the kernel shows for a process: `S` sleeping, `T` stopped ..
+pub fn state_of(pid: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(") ")?;
+    rest.chars().next()
+}
