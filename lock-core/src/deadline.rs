@@ -14,8 +14,9 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// A reading of a [`Clock`]. Readings of different clocks must not be compared.
-#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+/// A reading of a [`Clock`]. Readings of different clocks must not be compared. The default is
+/// earlier than every reading.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Instant(u64);
 
 impl Instant {

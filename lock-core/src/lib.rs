@@ -35,6 +35,8 @@ mod lock;
 mod locks;
 mod name;
 mod owner;
+#[cfg(feature = "properties")]
+pub mod properties;
 pub mod queue;
 mod request;
 mod run;

@@ -145,13 +145,13 @@ impl Lock {
     /// # Cancel safety
     ///
     /// Dropping the future drops the work, then releases the lock in the background.
-    pub async fn run<T, W, F>(&self, work: W) -> Result<T>
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
     where
         W: FnOnce(Held) -> F,
         F: Future<Output = T>,
     {
-        let guard = self.acquire().await?;
-        run_while_held(guard, work).await
+        let guard = self.acquire();
+        async move { run_while_held(guard.await?, work).await }
     }
 
     /// # Errors

@@ -1,1 +1,23 @@
-//! Under construction.
+//! The in-memory store of distlock: every promise of a real store, without a server.
+//!
+//! It is the reference implementation of the contract, and it is for tests of code that locks: the
+//! clock is tokio's, so under `tokio::time::pause` a TTL passes in no time, and faults are scripted:
+//! [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`] (partition, half a
+//! partition, a lost reply, a paused watchdog).
+//!
+//! By URL: `memory:` is one store for the whole process, `memory:NAME` another one. It excludes
+//! the tasks of one process from each other, and nobody else.
+
+mod config;
+mod defect;
+mod fault;
+#[cfg(feature = "properties")]
+mod harness;
+mod lease;
+mod lock;
+mod session;
+mod store;
+
+pub use crate::{config::MemoryConfig, fault::Faults, lock::MemoryLock, store::MemoryStore};
+#[cfg(feature = "properties")]
+pub use crate::{defect::Defect, harness::MemoryHarness};

@@ -1,0 +1,82 @@
+//! An acquire that is dropped at any moment leaves nothing behind. redis-py#3847 (a cancelled
+//! release is a dead lock), CURATOR-79, redisson PR#7223 (a timed-out attempt stays in the queue).
+
+use std::{future::Future, pin::Pin, task::Poll, time::Duration};
+
+use tokio::time::timeout;
+
+use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Lock, LockGuard};
+
+property!(while_free, while_held, while_contended);
+
+const DROPS: u32 = 60;
+
+/// Nobody else wants the lock: the drop hits the request and its answer.
+async fn while_free(h: &dyn Harness) -> Checked {
+    let (name, client) = (fresh("drop-free"), h.client().await?);
+    let lock = lock(h, &*client, &name)?;
+    drop_many(&lock).await?;
+    free_and_empty(h, &lock).await
+}
+
+/// Somebody holds the lock all the time: the drop hits the wait.
+async fn while_held(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("drop-held"), h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    let lock = lock(h, &*b, &name)?;
+    drop_many(&lock).await?;
+    wait_for_queue(&*a, &name, 1).await?;
+    ensure!(guard.is_valid(), "dropped attempts of others cost the holder its lock");
+    soon("release", guard.release()).await??;
+    free_and_empty(h, &lock).await
+}
+
+/// The lock changes hands all the time: the drop hits the grant.
+async fn while_contended(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("drop-contended"), h.client().await?, h.client().await?);
+    let busy = lock(h, &*a, &name)?;
+    let worker = tokio::spawn(async move {
+        for _ in 0..DROPS {
+            busy.acquire().await?.release().await?;
+        }
+        Ok::<_, crate::Error>(())
+    });
+    let lock = lock(h, &*b, &name)?;
+    drop_many(&lock).await?;
+    soon("the other worker", worker).await???;
+    free_and_empty(h, &lock).await
+}
+
+/// Drops acquires after a few polls, and after a few milliseconds.
+async fn drop_many(lock: &Lock) -> Result<(), Failure> {
+    for n in 0..DROPS {
+        let mut attempt = Box::pin(lock.acquire());
+        match n % 2 {
+            0 => drop(poll_times(attempt.as_mut(), n / 8 + 1).await),
+            _ => drop(timeout(Duration::from_micros(u64::from(n) * 97), attempt.as_mut()).await),
+        }
+        drop(attempt);
+    }
+    Ok(())
+}
+
+async fn poll_times<F: Future<Output = crate::Result<LockGuard>>>(
+    mut future: Pin<&mut F>,
+    polls: u32,
+) -> Option<F::Output> {
+    for _ in 0..polls {
+        let polled = std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await;
+        if let Poll::Ready(answer) = polled {
+            return Some(answer);
+        }
+        tokio::task::yield_now().await;
+    }
+    None
+}
+
+async fn free_and_empty(h: &dyn Harness, lock: &Lock) -> Checked {
+    soon("acquire after the dropped ones", lock.acquire()).await??.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}

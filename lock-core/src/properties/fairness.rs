@@ -1,0 +1,84 @@
+//! Waiters are served in order of arrival, also when one dies or leaves in the middle. Claims C12,
+//! C13 and C15 of the documents; redisson#3004.
+
+use super::{Checked, Harness, Outcome, ensure, property, scene::*};
+use crate::{Fairness, Locks};
+
+property!(order_of_arrival, a_waiter_leaves, a_waiter_dies);
+
+async fn order_of_arrival(h: &dyn Harness) -> Checked {
+    queue_of_five(h, Third::Stays).await
+}
+
+async fn a_waiter_leaves(h: &dyn Harness) -> Checked {
+    queue_of_five(h, Third::Leaves).await
+}
+
+async fn a_waiter_dies(h: &dyn Harness) -> Checked {
+    queue_of_five(h, Third::Dies).await
+}
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Third {
+    Stays,
+    Leaves,
+    Dies,
+}
+
+/// Five waiters of five clients; the third is special. The holder gives the lock up when that is
+/// done; each waiter then notes its number and gives it up too.
+async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
+    let (name, holder) = (fresh("fairness"), h.client().await?);
+    if let Some(reason) = unfair(holder.locks()) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let guard = acquire(h, &*holder, &name).await?;
+    let (served, mut order) = tokio::sync::mpsc::unbounded_channel();
+    let (mut clients, mut waiters) = (Vec::new(), Vec::new());
+    for n in 1..=5 {
+        let client = h.client().await?;
+        let waiter = lock(h, &*client, &name)?.acquire();
+        let served = served.clone();
+        waiters.push(tokio::spawn(async move {
+            let guard = waiter.await?;
+            // The receiver outlives the waiters.
+            let _ = served.send(n);
+            guard.release().await
+        }));
+        wait_for_queue(&*holder, &name, n + 1).await?;
+        clients.push(client);
+    }
+    match third {
+        Third::Stays => {}
+        Third::Leaves => {
+            waiters[2].abort();
+            wait_for_queue(&*holder, &name, 5).await?;
+        }
+        Third::Dies => clients[2].crash().await,
+    }
+    soon("release", guard.release()).await??;
+    let special = (third != Third::Stays).then(|| waiters.remove(2));
+    for waiter in waiters {
+        soon("a waiter's turn", waiter).await???;
+    }
+    drop((special, served));
+    let mut seen = Vec::new();
+    while let Ok(n) = order.try_recv() {
+        seen.push(n);
+    }
+    in_order(&seen, third)
+}
+
+fn in_order(seen: &[usize], third: Third) -> Checked {
+    // A waiter that died may have been handed the lock before the store knew.
+    let expected: Vec<_> = (1..=5).filter(|n| third == Third::Stays || *n != 3).collect();
+    let seen: Vec<_> = seen.iter().copied().filter(|n| expected.contains(n)).collect();
+    ensure!(seen == expected, "served in the order {seen:?}, arrived as {expected:?}");
+    Ok(Outcome::Kept)
+}
+
+fn unfair(locks: &Locks) -> Option<String> {
+    let guarantees = locks.guarantees();
+    (guarantees.fairness != Fairness::Fifo)
+        .then(|| format!("{} promises no order in this mode", guarantees.store))
+}

@@ -1,0 +1,89 @@
+//! Each later grant of a name carries a greater token. Kleppmann, "How to do distributed locking";
+//! faults.md 2.3: a plain INCR hands out the same token twice.
+
+use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Fencing, FencingToken, LockName};
+
+property!(across_release, across_expiry, across_deletion, across_restart);
+
+async fn across_release(h: &dyn Harness) -> Checked {
+    let mut tokens = match Tokens::new(h).await? {
+        Ok(tokens) => tokens,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    for _ in 0..5 {
+        tokens.next(h, "a release").await?;
+    }
+    Ok(Outcome::Kept)
+}
+
+/// The holder is cut off and its lock expires.
+async fn across_expiry(h: &dyn Harness) -> Checked {
+    let mut tokens = match Tokens::new(h).await? {
+        Ok(tokens) => tokens,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    let lost = h.client().await?;
+    let guard = acquire(h, &*lost, &tokens.name).await?;
+    tokens.check(guard.token(), "a release")?;
+    lost.cut().await;
+    tokens.next(h, "an expiry").await?;
+    Ok(Outcome::Kept)
+}
+
+/// An operator deletes the lock's keys.
+async fn across_deletion(h: &dyn Harness) -> Checked {
+    let mut tokens = match Tokens::new(h).await? {
+        Ok(tokens) => tokens,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    tokens.next(h, "a release").await?;
+    h.delete(&tokens.name).await?;
+    tokens.next(h, "a deletion of the lock's keys").await?;
+    Ok(Outcome::Kept)
+}
+
+async fn across_restart(h: &dyn Harness) -> Checked {
+    let mut tokens = match Tokens::new(h).await? {
+        Ok(tokens) => tokens,
+        Err(reason) => return Ok(Outcome::Skipped(reason)),
+    };
+    tokens.next(h, "a release").await?;
+    h.restart().await?;
+    tokens.next(h, "a restart of the server").await?;
+    Ok(Outcome::Kept)
+}
+
+struct Tokens {
+    name: LockName,
+    greatest: FencingToken,
+}
+
+impl Tokens {
+    /// The first grant of a name; the inner error is the reason why tokens mean nothing here.
+    async fn new(h: &dyn Harness) -> Result<Result<Self, String>, Failure> {
+        let client = h.client().await?;
+        if client.locks().guarantees().fencing == Fencing::None {
+            return Ok(Err(format!("{} hands out no tokens", client.locks().guarantees().store)));
+        }
+        let name = fresh("fencing");
+        let guard = acquire(h, &*client, &name).await?;
+        let greatest = guard.token();
+        guard.release().await?;
+        Ok(Ok(Self { name, greatest }))
+    }
+
+    /// Another client's grant, as another process's would be.
+    async fn next(&mut self, h: &dyn Harness, after: &str) -> Result<(), Failure> {
+        let client = h.client().await?;
+        let guard = acquire(h, &*client, &self.name).await?;
+        self.check(guard.token(), after)?;
+        Ok(guard.release().await?)
+    }
+
+    fn check(&mut self, token: FencingToken, after: &str) -> Result<(), Failure> {
+        ensure!(token > self.greatest, "token {token} after {} across {after}", self.greatest);
+        self.greatest = token;
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! What a driver's author brings.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+
+use super::Failure;
+use crate::{LockName, Locks};
+
+/// A store for the properties, with its faults. Dropping it cleans up.
+#[async_trait]
+pub trait Harness: Send + Sync {
+    /// A new client with a connection and a session of its own, as another process would be.
+    async fn client(&self) -> Result<Box<dyn Client>, Failure>;
+
+    /// A TTL for the checks that wait for an expiry: short, but one that the store keeps.
+    fn ttl(&self) -> Duration;
+
+    /// Kills the server and starts it again with its data.
+    async fn restart(&self) -> Result<(), Failure>;
+
+    /// Deletes everything that the store has under a lock's name, behind everybody's back, as an
+    /// operator or an eviction does. What survives that on purpose (a counter of tokens that an
+    /// operator would not know) is deleted too.
+    async fn delete(&self, name: &LockName) -> Result<(), Failure>;
+
+    /// What is in the store because somebody holds a lock or waits for one: entries, keys, watches.
+    /// Not what a connected client costs (its session), and not what is kept for the next holder
+    /// (a counter of tokens).
+    async fn leftovers(&self) -> Result<Vec<String>, Failure>;
+}
+
+/// One client and the faults of its own network.
+#[async_trait]
+pub trait Client: Send + Sync {
+    /// The client's locks.
+    fn locks(&self) -> &Locks;
+
+    /// Cuts the network without a word to either side: nothing arrives any more.
+    async fn cut(&self);
+
+    /// Half a cut: requests arrive, replies do not.
+    async fn cut_replies(&self);
+
+    /// Ends a cut.
+    async fn heal(&self);
+
+    /// What the store sees when the client's process dies: its connections are closed, nothing
+    /// else is said, and it never comes back.
+    async fn crash(&self);
+}

@@ -1,0 +1,136 @@
+//! A running holder is told of its loss before anybody else is granted the lock: once, and never on
+//! a normal release. DistributedLock#133, etcd#6127, consul#18271, etcd#19597 (a waiter whose session
+//! died goes on waiting).
+
+use tokio::time::timeout;
+
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Error, Instant};
+
+property!(
+    told_when_cut_off,
+    told_when_renewals_hang,
+    told_when_deleted,
+    told_once,
+    not_told_of_a_release,
+    a_waiter_is_told_too,
+);
+
+async fn told_when_cut_off(h: &dyn Harness) -> Checked {
+    let a = h.client().await?;
+    told_before_the_next_grant(h, &*a, a.cut()).await
+}
+
+/// Renewals arrive but their answers do not: the holder may be told early, never late.
+async fn told_when_renewals_hang(h: &dyn Harness) -> Checked {
+    let a = h.client().await?;
+    let name = fresh("hang");
+    let guard = acquire(h, &*a, &name).await?;
+    let lost = guard.lost();
+    a.cut_replies().await;
+    let limit = h.ttl();
+    if timeout(limit, lost).await.is_err() {
+        return Err(format!("not told {limit:?} after the last answered renewal").into());
+    }
+    ensure!(!guard.is_valid(), "told of the loss, but the guard says that it is valid");
+    Ok(Outcome::Kept)
+}
+
+async fn told_before_the_next_grant(
+    h: &dyn Harness,
+    a: &dyn Client,
+    cut: impl Future<Output = ()>,
+) -> Checked {
+    let (name, b) = (fresh("loss"), h.client().await?);
+    let guard = acquire(h, a, &name).await?;
+    let clock = a.locks().driver().clock();
+    let lost = guard.lost();
+    let told = tokio::spawn(async move {
+        lost.await;
+        clock.now()
+    });
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    cut.await;
+    let next = soon("the next grant", waiter).await???;
+    let granted: Instant = clock.now();
+    let told = soon("being told", told).await??;
+    ensure!(
+        told <= granted,
+        "told {:?} after the lock was granted to another holder",
+        told.since(granted)
+    );
+    next.release().await?;
+    Ok(Outcome::Kept)
+}
+
+/// The lock's keys are deleted behind the holder's back: it learns of it by the store's word, or at
+/// the latest by its deadline, and its release says so.
+async fn told_when_deleted(h: &dyn Harness) -> Checked {
+    let (name, a) = (fresh("deleted"), h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    h.delete(&name).await?;
+    let limit = h.ttl();
+    if timeout(limit, guard.lost()).await.is_err() {
+        return Err(format!("not told {limit:?} after the lock's keys were deleted").into());
+    }
+    let released = guard.release().await;
+    ensure!(matches!(released, Err(Error::Lost { .. })), "a release after the loss: {released:?}");
+    Ok(Outcome::Kept)
+}
+
+/// Everybody who asks is told the same, also later; the loss has one reason.
+async fn told_once(h: &dyn Harness) -> Checked {
+    let (name, a) = (fresh("once"), h.client().await?);
+    let guard = lock(h, &*a, &name)?.fixed_term();
+    let guard = soon("acquire", guard.acquire()).await??;
+    let first = soon("the first to ask", guard.lost()).await?;
+    let again = soon("the next to ask", guard.lost()).await?;
+    ensure!(first == again, "told {first:?}, then {again:?}");
+    match guard.release().await {
+        Err(Error::Lost { reason, .. }) if reason == first => Ok(Outcome::Kept),
+        other => Err(format!("told {first:?}, but the release says {other:?}").into()),
+    }
+}
+
+async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
+    let (name, a) = (fresh("release"), h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    let (released, dropped) = (guard.lost(), {
+        let other = acquire(h, &*a, &fresh("drop")).await?;
+        other.lost()
+    });
+    soon("release", guard.release()).await??;
+    // Longer than any signal of the store takes, and longer than the deadline.
+    let told = timeout(h.ttl() * 2, async {
+        tokio::select! {
+            reason = released => reason,
+            reason = dropped => reason,
+        }
+    });
+    match told.await {
+        Err(_) => Ok(Outcome::Kept),
+        Ok(reason) => Err(format!("a normal release was told as a loss: {reason:?}").into()),
+    }
+}
+
+/// A waiter is cut off until its entry has expired: it gets an error, and never the lock.
+async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("waiter"), h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    b.cut().await;
+    wait_for_queue(&*a, &name, 1).await?;
+    b.heal().await;
+    match soon("the waiter's answer", waiter).await?? {
+        Err(Error::Unavailable { .. }) => {}
+        Err(error) => return unexpected(&error),
+        Ok(_) => return Err("granted to a waiter whose entry had expired".into()),
+    }
+    ensure!(guard.is_valid(), "the holder lost its lock with the waiter");
+    soon("release", guard.release()).await??;
+    Ok(Outcome::Kept)
+}
+
+fn unexpected(error: &Error) -> Checked {
+    Err(Failure::from(format!("the waiter got {error:?}, expected Unavailable")))
+}

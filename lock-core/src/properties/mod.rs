@@ -1,0 +1,137 @@
+//! The executable properties: what every driver keeps, checked against its real store.
+//!
+//! A driver's author writes a [`Harness`] of about 30 lines, which brings clients and faults, and
+//! runs [`all`]. One file per property; each says where it comes from. Each is itself tested by a
+//! deliberately broken lock in `lock-memory` that exactly this property rejects.
+//!
+//! ```no_run
+//! # async fn example(harness: &dyn lock_core::properties::Harness) {
+//! for property in lock_core::properties::all() {
+//!     for check in property.checks {
+//!         match check.run(harness).await {
+//!             Ok(outcome) => println!("{}::{}: {outcome:?}", property.name, check.name),
+//!             Err(failure) => panic!("{}::{}: {failure}", property.name, check.name),
+//!         }
+//!     }
+//! }
+//! # }
+//! ```
+//!
+//! Each check wants a store of its own, or one that nobody else uses meanwhile: some restart it,
+//! some count what is left in it.
+
+mod cancellation;
+mod fairness;
+mod fencing;
+mod harness;
+mod liveness;
+mod loss;
+mod mutual_exclusion;
+mod names;
+mod reconnect;
+mod renewal;
+mod scene;
+mod symmetry;
+mod timeouts;
+mod try_acquire;
+
+use std::{future::Future, pin::Pin};
+
+pub use harness::{Client, Harness};
+
+/// Why a check failed.
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How a check ended.
+pub type Checked = Result<Outcome, Failure>;
+
+/// A check that did not fail.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// The store keeps the promise.
+    Kept,
+    /// The store does not make the promise; the text says so in its words.
+    Skipped(String),
+}
+
+/// A promise and the checks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Property {
+    /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
+    pub name: &'static str,
+    /// The checks.
+    pub checks: &'static [Check],
+}
+
+type Run = for<'a> fn(&'a dyn Harness) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
+
+/// One scenario.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// What happens in it.
+    pub name: &'static str,
+    run: Run,
+}
+
+impl Check {
+    /// Plays the scenario.
+    ///
+    /// # Errors
+    ///
+    /// What the store did instead of what it promises.
+    pub async fn run(&self, harness: &dyn Harness) -> Checked {
+        (self.run)(harness).await
+    }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Lists a property's checks by their functions' names.
+macro_rules! property {
+    ($($check:ident),+ $(,)?) => {
+        pub(super) const CHECKS: &[super::Check] = &[$(super::Check {
+            name: stringify!($check),
+            run: |harness| Box::pin($check(harness)),
+        }),+];
+    };
+}
+use property;
+
+/// Fails a check with a message unless a condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+).into());
+        }
+    };
+}
+use ensure;
+
+macro_rules! properties {
+    ($($name:ident),+ $(,)?) => {
+        /// All properties.
+        pub fn all() -> &'static [Property] {
+            &[$(Property { name: stringify!($name), checks: $name::CHECKS }),+]
+        }
+    };
+}
+
+properties!(
+    mutual_exclusion,
+    liveness,
+    symmetry,
+    fencing,
+    cancellation,
+    loss,
+    fairness,
+    try_acquire,
+    names,
+    reconnect,
+    renewal,
+    timeouts,
+);

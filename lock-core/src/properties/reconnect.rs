@@ -1,0 +1,52 @@
+//! A restart of the server that keeps its data costs nobody a lock or a place. kazoo#282 (acquire
+//! hangs after recovery), redisson#2515 (renewal stops after a connection error).
+
+use super::{Checked, Harness, Outcome, ensure, property, scene::*};
+use crate::Locks;
+
+property!(while_holding, while_waiting);
+
+async fn while_holding(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("restart-held"), h.client().await?, h.client().await?);
+    if let Some(reason) = forgetful(a.locks()) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let guard = acquire(h, &*a, &name).await?;
+    h.restart().await?;
+    let taken = soon("try_acquire", async {
+        // The first call after a restart may find a dead connection.
+        loop {
+            match lock(h, &*b, &name)?.try_acquire().await {
+                Err(error) if error.is_transient() => tokio::task::yield_now().await,
+                answer => return Ok::<_, super::Failure>(answer?),
+            }
+        }
+    })
+    .await??;
+    ensure!(taken.is_none(), "the lock was granted to another holder after a restart");
+    // Renewals go on: the lock outlives its TTL.
+    tokio::time::sleep(h.ttl() + h.ttl() / 2).await;
+    ensure!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
+    soon("release", guard.release()).await??;
+    Ok(Outcome::Kept)
+}
+
+async fn while_waiting(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("restart-waiting"), h.client().await?, h.client().await?);
+    if let Some(reason) = forgetful(a.locks()) {
+        return Ok(Outcome::Skipped(reason));
+    }
+    let guard = acquire(h, &*a, &name).await?;
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    h.restart().await?;
+    soon("release", guard.release()).await??;
+    let next = soon("the waiter's turn after the restart", waiter).await???;
+    soon("release", next.release()).await??;
+    Ok(Outcome::Kept)
+}
+
+fn forgetful(locks: &Locks) -> Option<String> {
+    let guarantees = locks.guarantees();
+    (!guarantees.survives.restart)
+        .then(|| format!("{} forgets its locks in a restart as it is configured", guarantees.store))
+}

@@ -1,0 +1,82 @@
+//! The watchdog keeps a lock as long as its holder runs; a fixed term and a maximum hold time end
+//! it. Claim C6 of the documents; DistributedLock#169 (an endless loop holds a lock for ever).
+
+use std::time::Duration;
+
+use tokio::time::timeout;
+
+use super::{Checked, Harness, Outcome, ensure, property, scene::*};
+use crate::{Error, LossReason};
+
+property!(
+    outlives_its_ttl,
+    a_fixed_term_ends,
+    a_manual_renewal_extends,
+    a_maximum_hold_ends,
+    work_stops_with_the_lock
+);
+
+async fn outlives_its_ttl(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("renewed"), h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    if let Ok(reason) = timeout(h.ttl() * 3, guard.lost()).await {
+        return Err(format!("lost although nothing was wrong: {reason}").into());
+    }
+    let taken = soon("try_acquire", lock(h, &*b, &name)?.try_acquire()).await??;
+    ensure!(taken.is_none(), "granted to another holder while the first one held it");
+    soon("release", guard.release()).await??;
+    Ok(Outcome::Kept)
+}
+
+async fn a_fixed_term_ends(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("fixed"), h.client().await?, h.client().await?);
+    let guard = soon("acquire", lock(h, &*a, &name)?.fixed_term().acquire()).await??;
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    let reason = soon("the end of the term", guard.lost()).await?;
+    ensure!(reason == LossReason::TermOver, "the term ended as {reason:?}");
+    let next = timeout(expiry_limit(h, &*b), waiter)
+        .await
+        .map_err(|_| "the term did not end in the store")?;
+    next??.release().await?;
+    Ok(Outcome::Kept)
+}
+
+async fn a_manual_renewal_extends(h: &dyn Harness) -> Checked {
+    let (name, a) = (fresh("manual"), h.client().await?);
+    let guard = soon("acquire", lock(h, &*a, &name)?.fixed_term().acquire()).await??;
+    tokio::time::sleep(h.ttl() / 2).await;
+    let before = guard.remaining();
+    soon("renew", guard.renew()).await??;
+    ensure!(
+        guard.remaining() > before,
+        "{before:?} left before a renewal, {:?} after",
+        guard.remaining()
+    );
+    soon("release", guard.release()).await??;
+    Ok(Outcome::Kept)
+}
+
+async fn a_maximum_hold_ends(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("max-hold"), h.client().await?, h.client().await?);
+    let lock = lock(h, &*a, &name)?.max_hold(h.ttl() / 4);
+    let guard = soon("acquire", lock.acquire()).await??;
+    let reason = soon("the end of the hold", guard.lost()).await?;
+    ensure!(reason == LossReason::MaxHold, "the hold ended as {reason:?}");
+    // Given back at once, not left to the TTL.
+    let next = timeout(h.ttl() / 2, super::scene::lock(h, &*b, &name)?.acquire());
+    next.await.map_err(|_| "not given back at the end of the maximum hold")??.release().await?;
+    Ok(Outcome::Kept)
+}
+
+async fn work_stops_with_the_lock(h: &dyn Harness) -> Checked {
+    let (name, a) = (fresh("run"), h.client().await?);
+    let fine = lock(h, &*a, &name)?.run(|held| async move { held.token() });
+    soon("run", fine).await??;
+    let stopped = lock(h, &*a, &name)?
+        .max_hold(Duration::from_millis(100))
+        .run(|_| std::future::pending::<()>());
+    match soon("the end of the work", stopped).await? {
+        Err(Error::Lost { .. }) => Ok(Outcome::Kept),
+        other => Err(format!("work without its lock ended as {other:?}").into()),
+    }
+}

@@ -1,0 +1,93 @@
+//! What many checks do.
+
+use std::{future::Future, time::Duration};
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use super::{Client, Failure, Harness};
+use crate::{Lock, LockGuard, LockName, Result};
+
+/// How long anything may take that should be quick; only a check that fails waits as long.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A name that nobody used before.
+pub(super) fn fresh(tag: &str) -> LockName {
+    // A tag and a UUID are far below the limit.
+    LockName::new(format!("{tag}-{}", uuid::Uuid::new_v4().simple())).expect("a short name")
+}
+
+/// Fails with `what` if something takes longer than [`PATIENCE`].
+pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
+    timeout(PATIENCE, work)
+        .await
+        .map_err(|_| format!("{what}: still not after {PATIENCE:?}").into())
+}
+
+/// The lock `name` of a client, with the harness's TTL.
+pub(super) fn lock(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
+    Ok(client.locks().lock(name)?.ttl(h.ttl()))
+}
+
+/// Acquires, which must succeed soon.
+pub(super) async fn acquire(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+) -> Result<LockGuard, Failure> {
+    Ok(soon("acquire", lock(h, client, name)?.acquire()).await??)
+}
+
+/// Starts an acquire in a task and returns when it stands in the queue as waiter number `position`.
+pub(super) async fn queue_up(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    position: usize,
+) -> Result<JoinHandle<Result<LockGuard>>, Failure> {
+    let waiter = tokio::spawn(lock(h, client, name)?.acquire());
+    wait_for_queue(client, name, position + 1).await?;
+    Ok(waiter)
+}
+
+/// Waits until holder and waiters are this many. Asks the store, because only the store knows.
+pub(super) async fn wait_for_queue(
+    client: &dyn Client,
+    name: &LockName,
+    length: usize,
+) -> Result<(), Failure> {
+    soon("the queue's length", async {
+        loop {
+            let queue = client.locks().inspect(name).await?;
+            if queue.len() == length {
+                return Ok(());
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .map_err(|error| format!("{error} (expected {length} in the queue of {name})"))?
+}
+
+/// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.
+pub(super) fn expiry_limit(h: &dyn Harness, client: &dyn Client) -> Duration {
+    h.ttl() + client.locks().guarantees().expiry_slack + Duration::from_secs(1)
+}
+
+/// Waits until nothing is left in the store, and says what is left otherwise.
+pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
+    let mut left = Vec::new();
+    let empty = timeout(PATIENCE, async {
+        loop {
+            left = h.leftovers().await?;
+            if left.is_empty() {
+                return Ok::<_, Failure>(());
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    match empty {
+        Ok(done) => done,
+        Err(_) => Err(format!("{} left in the store: {:.5?}", left.len(), left).into()),
+    }
+}

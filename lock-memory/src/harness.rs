@@ -1,0 +1,84 @@
+//! The harness of the executable properties for this store.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_core::{
+    LockName, Locks,
+    properties::{Client, Failure, Harness},
+};
+
+use crate::{Faults, MemoryLock, MemoryStore};
+
+/// A store for the executable properties. Run it with tokio's clock paused: it takes no time then.
+#[derive(Clone, Debug)]
+pub struct MemoryHarness {
+    store: MemoryStore,
+    wrap: fn(MemoryLock) -> Locks,
+}
+
+impl MemoryHarness {
+    /// A harness for a store, broken or not.
+    pub fn new(store: MemoryStore) -> Self {
+        Self { store, wrap: Locks::new }
+    }
+
+    /// The same with clients made by `wrap`, for drivers behind a pointer or a wrapper.
+    pub fn wrapped(store: MemoryStore, wrap: fn(MemoryLock) -> Locks) -> Self {
+        Self { store, wrap }
+    }
+}
+
+#[async_trait]
+impl Harness for MemoryHarness {
+    async fn client(&self) -> Result<Box<dyn Client>, Failure> {
+        let client = self.store.client();
+        Ok(Box::new(MemoryClient { faults: client.faults(), locks: (self.wrap)(client) }))
+    }
+
+    fn ttl(&self) -> Duration {
+        Duration::from_secs(2)
+    }
+
+    async fn restart(&self) -> Result<(), Failure> {
+        self.store.restart();
+        Ok(())
+    }
+
+    async fn delete(&self, name: &LockName) -> Result<(), Failure> {
+        self.store.delete(name);
+        Ok(())
+    }
+
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.store.contents().iter().map(|entry| format!("{entry:?}")).collect())
+    }
+}
+
+struct MemoryClient {
+    faults: Faults,
+    locks: Locks,
+}
+
+#[async_trait]
+impl Client for MemoryClient {
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    async fn cut(&self) {
+        self.faults.partition();
+    }
+
+    async fn cut_replies(&self) {
+        self.faults.cut_replies();
+    }
+
+    async fn heal(&self) {
+        self.faults.heal();
+    }
+
+    async fn crash(&self) {
+        self.faults.crash();
+    }
+}

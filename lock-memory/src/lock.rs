@@ -1,0 +1,157 @@
+//! A client of the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
+    Guarantees, Lease, LockName, LossSignal, Request, Result, Validity, Wait, Wake, trace,
+};
+
+use crate::{
+    MemoryStore,
+    defect::Defect,
+    fault::Faults,
+    lease::MemoryLease,
+    session::Session,
+    store::{Answer, Grant, Wish},
+};
+
+/// One client of a [`MemoryStore`]: like a process of its own, with a network of its own.
+#[derive(Debug)]
+pub struct MemoryLock {
+    session: Arc<Session>,
+    guarantees: Guarantees,
+}
+
+impl MemoryStore {
+    /// Connects.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    pub fn client(&self) -> MemoryLock {
+        MemoryLock { session: Session::start(self.clone()), guarantees: guarantees() }
+    }
+}
+
+fn guarantees() -> Guarantees {
+    let mut guarantees = Guarantees::least("memory");
+    guarantees.survives.restart = true;
+    guarantees.survives.failover = true;
+    guarantees.fairness = Fairness::Fifo;
+    guarantees.wake = Wake::Push;
+    guarantees.fencing = Fencing::Strict("a counter of the store");
+    guarantees.loss = LossSignal::Push;
+    guarantees.fixed_term = FixedTerm::Server;
+    guarantees.ttl =
+        std::time::Duration::from_millis(200)..=std::time::Duration::from_secs(24 * 3600);
+    guarantees
+}
+
+impl MemoryLock {
+    /// Breaks this client's network and watchdog.
+    pub fn faults(&self) -> Faults {
+        self.session.faults.clone()
+    }
+
+    /// Asks until there is a definite answer: a grant, or the attempt's end.
+    async fn queue_up(&self, wish: &Wish, request: &Request, attempt: &Attempt) -> Result<Grant> {
+        let (mut wish, mut told) = (wish.clone(), None);
+        loop {
+            let pushed = self.session.wait(wish.attempt, &wish.name, wish.ttl);
+            let answer =
+                self.session.request("acquire", wish.ttl, |store| store.acquire(&wish)).await?;
+            let look_again = match answer {
+                Answer::Granted(grant) => return Ok(grant),
+                Answer::Busy => return Err(Error::Contended { name: wish.name }),
+                Answer::Gone => return Err(entry_expired()),
+                Answer::Waiting { position, look_again } => {
+                    if told.replace(position) != Some(position) {
+                        trace::queued(&request.name, wish.attempt, position);
+                    }
+                    wish.known = true;
+                    look_again
+                }
+            };
+            tokio::select! {
+                grant = pushed => return grant.ok().flatten().ok_or_else(entry_expired),
+                () = attempt.cancelled() => return Err(Error::Contended { name: wish.name }),
+                // Nobody else tells that the holder has expired.
+                () = Clock::Tokio.sleep_until(look_again) => {}
+            }
+        }
+    }
+}
+
+fn entry_expired() -> Error {
+    Error::Unavailable {
+        store: "memory",
+        op: "acquire",
+        effect: Effect::None,
+        source: "the waiting entry expired: the store was out of reach for too long".into(),
+    }
+}
+
+#[async_trait]
+impl DistributedLock for MemoryLock {
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Tokio
+    }
+
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        self.session.check_open()?;
+        let wish = Wish {
+            name: request.name.clone(),
+            attempt: attempt.id(),
+            holder: request.holder.clone(),
+            ttl: request.ttl,
+            queue: request.wait == Wait::Queue,
+            known: false,
+            tell: self.session.tell.clone(),
+            faults: self.session.faults.clone(),
+        };
+        let mut answer = self.queue_up(&wish, &request, &attempt).await;
+        if matches!(answer, Err(Error::Contended { .. }))
+            && self.session.store.has(Defect::TriesForAWhile)
+        {
+            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            answer = self.queue_up(&wish, &request, &attempt).await;
+        }
+        let grant = match answer {
+            Ok(grant) => grant,
+            Err(error) => {
+                self.session.forget(attempt.id());
+                // Whatever an unanswered request left behind goes now, or expires if the store
+                // cannot be reached.
+                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
+                self.session.request("leave", request.ttl, leave).await?;
+                return Err(error);
+            }
+        };
+        let validity =
+            Validity::new(&request.name, self.session.until(grant.at, request.ttl, request.term));
+        self.session.hold(attempt.id(), &request.name, request.ttl, &validity, request.term);
+        let lease = MemoryLease::new(self.session.clone(), &request, attempt.id(), grant, validity);
+        if attempt.is_cancelled() && self.session.store.has(Defect::KeepsGrantsOfTheDeparted) {
+            return Err(Error::Contended { name: request.name });
+        }
+        Ok(Box::new(lease))
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        self.session.check_open()?;
+        self.session
+            .request("inspect", self.guarantees.default_ttl, |store| store.inspect(name))
+            .await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.session.close();
+        Ok(())
+    }
+}

@@ -1,0 +1,270 @@
+//! A client's session: its network, its pushes, its renewals.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use lock_core::{
+    Clock, Effect, Error, Instant, LockName, LossReason, Result, Term, Validity, deadline, trace,
+};
+use tokio::sync::{Notify, mpsc, oneshot, watch};
+use uuid::Uuid;
+
+use crate::{
+    MemoryStore,
+    defect::Defect,
+    fault::{Faults, Trouble},
+    store::{Grant, Told},
+};
+
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) store: MemoryStore,
+    pub(crate) faults: Faults,
+    pub(crate) tell: mpsc::UnboundedSender<Told>,
+    records: Mutex<HashMap<Uuid, Record>>,
+    /// A record came or the session closed.
+    changed: Arc<Notify>,
+    closed: std::sync::atomic::AtomicBool,
+}
+
+/// An attempt of this client that has an entry in the store, as far as the client knows.
+#[derive(Debug)]
+struct Record {
+    name: LockName,
+    ttl: Duration,
+    renewals: u32,
+    state: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    Waiting(oneshot::Sender<Option<Grant>>),
+    Holding { validity: Validity, term: Term },
+}
+
+impl Session {
+    pub(crate) fn start(store: MemoryStore) -> Arc<Self> {
+        let (tell, told) = mpsc::unbounded_channel();
+        let session = Arc::new(Self {
+            store,
+            faults: Faults(watch::Sender::new(Trouble::default())),
+            tell,
+            records: Mutex::default(),
+            changed: Arc::default(),
+            closed: false.into(),
+        });
+        tokio::spawn(deliver(Arc::downgrade(&session), session.faults.clone(), told));
+        tokio::spawn(renew_all(Arc::downgrade(&session), session.changed.clone()));
+        session
+    }
+
+    /// One request and its reply over the client's network.
+    pub(crate) async fn request<T>(
+        &self,
+        op: &'static str,
+        patience: Duration,
+        mut act: impl FnMut(&MemoryStore) -> T,
+    ) -> Result<T> {
+        let answer = tokio::time::timeout(patience, async {
+            loop {
+                self.faults.until(|t| !t.requests_cut && t.crashed.is_none()).await;
+                let reply = act(&self.store);
+                // As over a network, others get on meanwhile.
+                tokio::task::yield_now().await;
+                self.faults.until(|t| !t.replies_cut && t.crashed.is_none()).await;
+                // A lost reply is asked for again; the store knows the attempt by its id.
+                if !self.faults.takes_reply() {
+                    return reply;
+                }
+            }
+        });
+        answer.await.map_err(|_| Error::Unavailable {
+            store: "memory",
+            op,
+            effect: Effect::Unknown,
+            source: format!("no answer within {patience:?}").into(),
+        })
+    }
+
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closed.load(std::sync::atomic::Ordering::Acquire) {
+            true => Err(Error::Closed { store: "memory" }),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn wait(
+        &self,
+        attempt: Uuid,
+        name: &LockName,
+        ttl: Duration,
+    ) -> oneshot::Receiver<Option<Grant>> {
+        let (granted, wait) = oneshot::channel();
+        self.record(attempt, name, ttl, Place::Waiting(granted));
+        wait
+    }
+
+    pub(crate) fn hold(
+        &self,
+        attempt: Uuid,
+        name: &LockName,
+        ttl: Duration,
+        validity: &Validity,
+        term: Term,
+    ) {
+        self.record(attempt, name, ttl, Place::Holding { validity: validity.clone(), term });
+    }
+
+    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, state: Place) {
+        let record = Record { name: name.clone(), ttl, renewals: 0, state };
+        if self.records().insert(attempt, record).is_none() {
+            self.changed.notify_one();
+        }
+    }
+
+    pub(crate) fn forget(&self, attempt: Uuid) {
+        self.records().remove(&attempt);
+    }
+
+    /// The end of a grant or renewal whose request was sent at `sent`.
+    pub(crate) fn until(&self, sent: Instant, ttl: Duration, term: Term) -> Instant {
+        match self.store.has(Defect::TellsTooLate) && term == Term::Renewed {
+            true => deadline::safe_until(sent, ttl * 2),
+            false => deadline::safe_until(sent, ttl),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, std::sync::atomic::Ordering::Release);
+        let records: Vec<_> = self.records().drain().collect();
+        for (attempt, record) in records {
+            if self.faults.now().crashed.is_none() {
+                self.store.leave(&record.name, attempt);
+            }
+            record.end(LossReason::SessionEnded);
+        }
+        self.changed.notify_one();
+    }
+
+    fn told(&self, told: Told) {
+        match told {
+            Told::Granted(attempt, grant) => {
+                let mut records = self.records();
+                if matches!(records.get(&attempt), Some(Record { state: Place::Waiting(_), .. }))
+                    && let Some(Record { state: Place::Waiting(waiter), .. }) =
+                        records.remove(&attempt)
+                {
+                    // A waiter that has left cleans up by its id.
+                    let _ = waiter.send(Some(grant));
+                }
+            }
+            Told::Gone(attempt) => {
+                if let Some(record) = self.records().remove(&attempt) {
+                    record.end(LossReason::EntryGone);
+                }
+            }
+        }
+    }
+
+    /// Renews everything once; answers when the next round is due.
+    async fn renew_round(&self) -> Option<Duration> {
+        let due: Vec<_> = self
+            .records()
+            .iter()
+            .filter(|(_, record)| record.is_renewed())
+            .map(|(attempt, record)| (*attempt, record.name.clone(), record.ttl))
+            .collect();
+        let pace = self.records().values().map(|record| record.ttl / 3).min();
+        if due.is_empty() || self.faults.now().renewal_paused {
+            return pace;
+        }
+        let sent = Clock::Tokio.now();
+        let patience = pace.unwrap_or_default().max(Duration::from_millis(1));
+        let answer = self.request("renew", patience, |store| {
+            due.iter().map(|(attempt, name, _)| store.renew(name, *attempt)).collect::<Vec<_>>()
+        });
+        match answer.await {
+            Err(error) => trace::renewal_failed("memory", &error),
+            Ok(renewed) => {
+                for ((attempt, _, ttl), alive) in due.into_iter().zip(renewed) {
+                    self.renewed(attempt, self.until(sent, ttl, Term::Renewed), alive);
+                }
+                trace::renewed("memory", self.records().len());
+            }
+        }
+        pace
+    }
+
+    fn renewed(&self, attempt: Uuid, until: Instant, alive: bool) {
+        let mut records = self.records();
+        let Some(record) = records.get_mut(&attempt) else { return };
+        match (&record.state, alive) {
+            (Place::Holding { validity, .. }, true) => {
+                validity.extend(until);
+                record.renewals += u32::from(self.store.has(Defect::StopsRenewing));
+            }
+            (Place::Waiting(_), true) => {}
+            (_, false) => {
+                if let Some(record) = records.remove(&attempt) {
+                    record.end(LossReason::EntryGone);
+                }
+            }
+        }
+    }
+
+    fn records(&self) -> MutexGuard<'_, HashMap<Uuid, Record>> {
+        // Nothing panics while it is held.
+        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Record {
+    fn is_renewed(&self) -> bool {
+        match &self.state {
+            Place::Waiting(_) => true,
+            Place::Holding { validity, term } => {
+                *term == Term::Renewed && !validity.has_ended() && self.renewals < 4
+            }
+        }
+    }
+
+    fn end(self, reason: LossReason) {
+        match self.state {
+            Place::Waiting(waiter) => drop(waiter.send(None)),
+            Place::Holding { validity, .. } => drop(validity.lose(reason)),
+        }
+    }
+}
+
+/// Delivers what the store pushes, unless the network is cut.
+async fn deliver(session: Weak<Session>, faults: Faults, mut told: mpsc::UnboundedReceiver<Told>) {
+    while let Some(push) = told.recv().await {
+        faults.until(|t| !t.replies_cut && t.crashed.is_none()).await;
+        let Some(session) = session.upgrade() else { return };
+        session.told(push);
+    }
+}
+
+/// The watchdog: one for all locks and waits of the client.
+async fn renew_all(session: Weak<Session>, changed: Arc<Notify>) {
+    let mut pace = None;
+    loop {
+        match pace {
+            Some(pace) => drop(tokio::time::timeout(pace, changed.notified()).await),
+            None => changed.notified().await,
+        }
+        let Some(session) = session.upgrade() else { return };
+        pace = session.renew_round().await;
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.close();
+        // The delivering task may wait for the end of a cut; there is nothing left to deliver.
+        self.faults.0.send_replace(Trouble::default());
+    }
+}

@@ -1,0 +1,62 @@
+//! The properties themselves are tested: each broken store is rejected by exactly one of them, and
+//! the whole one by none.
+
+use std::collections::BTreeMap;
+
+use lock_core::properties::{self, Outcome};
+use lock_memory::{Defect, MemoryHarness, MemoryStore};
+
+/// The failures of a store, by property.
+async fn rejections(store: MemoryStore) -> BTreeMap<&'static str, Vec<String>> {
+    let mut failures: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    let harness = MemoryHarness::new(store);
+    for property in properties::all() {
+        for check in property.checks {
+            match check.run(&harness).await {
+                Ok(Outcome::Kept) => {}
+                other => {
+                    failures.entry(property.name).or_default().push(format!("{check:?}: {other:?}"))
+                }
+            }
+        }
+    }
+    failures
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_whole_store_keeps_every_property() {
+    assert_eq!(rejections(MemoryStore::new()).await, BTreeMap::new());
+}
+
+#[test]
+fn every_property_has_its_broken_store() {
+    let properties: Vec<_> = properties::all().iter().map(|property| property.name).collect();
+    let rejecting: Vec<_> = Defect::ALL.iter().map(|(_, property)| *property).collect();
+    assert_eq!(properties, rejecting);
+}
+
+macro_rules! broken {
+    ($($test:ident: $defect:ident,)*) => {$(
+        #[tokio::test(start_paused = true)]
+        async fn $test() {
+            let property = Defect::ALL.iter().find(|(defect, _)| *defect == Defect::$defect).unwrap().1;
+            let failures = rejections(MemoryStore::broken(Defect::$defect)).await;
+            assert_eq!(failures.keys().collect::<Vec<_>>(), [&property], "{failures:#?}");
+        }
+    )*};
+}
+
+broken! {
+    a_store_that_grants_two_of_a_crowd: GrantsTwoOfACrowd,
+    a_store_that_keeps_crashed_holders: KeepsCrashedHolders,
+    a_store_that_releases_by_name: ReleasesByName,
+    a_store_that_restarts_tokens: RestartsTokens,
+    a_client_that_keeps_grants_of_the_departed: KeepsGrantsOfTheDeparted,
+    a_client_that_tells_too_late: TellsTooLate,
+    a_store_that_serves_the_last_first: ServesTheLastFirst,
+    a_client_that_tries_for_a_while: TriesForAWhile,
+    a_store_that_folds_case: FoldsCase,
+    a_store_that_forgets_waiters_in_a_restart: ForgetsWaitersInARestart,
+    a_client_that_stops_renewing: StopsRenewing,
+    a_store_that_hides_the_holder: HidesTheHolder,
+}
