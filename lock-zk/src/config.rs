@@ -1,0 +1,161 @@
+//! What a URL says.
+
+use std::{fmt, time::Duration};
+
+use lock_core::{Result, StoreUrl};
+use zookeeper_client::Acls;
+
+use crate::layout::{self, Layout};
+
+const DEFAULT_PORT: u16 = 2181;
+const DEFAULT_PREFIX: &str = "/locks";
+
+/// Who may touch the nodes that this client creates.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Access {
+    /// Everybody.
+    #[default]
+    Open,
+    /// Whoever has the same login.
+    Creator,
+}
+
+impl Access {
+    pub(crate) fn acls(self) -> Acls<'static> {
+        match self {
+            Self::Open => Acls::anyone_all(),
+            Self::Creator => Acls::creator_all(),
+        }
+    }
+}
+
+/// How to reach ZooKeeper, and where the locks are.
+///
+/// `zookeeper://[user:password@]host[:2181][,host..][/chroot][?option=value&..]`
+///
+/// | option | meaning | default |
+/// |---|---|---|
+/// | `prefix` | directory of the locks, below the chroot | `/locks` |
+/// | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
+/// | `ttl` | TTL of a lock whose builder names none | 15 s, or what the server grants for it |
+/// | `acl` | `open`: everybody may touch our nodes; `creator`: our login only | `open` |
+///
+/// The login is used for ZooKeeper's `digest` scheme.
+#[derive(Clone)]
+pub struct ZkConfig {
+    pub(crate) hosts: Vec<String>,
+    pub(crate) chroot: String,
+    pub(crate) login: Option<String>,
+    pub(crate) prefix: String,
+    pub(crate) layout: Layout,
+    pub(crate) access: Access,
+    pub(crate) ttl: Option<Duration>,
+}
+
+impl ZkConfig {
+    /// Reads a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) or
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names what is wrong.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        let mut options = url.options();
+        let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
+        let layouts = [("escaped", Layout::Escaped), ("native", Layout::Native)];
+        let layout = options.choice("layout", &layouts)?.unwrap_or_default();
+        let ttl = options.duration("ttl")?;
+        let accesses = [("open", Access::Open), ("creator", Access::Creator)];
+        let access = options.choice("acl", &accesses)?.unwrap_or_default();
+        options.finish()?;
+        layout::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
+        let chroot = match url.path() {
+            "" => String::new(),
+            path => format!("/{path}"),
+        };
+        if !chroot.is_empty() {
+            layout::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
+        }
+        let login = login(url)?;
+        if access == Access::Creator && login.is_none() {
+            return Err(url.error("acl=creator needs user:password@ in front of the host"));
+        }
+        let hosts = url.hosts(DEFAULT_PORT);
+        Ok(Self { hosts, chroot, login, prefix, layout, access, ttl })
+    }
+
+    /// What the client crate calls a connect string.
+    pub(crate) fn ensemble(&self) -> String {
+        format!("{}{}", self.hosts.join(","), self.chroot)
+    }
+}
+
+fn login(url: &StoreUrl) -> Result<Option<String>> {
+    match (url.user(), url.password()) {
+        (None, None) => Ok(None),
+        (Some(user), Some(password)) => Ok(Some(format!("{user}:{password}"))),
+        _ => Err(url.error("a login is user:password@")),
+    }
+}
+
+impl fmt::Debug for ZkConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ZkConfig")
+            .field("hosts", &self.hosts)
+            .field("chroot", &self.chroot)
+            .field("login", &self.login.as_ref().map(|_| "***"))
+            .field("prefix", &self.prefix)
+            .field("layout", &self.layout)
+            .field("access", &self.access)
+            .field("ttl", &self.ttl)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<ZkConfig> {
+        ZkConfig::from_url(&StoreUrl::parse(url).unwrap())
+    }
+
+    #[test]
+    fn everything_has_a_default() {
+        let config = config("zookeeper://").unwrap();
+        assert_eq!(config.ensemble(), "127.0.0.1:2181");
+        assert_eq!((config.prefix.as_str(), config.layout), ("/locks", Layout::Escaped));
+        assert_eq!((config.ttl, config.access), (None, Access::Open));
+    }
+
+    #[test]
+    fn everything_can_be_set() {
+        let url =
+            "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&acl=creator";
+        let config = config(url).unwrap();
+        assert_eq!(config.ensemble(), "a:2181,b:2182/app/x");
+        assert_eq!(config.login.as_deref(), Some("me:se@cret"));
+        assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));
+        assert_eq!((config.ttl, config.access), (Some(Duration::from_secs(5)), Access::Creator));
+        assert!(!format!("{config:?}").contains("se@cret"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        for (url, expected) in [
+            ("zookeeper://h?ttl=soon", "ttl"),
+            ("zookeeper://h?prefix=locks", "prefix"),
+            ("zookeeper://h?prefix=/a//b", "prefix"),
+            ("zookeeper://h/a/", "path"),
+            ("zookeeper://h?layout=own", "layout"),
+            ("zookeeper://h?acl=all", "acl"),
+            ("zookeeper://h?acl=creator", "user:password"),
+            ("zookeeper://me@h", "user:password"),
+            ("zookeeper://h?holder=me", "holder"),
+        ] {
+            let error = config(url).unwrap_err().to_string();
+            assert!(error.contains(expected), "{url}: {error}");
+        }
+    }
+}

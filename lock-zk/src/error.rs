@@ -1,0 +1,124 @@
+//! What the client's errors mean.
+
+use lock_core::{BoxError, Effect, Error};
+use zookeeper_client::Error as ZkError;
+
+pub(crate) const STORE: &str = "zookeeper";
+
+/// What an error says about the request that got it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Meaning {
+    /// The server answered: it did not do it.
+    Answered,
+    /// The server answered: we may not.
+    Denied,
+    /// Nobody knows whether it was done.
+    Unanswered,
+    /// It was not done, and may be later.
+    NotNow,
+    /// The session is over, and whatever it owned goes with it.
+    Over,
+    /// It was not done, and never will be like this.
+    Refused,
+}
+
+/// The client reports a broken connection as any of five errors, whatever its documentation says:
+/// a closed one is `ConnectionLoss`, a reset or silent one `Custom`.
+pub(crate) fn meaning(error: &ZkError) -> Meaning {
+    match error {
+        ZkError::NoNode | ZkError::NodeExists | ZkError::NotEmpty | ZkError::BadVersion => {
+            Meaning::Answered
+        }
+        ZkError::NoAuth | ZkError::AuthFailed | ZkError::InvalidAcl => Meaning::Denied,
+        ZkError::NoHosts | ZkError::NotReadOnly | ZkError::Throttled => Meaning::NotNow,
+        ZkError::SessionExpired | ZkError::SessionMoved | ZkError::ClientClosed => Meaning::Over,
+        ZkError::BadArguments(_)
+        | ZkError::MarshallingError
+        | ZkError::NoChildrenForEphemerals
+        | ZkError::QuotaExceeded
+        | ZkError::Unimplemented
+        | ZkError::UnexpectedErrorCode(_) => Meaning::Refused,
+        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and what is not known yet.
+        _ => Meaning::Unanswered,
+    }
+}
+
+pub(crate) fn is_unanswered(error: &ZkError) -> bool {
+    meaning(error) == Meaning::Unanswered
+}
+
+/// Our error for a failed request that changes nothing.
+pub(crate) fn read_failed(op: &'static str, error: ZkError) -> Error {
+    failed(op, Effect::None, error)
+}
+
+/// Our error for a failed request that changes the store.
+pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
+    failed(op, Effect::Unknown, error)
+}
+
+fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
+    match meaning(&error) {
+        Meaning::Denied => Error::Denied { store: STORE, op, source: error.into() },
+        Meaning::Answered | Meaning::Refused => {
+            Error::Rejected { store: STORE, op, effect: Effect::None, source: error.into() }
+        }
+        Meaning::NotNow => unavailable(op, Effect::None, error),
+        Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
+    }
+}
+
+pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
+    Error::Unavailable { store: STORE, op, effect, source: source.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_row_of_the_table() {
+        let rows = [
+            (ZkError::NoNode, Meaning::Answered),
+            (ZkError::NodeExists, Meaning::Answered),
+            (ZkError::NotEmpty, Meaning::Answered),
+            (ZkError::BadVersion, Meaning::Answered),
+            (ZkError::NoAuth, Meaning::Denied),
+            (ZkError::AuthFailed, Meaning::Denied),
+            (ZkError::InvalidAcl, Meaning::Denied),
+            (ZkError::NoHosts, Meaning::NotNow),
+            (ZkError::NotReadOnly, Meaning::NotNow),
+            (ZkError::Throttled, Meaning::NotNow),
+            (ZkError::SessionExpired, Meaning::Over),
+            (ZkError::SessionMoved, Meaning::Over),
+            (ZkError::ClientClosed, Meaning::Over),
+            (ZkError::BadArguments(&"x"), Meaning::Refused),
+            (ZkError::MarshallingError, Meaning::Refused),
+            (ZkError::NoChildrenForEphemerals, Meaning::Refused),
+            (ZkError::QuotaExceeded, Meaning::Refused),
+            (ZkError::Unimplemented, Meaning::Refused),
+            (ZkError::UnexpectedErrorCode(-99), Meaning::Refused),
+            (ZkError::ConnectionLoss, Meaning::Unanswered),
+            (ZkError::Timeout, Meaning::Unanswered),
+            (ZkError::UnexpectedError("x".to_owned()), Meaning::Unanswered),
+            (ZkError::RuntimeInconsistent, Meaning::Unanswered),
+        ];
+        for (error, expected) in rows {
+            assert_eq!(meaning(&error), expected, "{error:?}");
+        }
+    }
+
+    #[test]
+    fn an_unanswered_write_says_so() {
+        let write = write_failed("create", ZkError::ConnectionLoss);
+        assert!(matches!(write, Error::Unavailable { effect: Effect::Unknown, .. }), "{write:?}");
+        let read = read_failed("list", ZkError::ConnectionLoss);
+        assert!(matches!(read, Error::Unavailable { effect: Effect::None, .. }), "{read:?}");
+    }
+
+    #[test]
+    fn denied_and_rejected_are_told_apart() {
+        assert!(matches!(write_failed("create", ZkError::NoAuth), Error::Denied { .. }));
+        assert!(matches!(write_failed("create", ZkError::QuotaExceeded), Error::Rejected { .. }));
+    }
+}

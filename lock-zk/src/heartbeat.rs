@@ -1,0 +1,97 @@
+//! What keeps a session's deadlines moving, and notices its end.
+//!
+//! The client crate pings the server by itself, but tells nobody when a ping was sent; and it
+//! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
+//! each session asks one cheap question of its own per third of its TTL, unless other requests have
+//! been answered meanwhile. Any request keeps the session alive at the server, so an answer proves
+//! that it lives until the question's send time plus the session timeout.
+
+use std::sync::{Arc, Weak};
+
+use lock_core::{Clock, trace};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
+
+use crate::{
+    error::STORE,
+    nodelay,
+    session::{End, Session},
+};
+
+/// Extends the locks of a session until it is over or dropped.
+pub(crate) async fn beat(
+    session: Weak<Session>,
+    over: CancellationToken,
+    reconnected: Arc<Notify>,
+) {
+    loop {
+        let Some(alive) = session.upgrade() else { return };
+        let due = alive.confirmed() + alive.ttl() / 3;
+        let mut pause = due.since(Clock::Boot.now());
+        if pause.is_zero() {
+            if let Some(Err(error)) = ask(&alive).await {
+                trace::renewal_failed(STORE, &error);
+                // A request that is sent while the connection is down waits for the next one.
+                pause = alive.ttl() / 100;
+            }
+        }
+        alive.extend_all();
+        drop(alive);
+        tokio::select! {
+            () = over.cancelled() => return,
+            () = tokio::time::sleep(pause) => {}
+            () = reconnected.notified() => {}
+        }
+    }
+}
+
+/// Asks a cheap question; `None` if the session's last sure moment passed before the answer.
+async fn ask(session: &Session) -> Option<Result<(), ZkError>> {
+    let exchange = session.begin().ok()?;
+    let last_moment = session.confirmed() + session.ttl();
+    tokio::select! {
+        biased;
+        answer = exchange.answer(exchange.client.check_stat("/")) => Some(answer.map(drop)),
+        () = session.over() => None,
+        () = Clock::Boot.sleep_until(last_moment) => {
+            // Other requests may have been answered meanwhile.
+            if Clock::Boot.now() >= session.confirmed() + session.ttl() {
+                session.finish(End::Silent);
+            }
+            None
+        }
+    }
+}
+
+/// Follows the client crate's view of the session to its end.
+pub(crate) async fn follow(
+    session: Weak<Session>,
+    mut states: StateWatcher,
+    terminated: CancellationToken,
+    reconnected: Arc<Notify>,
+    ports: Arc<[u16]>,
+) {
+    let finish = |end| session.upgrade().inspect(|session| session.finish(end));
+    loop {
+        match states.changed().await {
+            SessionState::Disconnected => {
+                trace::disconnected(STORE, &"the connection broke; the session is kept");
+            }
+            SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
+                nodelay::set(&ports).await;
+                trace::connected(STORE);
+                reconnected.notify_one();
+            }
+            SessionState::AuthFailed | SessionState::Expired => {
+                finish(End::Ended);
+                break;
+            }
+            SessionState::Closed => {
+                finish(End::Closed);
+                break;
+            }
+        }
+    }
+    terminated.cancel();
+}

@@ -1,0 +1,167 @@
+//! The driver.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
+    Guarantees, Lease, LockName, LossSignal, Request, Result, StoreUrl, Survives, Wake,
+};
+use zookeeper_client::Error as ZkError;
+
+use crate::{
+    acquire::{Candidate, cancelled},
+    config::ZkConfig,
+    error::{self, STORE},
+    inspect::inspect,
+    layout::directory,
+    probe,
+    session::Session,
+    sessions::{Sessions, default_ttl},
+};
+
+/// How long a first connection may take in all.
+const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+/// Shorter sessions leave the client no time to notice a broken connection and build another.
+const SHORTEST_TTL: Duration = Duration::from_millis(500);
+
+/// Locks in ZooKeeper.
+#[derive(Debug)]
+pub struct ZkLock {
+    sessions: Arc<Sessions>,
+    guarantees: Guarantees,
+}
+
+impl ZkLock {
+    /// Connects by URL; see [`ZkConfig`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ZkConfig::from_url`] and [`connect`](Self::connect).
+    pub async fn open(url: &StoreUrl) -> Result<Self> {
+        Self::connect(ZkConfig::from_url(url)?).await
+    }
+
+    /// Connects, learns which TTLs the server grants, and opens the session of the default TTL.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] within 4 s if no server answers, [`Error::Denied`] if the login may
+    /// not read the locks' directory, [`Error::InvalidOption`] if the server does not grant the
+    /// TTL of the URL, [`Error::Rejected`] if the chroot does not exist.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing but sessions that end by themselves.
+    pub async fn connect(config: ZkConfig) -> Result<Self> {
+        let hosts = config.hosts.join(", ");
+        match tokio::time::timeout(CONNECT_LIMIT, connect(config)).await {
+            Ok(connected) => connected,
+            Err(_) => {
+                let source = format!("no answer from {hosts} within {CONNECT_LIMIT:?}");
+                Err(error::unavailable("connect", Effect::None, source))
+            }
+        }
+    }
+
+    fn directory(&self, name: &LockName) -> Result<String> {
+        let config = self.sessions.config();
+        directory(&config.prefix, config.layout, name)
+    }
+}
+
+async fn connect(config: ZkConfig) -> Result<ZkLock> {
+    let (least, most) = probe::session_timeouts(&config.hosts)
+        .await
+        .map_err(|error| error::unavailable("connect", Effect::None, error))?
+        .into_inner();
+    let range = least.max(SHORTEST_TTL)..=most;
+    let default_ttl = default_ttl(config.ttl, &range)?;
+    let sessions = Sessions::new(config);
+    check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
+    let mut guarantees = Guarantees::least(STORE);
+    guarantees.survives = Survives::default();
+    guarantees.survives.restart = true;
+    guarantees.survives.failover = true;
+    guarantees.fairness = Fairness::Fifo;
+    guarantees.wake = Wake::Push;
+    guarantees.fencing = Fencing::Strict("czxid");
+    guarantees.loss = LossSignal::Push;
+    guarantees.fixed_term = FixedTerm::Client;
+    guarantees.expiry_slack = expiry_slack(least);
+    guarantees.ttl = range;
+    guarantees.default_ttl = default_ttl;
+    Ok(ZkLock { sessions, guarantees })
+}
+
+/// The server rounds the end of a session up to its next tick, and a follower tells the leader
+/// twice per tick who was alive. Unless configured otherwise, the shortest session is two ticks.
+fn expiry_slack(shortest: Duration) -> Duration {
+    shortest * 3 / 4 + Duration::from_millis(250)
+}
+
+/// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
+/// where permissions are set. So this looks at once whether the directory of the locks is readable.
+async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
+    let exchange = session.begin()?;
+    let (root, prefix) = tokio::join!(
+        exchange.answer(exchange.client.check_stat("/")),
+        exchange.answer(exchange.client.get_data(&config.prefix)),
+    );
+    if let Ok(None) = root {
+        return Err(Error::Rejected {
+            store: STORE,
+            op: "connect",
+            effect: Effect::None,
+            source: format!("the chroot {} does not exist; create it first", config.chroot).into(),
+        });
+    }
+    match prefix {
+        Ok(_) | Err(ZkError::NoNode) => Ok(()),
+        Err(error) => Err(error::read_failed("connect", error)),
+    }
+}
+
+#[async_trait]
+impl DistributedLock for ZkLock {
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Boot
+    }
+
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        let directory = self.directory(&request.name)?;
+        let acls = self.sessions.config().access.acls();
+        let mut first = true;
+        loop {
+            let session = tokio::select! {
+                biased;
+                session = self.sessions.get(request.ttl) => session?,
+                () = attempt.cancelled() => return Err(cancelled()),
+            };
+            let candidate =
+                Candidate::new(session, directory.clone(), acls, request.clone(), attempt.clone());
+            match candidate.run().await {
+                // The session had ended before, and nobody had noticed.
+                Err(_) if first && candidate.may_begin_again() => first = false,
+                result => return result,
+            }
+        }
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        let directory = self.directory(name)?;
+        let session = match self.sessions.any() {
+            Some(session) => session,
+            None => self.sessions.get(self.guarantees.default_ttl).await?,
+        };
+        inspect(&session, &directory).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.sessions.close().await
+    }
+}

@@ -1,0 +1,131 @@
+//! Requests that are repeated until their outcome is known.
+//!
+//! All of them end: with an answer, or with the session, which takes its ephemeral nodes along.
+
+use std::time::Duration;
+
+use lock_core::{Error, FencingToken, Result};
+use uuid::Uuid;
+use zookeeper_client::{Error as ZkError, Stat};
+
+use crate::{
+    entry::Node,
+    error::{self, Meaning},
+    queue,
+    session::Session,
+};
+
+/// Before a request is repeated that the server refused for now.
+const PAUSE: Duration = Duration::from_millis(50);
+
+impl Session {
+    /// The children of a lock's directory; none if it does not exist.
+    pub(crate) async fn list(&self, directory: &str) -> Result<Vec<String>> {
+        loop {
+            let exchange = self.begin()?;
+            match exchange.answer(exchange.client.list_children(directory)).await {
+                Ok(children) => return Ok(children),
+                Err(ZkError::NoNode) => return Ok(Vec::new()),
+                Err(error) => self.again("list", error).await?,
+            }
+        }
+    }
+
+    /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
+    /// that has broken since: the `sync` overtakes none of them on its way through the leader.
+    async fn list_after_sync(&self, directory: &str) -> Result<Vec<String>> {
+        loop {
+            let exchange = self.begin()?;
+            let sync = exchange.client.sync(directory);
+            let list = exchange.client.list_children(directory);
+            let (synced, listed) = tokio::join!(sync, exchange.answer(list));
+            match (synced, listed) {
+                (Err(error), _) if error::is_unanswered(&error) => {}
+                (_, Ok(children)) => return Ok(children),
+                (_, Err(ZkError::NoNode)) => return Ok(Vec::new()),
+                (_, Err(error)) => self.again("list", error).await?,
+            }
+        }
+    }
+
+    /// Finds the node that an unanswered creation may have left. Should there be two, the later one
+    /// is deleted.
+    pub(crate) async fn find(&self, directory: &str, attempt: Uuid) -> Result<Option<Node>> {
+        let mut own = self.nodes_of(directory, attempt).await?.into_iter();
+        let Some(name) = own.next() else { return Ok(None) };
+        for surplus in own {
+            self.remove(&format!("{directory}/{surplus}")).await?;
+        }
+        let path = format!("{directory}/{name}");
+        Ok(self.stat(&path).await?.and_then(|stat| self.adopt(path, &stat)))
+    }
+
+    /// Deletes whatever an attempt may have left.
+    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
+        for name in self.nodes_of(directory, attempt).await? {
+            self.remove(&format!("{directory}/{name}")).await?;
+        }
+        Ok(())
+    }
+
+    async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
+        let mut children = self.list_after_sync(directory).await?;
+        let stem = queue::stem(attempt);
+        children.retain(|child| child.starts_with(&stem));
+        Ok(queue::in_order(children))
+    }
+
+    /// The node as ours, if it is: a node of a session that came before this one is as good as gone.
+    pub(crate) fn adopt(&self, path: String, stat: &Stat) -> Option<Node> {
+        if stat.ephemeral_owner != self.id() {
+            return None;
+        }
+        let sequence = queue::sequence(&path)?;
+        // Transaction ids are positive.
+        Some(Node { path, sequence, token: FencingToken::new(stat.czxid.unsigned_abs()) })
+    }
+
+    /// The state of a node; `None` if it does not exist.
+    pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
+        loop {
+            let exchange = self.begin()?;
+            match exchange.answer(exchange.client.check_stat(path)).await {
+                Ok(stat) => return Ok(stat),
+                Err(error) => self.again("exists", error).await?,
+            }
+        }
+    }
+
+    /// Deletes a node of ours. It is gone afterwards, or goes with the session.
+    pub(crate) async fn remove(&self, path: &str) -> Result<()> {
+        loop {
+            let Ok(exchange) = self.begin() else { return Ok(()) };
+            let deleted = tokio::select! {
+                biased;
+                deleted = exchange.answer(exchange.client.delete(path, None)) => deleted,
+                () = self.over() => return Ok(()),
+            };
+            match deleted {
+                Ok(()) | Err(ZkError::NoNode) => return Ok(()),
+                Err(error) if error::meaning(&error) == Meaning::Over => return Ok(()),
+                Err(error) => self.again("delete", error).await?,
+            }
+        }
+    }
+
+    /// Returns if the request shall be repeated.
+    ///
+    /// A request that is sent while the connection is down waits in the client for the next one, so
+    /// this is no busy loop.
+    pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
+        match error::meaning(&error) {
+            Meaning::Unanswered if !self.is_over() => Ok(()),
+            Meaning::NotNow if !self.is_over() => {
+                tokio::time::sleep(PAUSE).await;
+                Ok(())
+            }
+            Meaning::Over | Meaning::Unanswered | Meaning::NotNow => Err(self.error(op)),
+            _ => Err(error::write_failed(op, error)),
+        }
+    }
+}

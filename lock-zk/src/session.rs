@@ -1,0 +1,235 @@
+//! One ZooKeeper session: what it proves, what it owns, how it ends.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{
+    Clock, Effect, Error, Instant, LossReason, Result, Term, deadline::safe_until, trace,
+};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use zookeeper_client::{Client, Error as ZkError};
+
+use crate::{
+    entry::Entry,
+    error::{self, Meaning, STORE},
+    queue,
+    sentinel::Young,
+};
+
+/// How long the server may take to confirm the end of a session.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+
+/// One ZooKeeper session. All entries of a client with the same TTL live in it.
+pub(crate) struct Session {
+    id: i64,
+    ttl: Duration,
+    /// `None` once the session is over for us; the client crate then closes it at the server as
+    /// soon as it can.
+    client: Mutex<Option<Client>>,
+    /// When the last answered request was sent: the server had us alive then, or later.
+    confirmed: Mutex<Instant>,
+    entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    /// Entries whose own nodes are not watched yet.
+    pub(crate) young: Young,
+    end: OnceLock<End>,
+    over: CancellationToken,
+    /// The client crate has reached a final state: the server confirmed the end, or will by itself.
+    pub(crate) terminated: CancellationToken,
+}
+
+/// How a session ended for us.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
+    Closed,
+    /// The store's word.
+    Ended,
+    /// Nothing was heard for one TTL: every holder has been told by its deadline, so nothing is
+    /// left to save.
+    Silent,
+}
+
+/// One or more requests that are sent now.
+pub(crate) struct Exchange<'a> {
+    session: &'a Session,
+    pub(crate) client: Client,
+    pub(crate) sent: Instant,
+}
+
+impl Exchange<'_> {
+    /// Waits for an answer and counts it as proof that the session lived at the send time.
+    pub(crate) async fn answer<T>(
+        &self,
+        reply: impl Future<Output = Result<T, ZkError>>,
+    ) -> Result<T, ZkError> {
+        let reply = reply.await;
+        if reply.as_ref().err().is_none_or(|e| error::meaning(e) == Meaning::Answered) {
+            self.session.confirm(self.sent);
+        }
+        reply
+    }
+}
+
+impl Session {
+    /// Takes over a session whose handshake began at `sent`.
+    pub(crate) fn new(client: Client, ttl: Duration, sent: Instant) -> Self {
+        Self {
+            id: client.session_id().0,
+            ttl,
+            client: Mutex::new(Some(client)),
+            confirmed: Mutex::new(sent),
+            entries: Mutex::default(),
+            young: Young::default(),
+            end: OnceLock::new(),
+            over: CancellationToken::new(),
+            terminated: CancellationToken::new(),
+        }
+    }
+
+    /// The owner of our ephemeral nodes.
+    pub(crate) fn id(&self) -> i64 {
+        self.id
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// Starts an exchange. Take the clock's reading first: a request is as old as its sending.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over.
+    pub(crate) fn begin(&self) -> Result<Exchange<'_>> {
+        let sent = Clock::Boot.now();
+        match &*lock(&self.client) {
+            Some(client) => Ok(Exchange { session: self, client: client.clone(), sent }),
+            None => Err(self.error("acquire")),
+        }
+    }
+
+    fn confirm(&self, sent: Instant) {
+        let mut confirmed = lock(&self.confirmed);
+        *confirmed = sent.max(*confirmed);
+    }
+
+    pub(crate) fn confirmed(&self) -> Instant {
+        *lock(&self.confirmed)
+    }
+
+    /// Until when the holders of this session may work.
+    pub(crate) fn safe_until(&self) -> Instant {
+        safe_until(self.confirmed(), self.ttl)
+    }
+
+    /// Adds an entry before its node is asked for.
+    pub(crate) fn add(&self, entry: &Arc<Entry>) {
+        lock(&self.entries).insert(entry.attempt, entry.clone());
+    }
+
+    /// Forgets an entry whose node is gone.
+    pub(crate) fn forget(&self, attempt: Uuid) {
+        lock(&self.entries).remove(&attempt);
+    }
+
+    /// The entry of this session behind a child's name.
+    pub(crate) fn own_entry(&self, child: &str) -> Option<Arc<Entry>> {
+        let entry = lock(&self.entries).get(&queue::attempt(child)?)?.clone();
+        entry.node().is_none_or(|node| node.name() == child).then_some(entry)
+    }
+
+    /// Moves the deadlines of all renewed locks.
+    pub(crate) fn extend_all(&self) {
+        let until = self.safe_until();
+        let entries = lock(&self.entries);
+        let renewed = entries.values().filter(|entry| entry.term == Term::Renewed);
+        let held = renewed.filter_map(|entry| entry.validity()).filter(|v| !v.has_ended());
+        let count = held.map(|validity| validity.extend(until)).count();
+        if count > 0 {
+            trace::renewed(STORE, count);
+        }
+    }
+
+    /// Ends the session for us; the first reason counts. Holders and waiters are told at once.
+    pub(crate) fn finish(&self, end: End) {
+        if self.end.set(end).is_err() {
+            return;
+        }
+        for entry in lock(&self.entries).drain().map(|(_, entry)| entry) {
+            if let Some(validity) = entry.validity() {
+                validity.lose(LossReason::SessionEnded);
+            }
+        }
+        lock(&self.client).take();
+        self.over.cancel();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.is_cancelled()
+    }
+
+    /// Waits until the session is over for us.
+    pub(crate) async fn over(&self) {
+        self.over.cancelled().await;
+    }
+
+    pub(crate) fn over_token(&self) -> CancellationToken {
+        self.over.clone()
+    }
+
+    pub(crate) fn end(&self) -> Option<End> {
+        self.end.get().copied()
+    }
+
+    /// What a call is told after the end.
+    pub(crate) fn error(&self, op: &'static str) -> Error {
+        match self.end() {
+            Some(End::Closed) => Error::Closed { store: STORE },
+            Some(End::Silent) => {
+                let source = format!("no answer for {:?}; the session is given up", self.ttl);
+                error::unavailable(op, Effect::None, source)
+            }
+            Some(End::Ended) | None => {
+                error::unavailable(op, Effect::None, "the server ended the session")
+            }
+        }
+    }
+
+    /// Ends the session and waits until the server has confirmed it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if it did not within 4 s.
+    pub(crate) async fn close(&self) -> Result<()> {
+        self.finish(End::Closed);
+        match tokio::time::timeout(CLOSE_LIMIT, self.terminated.cancelled()).await {
+            Ok(()) => Ok(()),
+            Err(_) => Err(error::unavailable(
+                "close",
+                Effect::Unknown,
+                "the server did not confirm the end of the session; it ends with its TTL",
+            )),
+        }
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("id", &format_args!("{:#x}", self.id))
+            .field("ttl", &self.ttl)
+            .field("entries", &lock(&self.entries).len())
+            .field("end", &self.end())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Nothing panics while it holds one of these.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,281 @@
+//! A client's sessions: one per TTL, since ZooKeeper's timeout belongs to the session.
+
+use std::{
+    collections::HashMap,
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, MutexGuard, Weak},
+    time::Duration,
+};
+
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use lock_core::{Clock, Effect, Error, Result};
+use tokio::{runtime::Handle, sync::Notify};
+use zookeeper_client::{Client, Error as ZkError};
+
+use crate::{
+    config::ZkConfig,
+    error::{self, STORE},
+    heartbeat, nodelay, sentinel,
+    session::{Session, lock},
+};
+
+/// More distinct TTLs than any program has reason for; each costs a connection and a heartbeat.
+pub(crate) const MOST_SESSIONS: usize = 8;
+
+/// A client's sessions.
+#[derive(Debug)]
+pub(crate) struct Sessions {
+    config: ZkConfig,
+    runtime: Handle,
+    ports: Arc<[u16]>,
+    slots: Mutex<Slots>,
+}
+
+#[derive(Debug, Default)]
+struct Slots {
+    closed: bool,
+    by_ttl: HashMap<Duration, Slot>,
+}
+
+#[derive(Debug)]
+enum Slot {
+    Open(Arc<Session>),
+    /// Everybody who asks meanwhile waits for the same answer.
+    Opening(Opening),
+}
+
+type Opening = Shared<BoxFuture<'static, Result<Arc<Session>, ZkError>>>;
+
+impl Sessions {
+    /// No session yet. Their tasks will run in the current runtime.
+    pub(crate) fn new(config: ZkConfig) -> Arc<Self> {
+        let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
+        Arc::new(Self {
+            ports: ports.collect(),
+            config,
+            runtime: Handle::current(),
+            slots: Mutex::default(),
+        })
+    }
+
+    pub(crate) fn config(&self) -> &ZkConfig {
+        &self.config
+    }
+
+    /// The live session of a TTL; opens one if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if none could be opened within one TTL, [`Error::InvalidOption`] if
+    /// the server does not grant the TTL, [`Error::Closed`].
+    pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
+        // The server counts in milliseconds.
+        let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
+        let opening = {
+            let mut slots = self.slots();
+            if slots.closed {
+                return Err(Error::Closed { store: STORE });
+            }
+            match slots.by_ttl.get(&ttl) {
+                Some(Slot::Open(session)) if !session.is_over() => return Ok(session.clone()),
+                Some(Slot::Opening(opening)) => opening.clone(),
+                _ => {
+                    slots.make_room(ttl)?;
+                    let opening = self.open(ttl);
+                    slots.by_ttl.insert(ttl, Slot::Opening(opening.clone()));
+                    opening
+                }
+            }
+        };
+        match opening.await {
+            Ok(session) if session.ttl() != ttl => Err(clamped(ttl, session.ttl())),
+            Ok(session) => Ok(session),
+            Err(ZkError::ClientClosed) => Err(Error::Closed { store: STORE }),
+            Err(ZkError::Timeout) => {
+                let source = format!("no server opened a session within {ttl:?}");
+                Err(error::unavailable("connect", Effect::None, source))
+            }
+            Err(error) => Err(error::read_failed("connect", error)),
+        }
+    }
+
+    /// Any live session, for questions.
+    pub(crate) fn any(&self) -> Option<Arc<Session>> {
+        self.slots().by_ttl.values().find_map(|slot| match slot {
+            Slot::Open(session) if !session.is_over() => Some(session.clone()),
+            _ => None,
+        })
+    }
+
+    /// Ends all sessions, and lets no new ones begin.
+    ///
+    /// # Errors
+    ///
+    /// The last session's that the server did not confirm.
+    pub(crate) async fn close(&self) -> Result<()> {
+        let open: Vec<_> = {
+            let mut slots = self.slots();
+            slots.closed = true;
+            slots.by_ttl.drain().filter_map(|(_, slot)| slot.open()).collect()
+        };
+        let ends = futures_util::future::join_all(open.iter().map(|session| session.close()));
+        ends.await.into_iter().collect()
+    }
+
+    /// Opens a session in a task of its own: whoever asked first may leave.
+    fn open(self: &Arc<Self>, ttl: Duration) -> Opening {
+        let client = connect(&self.config, ttl);
+        let weak = Arc::downgrade(self);
+        let task = self.runtime.spawn(async move {
+            let sent = Clock::Boot.now();
+            let opened = match tokio::time::timeout(ttl, client).await {
+                Ok(opened) => opened,
+                Err(_) => Err(ZkError::Timeout),
+            };
+            let Some(sessions) = weak.upgrade() else { return Err(ZkError::ClientClosed) };
+            let session = match opened {
+                Ok(client) => Ok(sessions.start(client, sent).await),
+                Err(error) => Err(error),
+            };
+            sessions.opened(ttl, session)
+        });
+        async { task.await.unwrap_or(Err(ZkError::ClientClosed)) }.boxed().shared()
+    }
+
+    fn opened(
+        &self,
+        ttl: Duration,
+        session: Result<Arc<Session>, ZkError>,
+    ) -> Result<Arc<Session>, ZkError> {
+        let mut slots = self.slots();
+        slots.by_ttl.remove(&ttl);
+        let session = session?;
+        if slots.closed {
+            return Err(ZkError::ClientClosed);
+        }
+        if session.ttl() == ttl {
+            slots.by_ttl.insert(ttl, Slot::Open(session.clone()));
+        }
+        Ok(session)
+    }
+
+    /// Starts the tasks of a session. They hold it weakly and end with it.
+    async fn start(&self, client: Client, sent: lock_core::Instant) -> Arc<Session> {
+        nodelay::set(&self.ports).await;
+        let states = client.state_watcher();
+        let ttl = client.session_timeout();
+        let session = Arc::new(Session::new(client, ttl, sent));
+        let weak: Weak<_> = Arc::downgrade(&session);
+        let reconnected = Arc::new(Notify::new());
+        let over = session.over_token();
+        self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
+        self.runtime.spawn(sentinel::watch(weak.clone(), over, session.young.first()));
+        self.runtime.spawn(heartbeat::follow(
+            weak,
+            states,
+            session.terminated.clone(),
+            reconnected,
+            self.ports.clone(),
+        ));
+        session
+    }
+
+    fn slots(&self) -> MutexGuard<'_, Slots> {
+        lock(&self.slots)
+    }
+}
+
+impl Slot {
+    fn open(self) -> Option<Arc<Session>> {
+        match self {
+            Self::Open(session) => Some(session),
+            Self::Opening(_) => None,
+        }
+    }
+
+    /// Whether nobody uses it: no lease, no attempt, no entry.
+    fn is_idle(&self) -> bool {
+        matches!(self, Self::Open(session) if session.is_over() || Arc::strong_count(session) == 1)
+    }
+}
+
+impl Slots {
+    /// Drops a session that nobody uses if there are too many.
+    fn make_room(&mut self, ttl: Duration) -> Result<()> {
+        if self.by_ttl.len() < MOST_SESSIONS || self.by_ttl.contains_key(&ttl) {
+            return Ok(());
+        }
+        let idle = self.by_ttl.iter().find(|(_, slot)| slot.is_idle()).map(|(ttl, _)| *ttl);
+        match idle.and_then(|idle| self.by_ttl.remove(&idle)) {
+            Some(_) => Ok(()),
+            None => Err(Error::InvalidOption {
+                option: "ttl".to_owned(),
+                value: format!("{ttl:?}"),
+                allowed: format!(
+                    "each TTL needs a session of its own, and {MOST_SESSIONS} others are in use; \
+                     take one of theirs"
+                ),
+            }),
+        }
+    }
+}
+
+fn connect(
+    config: &ZkConfig,
+    ttl: Duration,
+) -> impl Future<Output = Result<Client, ZkError>> + Send + use<> {
+    let mut connector = Client::connector().with_session_timeout(ttl);
+    if let Some(login) = &config.login {
+        connector = connector.with_auth("digest", login.as_bytes());
+    }
+    let ensemble = config.ensemble();
+    async move { connector.connect(&ensemble).await }
+}
+
+fn clamped(wish: Duration, granted: Duration) -> Error {
+    Error::InvalidOption {
+        option: "ttl".to_owned(),
+        value: format!("{wish:?}"),
+        allowed: format!("the server grants {granted:?} instead"),
+    }
+}
+
+/// Checks that the server keeps a TTL as it is.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`] with the range.
+pub(crate) fn default_ttl(
+    wish: Option<Duration>,
+    range: &RangeInclusive<Duration>,
+) -> Result<Duration> {
+    const USUAL: Duration = Duration::from_secs(15);
+    match wish {
+        None => Ok(USUAL.clamp(*range.start(), *range.end())),
+        Some(ttl) if range.contains(&ttl) => Ok(ttl),
+        Some(ttl) => Err(Error::InvalidOption {
+            option: "URL option ttl".to_owned(),
+            value: format!("{ttl:?}"),
+            allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_ttl_is_what_the_server_grants() {
+        let seconds = Duration::from_secs;
+        let range = seconds(1)..=seconds(10);
+        assert_eq!(default_ttl(None, &range).unwrap(), seconds(10));
+        assert_eq!(default_ttl(None, &(seconds(4)..=seconds(40))).unwrap(), seconds(15));
+        assert_eq!(default_ttl(Some(seconds(2)), &range).unwrap(), seconds(2));
+        let error = default_ttl(Some(seconds(11)), &range).unwrap_err().to_string();
+        assert!(error.contains("1s to 10s"), "{error}");
+    }
+}
