@@ -1,1 +1,45 @@
-//! Facade.
+//! Distributed locks with fencing tokens: one contract over many stores, chosen by URL.
+//!
+//! ```
+//! use std::time::Duration;
+//! # use distlock::{FencingToken, Gate};
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let orders = Gate::new(Vec::new());
+//! let locks = distlock::connect("memory:").await?; // or etcd://.., redis://.., zookeeper://..
+//! let guard = locks.lock("orders/42")?.ttl(Duration::from_secs(10)).acquire().await?;
+//! orders.enter(guard.token(), |orders| orders.push("sold"))?; // rejects older tokens
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! | URL | feature | store |
+//! |---|---|---|
+//! | `memory:[NAME]` | `memory` (default) | this process; [`lock_memory`] |
+//! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
+//! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.0 or newer |
+//! | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | ZooKeeper 3.5 or newer |
+//!
+//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks
+//! that name none; a driver's own options are in its crate's documentation. What each store
+//! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
+//! promises less than a program needs.
+//!
+//! # What a lease does not promise
+//!
+//! A holder can be paused past its TTL and write late; no client library can prevent that. That is
+//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops the
+//! work at the safe deadline, and why this stands on the first page.
+
+mod connect;
+
+pub use lock_core::{
+    Connect, Effect, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees,
+    Held, Holder, Lock, LockGuard, LockName, Locks, LossReason, LossSignal, Requirement, Result,
+    StaleToken, Survives, Wake, trace,
+};
+#[cfg(feature = "memory")]
+pub use lock_memory as memory;
+
+pub use crate::connect::connect;

@@ -1,0 +1,72 @@
+//! The documents' story: many workers sell a limited stock, and some of them stall for longer than
+//! the TTL of their lock.
+//!
+//! ```text
+//! cargo run --release --example oversell                    in memory, nothing installed
+//! cargo run --release --example oversell -- redis://HOST    on any store by URL (needs its feature)
+//! cargo run --release --features etcd,redis,zookeeper --example oversell -- --lab
+//! ```
+//!
+//! The exit code is 0 if distlock sold no more than there was, 1 if it did, 2 for bad usage or a
+//! store that is not there.
+
+mod args;
+mod lab;
+mod scenario;
+mod shop;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::{args::Args, scenario::Scenario, table::Table};
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let args = Args::parse();
+    if args.lab && !lab::MISSING.is_empty() {
+        eprintln!(
+            "--lab needs all stores; run\n\n    cargo run --release --features etcd,redis,zookeeper \
+             --example oversell -- --lab\n"
+        );
+        return ExitCode::from(2);
+    }
+    match play(&args).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("oversell: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Plays every scenario on every store; answers whether distlock kept its promise on all.
+async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error>> {
+    let mut kept = true;
+    // The servers live until the last scenario is over.
+    let lab = if args.lab { lab::Lab::start().await? } else { lab::Lab::default() };
+    for url in std::iter::once(args.url.as_str()).chain(lab.urls()) {
+        println!(
+            "\n{} workers, {} items in stock, on {}",
+            args.workers,
+            args.stock,
+            store_of(url).await?
+        );
+        let mut table = Table::default();
+        for scenario in Scenario::ALL {
+            let sale = scenario.play(args, url).await?;
+            kept &= !scenario.must_hold() || sale.oversold() == 0;
+            table.add(scenario, &sale);
+        }
+        println!("{table}");
+    }
+    println!("{}", if kept { "distlock never oversold." } else { "distlock OVERSOLD." });
+    Ok(kept)
+}
+
+/// The store in words; connects once, so that a wrong URL is told before anything is sold.
+async fn store_of(url: &str) -> distlock::Result<&'static str> {
+    Ok(distlock::connect(url).await?.guarantees().store)
+}

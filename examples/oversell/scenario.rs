@@ -1,0 +1,158 @@
+//! Four ways to sell.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use distlock::{Lock, LockGuard, Locks, Result};
+
+use crate::{
+    args::Args,
+    shop::{Sale, Shop},
+};
+
+/// How long a sale takes when nothing stalls.
+const THINK: Duration = Duration::from_millis(3);
+
+#[derive(Clone, Copy, Eq, PartialEq)]
+pub enum Scenario {
+    NoLock,
+    BrokenLock,
+    Distlock,
+    DistlockFenced,
+}
+
+impl Scenario {
+    pub const ALL: [Self; 4] =
+        [Self::NoLock, Self::BrokenLock, Self::Distlock, Self::DistlockFenced];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::NoLock => "(a) no lock",
+            Self::BrokenLock => "(b) fixed TTL, bare DEL",
+            Self::Distlock => "(c) distlock",
+            Self::DistlockFenced => "(d) distlock, paused, fenced stock",
+        }
+    }
+
+    /// Whether selling too much means that distlock is broken.
+    pub fn must_hold(self) -> bool {
+        matches!(self, Self::Distlock | Self::DistlockFenced)
+    }
+
+    /// Sells everything with all workers.
+    pub async fn play(self, args: &Args, url: &str) -> Result<Sale> {
+        let shop = Shop::open(args.stock, self.title());
+        let locks = distlock::connect(url).await?;
+        let counter = Counter::new(&locks)?;
+        let mut workers = tokio::task::JoinSet::new();
+        for _ in 0..args.workers {
+            let (shop, counter, url) = (shop.clone(), counter.clone(), url.to_owned());
+            match self {
+                Self::NoLock => workers.spawn(async move { no_lock(shop, counter).await }),
+                Self::BrokenLock => workers.spawn(async move { broken(shop, counter).await }),
+                Self::Distlock => workers.spawn(async move { with_distlock(shop, counter).await }),
+                Self::DistlockFenced => workers.spawn_blocking(move || paused(&shop, &url)),
+            };
+        }
+        while let Some(worker) = workers.join_next().await {
+            // A worker that panics is a bug in this example.
+            worker.expect("a worker")?;
+        }
+        Ok(shop.close())
+    }
+}
+
+/// The lock of the shop's counter, and how long a stall is: longer than the TTL.
+#[derive(Clone)]
+struct Counter {
+    lock: Lock,
+    stall: Duration,
+    /// Who is in the store under the lock's name, for the broken lock: its bare DEL deletes
+    /// whatever is there.
+    key: Arc<Mutex<Option<LockGuard>>>,
+}
+
+impl Counter {
+    fn new(locks: &Locks) -> Result<Self> {
+        let guarantees = locks.guarantees();
+        let ttl = (*guarantees.ttl.start()).max(Duration::from_secs(1));
+        let stall = ttl + guarantees.expiry_slack + ttl / 2;
+        Ok(Self { lock: locks.lock("oversell/stock")?.ttl(ttl), stall, key: Arc::default() })
+    }
+
+    async fn think(&self, shop: &Shop) {
+        let stalls = shop.stalls();
+        tokio::time::sleep(if stalls { self.stall } else { THINK }).await;
+    }
+}
+
+async fn no_lock(shop: Shop, counter: Counter) -> Result<()> {
+    loop {
+        let left = shop.read();
+        if left == 0 {
+            return Ok(());
+        }
+        counter.think(&shop).await;
+        shop.write(left - 1);
+    }
+}
+
+/// The article's lock: it expires while its holder stalls, and whoever finishes deletes the key,
+/// also when it is the next holder's by now.
+async fn broken(shop: Shop, counter: Counter) -> Result<()> {
+    let lock = counter.lock.clone().fixed_term();
+    loop {
+        let guard = lock.acquire().await?;
+        *counter.key.lock().unwrap() = Some(guard);
+        let left = shop.read();
+        if left > 0 {
+            counter.think(&shop).await;
+            shop.write(left - 1);
+        }
+        drop(counter.key.lock().unwrap().take());
+        if left == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// The watchdog renews the lock while its holder stalls.
+async fn with_distlock(shop: Shop, counter: Counter) -> Result<()> {
+    loop {
+        let sell = async |_| {
+            let left = shop.read();
+            if left > 0 {
+                counter.think(&shop).await;
+                shop.write(left - 1);
+            }
+            left
+        };
+        if counter.lock.run(sell).await? == 0 {
+            return Ok(());
+        }
+    }
+}
+
+/// A worker with a runtime of its own. When it stalls, the whole runtime stands still, watchdog and
+/// all: what a paused process does. It does not even look whether its lock is still valid.
+fn paused(shop: &Shop, url: &str) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.expect("a runtime for the worker").block_on(async {
+        let counter = Counter::new(&distlock::connect(url).await?)?;
+        loop {
+            let guard = counter.lock.acquire().await?;
+            let token = guard.token();
+            let left = match shop.read_fenced(token) {
+                Ok(0) => return guard.release().await,
+                Ok(left) => left,
+                // Lost before it could read; on to the next customer.
+                Err(_stale) => continue,
+            };
+            std::thread::sleep(if shop.stalls() { counter.stall } else { THINK });
+            // A late write is rejected, and counted.
+            let _ = shop.write_fenced(token, left - 1);
+        }
+    })
+}

@@ -1,0 +1,87 @@
+//! Which driver opens which URL.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl};
+
+/// Every scheme with the feature that compiles its driver in.
+const SCHEMES: [(&str, &str, bool); 4] = [
+    ("memory", "memory", cfg!(feature = "memory")),
+    ("etcd", "etcd", cfg!(feature = "etcd")),
+    ("redis", "redis", cfg!(feature = "redis")),
+    ("zookeeper", "zookeeper", cfg!(feature = "zookeeper")),
+];
+
+/// How long connecting may take: a store that is not there must be an error soon, not a hang.
+const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
+
+/// Connects to the store of a URL. Await the result, or add requirements first.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> distlock::Result<()> {
+/// use distlock::Requirement;
+///
+/// let locks = distlock::connect("memory:").require(Requirement::StrictFencing).await?;
+/// println!("{:?}", locks.guarantees());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+///
+/// When awaited: [`Error::InvalidUrl`] for an unknown scheme (it names the known ones) or a missing
+/// feature, [`Error::InvalidOption`], [`Error::Unavailable`] within 5 s, [`Error::Denied`] for a
+/// wrong password, [`Error::Unmet`].
+pub fn connect(url: impl AsRef<str>) -> Connect {
+    Connect::new(url.as_ref(), open)
+}
+
+fn open(url: StoreUrl) -> Opening {
+    Box::pin(async move {
+        let store = known(&url)?;
+        match tokio::time::timeout(CONNECT_LIMIT, driver(&url)).await {
+            Ok(driver) => driver,
+            Err(_) => Err(Error::Unavailable {
+                store,
+                op: "connect",
+                effect: Effect::None,
+                source: format!("no answer from {url} within {CONNECT_LIMIT:?}").into(),
+            }),
+        }
+    })
+}
+
+/// The store of the URL's scheme.
+fn known(url: &StoreUrl) -> Result<&'static str> {
+    let scheme = SCHEMES.iter().find(|(scheme, ..)| *scheme == url.scheme());
+    match scheme {
+        Some((scheme, _, true)) => Ok(scheme),
+        Some((scheme, feature, false)) => Err(url.error(format!(
+            "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
+        ))),
+        None => {
+            let schemes: Vec<_> = SCHEMES.iter().map(|(scheme, ..)| *scheme).collect();
+            Err(url.error(format!("unknown scheme {:?}; known are {}", url.scheme(), schemes.join(", "))))
+        }
+    }
+}
+
+async fn driver(url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+    match url.scheme() {
+        #[cfg(feature = "memory")]
+        "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.store().client())),
+        #[cfg(feature = "etcd")]
+        "etcd" => {
+            Ok(Arc::new(lock_etcd::EtcdLock::connect(lock_etcd::EtcdConfig::from_url(url)?).await?))
+        }
+        #[cfg(feature = "redis")]
+        "redis" => Ok(Arc::new(
+            lock_redis::RedisLock::connect(lock_redis::RedisConfig::from_url(url)?).await?,
+        )),
+        #[cfg(feature = "zookeeper")]
+        "zookeeper" => {
+            Ok(Arc::new(lock_zk::ZkLock::connect(lock_zk::ZkConfig::from_url(url)?).await?))
+        }
+        scheme => Err(url.error(format!("unknown scheme {scheme:?}"))),
+    }
+}

@@ -1,0 +1,168 @@
+//! Harnesses on private servers: each client has a proxy of its own, which is its network.
+#![cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+
+use std::{ops::Deref, pin::Pin, time::Duration};
+
+use async_trait::async_trait;
+use lock_core::{
+    LockName, Locks,
+    properties::{Client, Failure, Harness},
+};
+use lock_lab::{Proxy, Server};
+
+type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
+
+/// A private server and what only its store's tools can do with it.
+struct Lab<S> {
+    server: S,
+    /// What to append to the URL.
+    options: &'static str,
+    ttl: Duration,
+    delete: for<'a> fn(&'a S, &'a LockName) -> Reply<'a, ()>,
+    leftovers: for<'a> fn(&'a S) -> Reply<'a, Vec<String>>,
+}
+
+#[async_trait]
+impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
+    async fn client(&self) -> Result<Box<dyn Client>, Failure> {
+        let proxy = Proxy::start(self.server.addr()).await?;
+        let url = format!("{}{}", self.server.url_via(&proxy), self.options);
+        Ok(Box::new(Remote { locks: distlock::connect(url).await?, proxy }))
+    }
+
+    fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    async fn restart(&self) -> Result<(), Failure> {
+        Ok(self.server.restart().await?)
+    }
+
+    async fn delete(&self, name: &LockName) -> Result<(), Failure> {
+        (self.delete)(&self.server, name).await
+    }
+
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        (self.leftovers)(&self.server).await
+    }
+}
+
+struct Remote {
+    // First: the locks go before their network.
+    locks: Locks,
+    proxy: Proxy,
+}
+
+#[async_trait]
+impl Client for Remote {
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    async fn cut(&self) {
+        self.proxy.cut();
+    }
+
+    async fn cut_replies(&self) {
+        self.proxy.half_open();
+    }
+
+    async fn heal(&self) {
+        self.proxy.heal();
+    }
+
+    async fn crash(&self) {
+        self.proxy.refuse();
+    }
+}
+
+#[cfg(feature = "redis")]
+pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::Redis;
+
+    fn shown(keys: Vec<Vec<u8>>) -> Vec<String> {
+        let fence = |key: &Vec<u8>| key.ends_with(b"\xfffence");
+        keys.iter()
+            .filter(|key| !fence(key))
+            .map(|key| String::from_utf8_lossy(key).into_owned())
+            .collect()
+    }
+
+    Ok(Box::new(Lab {
+        server: Redis::start().await?,
+        options: if mode.is_empty() { "" } else { "?mode=simple" },
+        ttl: Duration::from_secs(2),
+        delete: |redis, _| {
+            Box::pin(async move {
+                redis.command(&[b"FLUSHALL"]).await?;
+                Ok(())
+            })
+        },
+        leftovers: |redis| Box::pin(async move { Ok(shown(redis.keys().await?)) }),
+    }))
+}
+
+#[cfg(feature = "etcd")]
+pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::Etcd;
+
+    Ok(Box::new(Lab {
+        server: Etcd::start().await?,
+        options: "",
+        // The least that etcd grants is 2 s.
+        ttl: Duration::from_secs(2),
+        delete: |etcd, name| {
+            Box::pin(async move {
+                etcd.delete_prefix(format!("{}/", name.escaped()).as_bytes()).await?;
+                Ok(())
+            })
+        },
+        leftovers: |etcd| {
+            Box::pin(async move {
+                let keys = etcd.keys().await?;
+                Ok(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect())
+            })
+        },
+    }))
+}
+
+#[cfg(feature = "zookeeper")]
+pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::ZooKeeper;
+    use lock_zk::client::Client as Raw;
+
+    /// Every znode below the locks' directory.
+    async fn children(server: &ZooKeeper) -> Result<Vec<String>, Failure> {
+        let raw = Raw::connect(&server.addr().to_string()).await?;
+        let mut found = Vec::new();
+        for lock in raw.list_children("/locks").await.unwrap_or_default() {
+            for child in raw.list_children(&format!("/locks/{lock}")).await.unwrap_or_default() {
+                found.push(format!("/locks/{lock}/{child}"));
+            }
+        }
+        Ok(found)
+    }
+
+    Ok(Box::new(Lab {
+        server: ZooKeeper::start().await?,
+        options: "",
+        ttl: Duration::from_secs(2),
+        delete: |server, name| {
+            Box::pin(async move {
+                let raw = Raw::connect(&server.addr().to_string()).await?;
+                let parent = format!("/locks/{}", name.escaped());
+                for child in children(server)
+                    .await?
+                    .iter()
+                    .filter(|path| path.starts_with(&format!("{parent}/")))
+                {
+                    raw.delete(child, None).await?;
+                }
+                // The container goes too, if the server has not reaped it yet.
+                let _ = raw.delete(&parent, None).await;
+                Ok(())
+            })
+        },
+        leftovers: |server| Box::pin(children(server)),
+    }))
+}

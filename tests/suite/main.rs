@@ -1,0 +1,64 @@
+//! The executable properties on every store that is compiled in: one named test for each check,
+//! each on a private server. A skipped check says why, and skips are counted.
+
+mod lab;
+mod report;
+mod stores;
+
+use std::{sync::Arc, time::Duration};
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use lock_core::properties::{self, Check, Harness, Outcome};
+use report::Report;
+use stores::Store;
+
+/// No check may take longer; the slowest wait out a few TTLs of several seconds.
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn main() -> std::process::ExitCode {
+    let mut arguments = Arguments::from_args();
+    // The checks mostly wait, but each has a server of its own, and there may be few cores.
+    arguments.test_threads.get_or_insert(6);
+    let report = Arc::new(Report::default());
+    let mut trials = Vec::new();
+    for store in stores::all() {
+        for property in properties::all() {
+            for check in property.checks {
+                let name = format!("{}::{}::{}", store.name, property.name, check.name);
+                let report = report.clone();
+                trials.push(Trial::test(name.clone(), move || play(&name, store, *check, &report)));
+            }
+        }
+    }
+    let conclusion = libtest_mimic::run(&arguments, trials);
+    report.print(stores::missing());
+    conclusion.exit_code()
+}
+
+fn play(name: &str, store: Store, check: Check, report: &Report) -> Result<(), Failed> {
+    let run = async {
+        let harness: Box<dyn Harness> = (store.start)().await?;
+        match tokio::time::timeout(LIMIT, check.run(&*harness)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(format!("not done after {LIMIT:?}").into()),
+        }
+    };
+    match store.runtime().block_on(run) {
+        Ok(Outcome::Skipped(reason)) => report.skipped(name, reason),
+        Ok(_) => report.kept(),
+        Err(failure) => return Err(Failed::from(failure.to_string())),
+    }
+    Ok(())
+}
+
+impl Store {
+    /// A runtime per check: whatever a check leaves running ends with it.
+    fn runtime(&self) -> tokio::runtime::Runtime {
+        let mut builder = match self.virtual_time {
+            true => tokio::runtime::Builder::new_current_thread(),
+            false => tokio::runtime::Builder::new_multi_thread(),
+        };
+        builder.enable_all().worker_threads(2).start_paused(self.virtual_time);
+        builder.build().expect("a runtime for the check")
+    }
+}

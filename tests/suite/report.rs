@@ -1,0 +1,35 @@
+//! What was skipped, and why.
+
+use std::sync::Mutex;
+
+/// Counts what the test runner does not: it knows only passed and failed.
+#[derive(Default)]
+pub struct Report {
+    kept: Mutex<u32>,
+    skipped: Mutex<Vec<(String, String)>>,
+}
+
+impl Report {
+    /// One check that was kept.
+    pub fn kept(&self) {
+        *self.kept.lock().unwrap() += 1;
+    }
+
+    /// One check that does not apply.
+    pub fn skipped(&self, name: &str, reason: String) {
+        self.skipped.lock().unwrap().push((name.to_owned(), reason));
+    }
+
+    /// Prints every skip with its reason, the counts, and the stores that are not compiled in.
+    pub fn print(&self, missing: &[&str]) {
+        let mut skipped = self.skipped.lock().unwrap().clone();
+        skipped.sort();
+        for (name, reason) in &skipped {
+            println!("skipped {name}: {reason}");
+        }
+        for store in missing {
+            println!("not run: {store} (build with --features {store})");
+        }
+        println!("properties: {} kept, {} skipped", self.kept.lock().unwrap(), skipped.len());
+    }
+}

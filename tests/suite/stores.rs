@@ -1,0 +1,77 @@
+//! The stores that the suite runs on.
+
+use std::{future::Future, pin::Pin};
+
+use lock_core::{
+    DistributedLock, Locks,
+    properties::{Failure, Harness},
+};
+use lock_memory::{MemoryHarness, MemoryStore};
+
+type Starting = Pin<Box<dyn Future<Output = Result<Box<dyn Harness>, Failure>> + Send>>;
+
+/// One column of the table of results.
+#[derive(Clone, Copy)]
+pub struct Store {
+    pub name: &'static str,
+    /// Whether time is virtual: only where the store is in this process.
+    pub virtual_time: bool,
+    pub start: fn() -> Starting,
+}
+
+/// Every store that is compiled in.
+pub fn all() -> Vec<Store> {
+    vec![
+        Store { name: "memory", virtual_time: true, start: || memory(Locks::new) },
+        // The same through pointers: what forwards must forward everything.
+        Store {
+            name: "memory_in_box",
+            virtual_time: true,
+            start: || memory(|client| Locks::new(boxed(client))),
+        },
+        Store {
+            name: "memory_in_arc",
+            virtual_time: true,
+            start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
+        },
+        #[cfg(feature = "redis")]
+        Store { name: "redis", virtual_time: false, start: || Box::pin(crate::lab::redis("")) },
+        #[cfg(feature = "redis")]
+        Store {
+            name: "redis_simple",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::redis("mode=simple")),
+        },
+        #[cfg(feature = "etcd")]
+        Store { name: "etcd", virtual_time: false, start: || Box::pin(crate::lab::etcd()) },
+        #[cfg(feature = "zookeeper")]
+        Store {
+            name: "zookeeper",
+            virtual_time: false,
+            start: || Box::pin(crate::lab::zookeeper()),
+        },
+    ]
+}
+
+/// The features that are not compiled in.
+pub fn missing() -> &'static [&'static str] {
+    &[
+        #[cfg(not(feature = "redis"))]
+        "redis",
+        #[cfg(not(feature = "etcd"))]
+        "etcd",
+        #[cfg(not(feature = "zookeeper"))]
+        "zookeeper",
+    ]
+}
+
+fn boxed(client: lock_memory::MemoryLock) -> Box<dyn DistributedLock> {
+    Box::new(client)
+}
+
+fn memory(wrap: fn(lock_memory::MemoryLock) -> Locks) -> Starting {
+    Box::pin(async move {
+        let harness: Box<dyn Harness> = Box::new(MemoryHarness::wrapped(MemoryStore::new(), wrap));
+        Ok(harness)
+    })
+}
