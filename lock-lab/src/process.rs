@@ -16,11 +16,12 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 /// The watcher reads a pipe whose other end only the lab's process has. It reads end-of-file when
 /// that process dies, however it dies. (`PR_SET_PDEATHSIG` would fire when the *thread* that
 /// started the server ends, which test runners do all the time.) It then kills the server first,
-/// since a server that still writes would disturb the deletion, and itself last.
+/// since a server that still writes would disturb the deletion, and the rest of the group last, with
+/// itself.
 const SCRIPT: &str = r#"
 home=$1; shift
 exec 3<&0 </dev/null
-{ read -r _ <&3; kill -KILL $$; rm -rf -- "$home"; kill -KILL -- -$$; } &
+{ read -r _ <&3; kill -s KILL $$; rm -rf -- "$home"; kill -s KILL -- -$$; } &
 exec 3<&-
 exec "$@"
 "#;

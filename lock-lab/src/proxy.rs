@@ -35,7 +35,8 @@ use crate::LabError;
 ///
 /// Closing is like everywhere in TCP: FIN and RST travel in the stream, so a cut holds them too,
 /// and one half of a connection may close before the other. When the server refuses the proxy, the
-/// client sees its connection accepted and then reset.
+/// client's connection is accepted and then reset, perhaps before its `connect` returns: it sees
+/// `ConnectionReset`, where a dead server without a proxy gives `ConnectionRefused`.
 ///
 /// Dropping the proxy resets its connections and ends its tasks.
 #[derive(Debug)]

@@ -3,17 +3,43 @@
 mod support;
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Stdio},
 };
 
 use lock_lab::Redis;
 use support::{eventually, is_open, state_of};
+use tempfile::TempDir;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+/// A Redis with a helper process, like the one that Redis starts to rewrite its file.
+const WITH_HELPER: &str = r#"#!/bin/sh
+sleep 1000 &
+echo "helper $!"
+exec redis-server "$@"
+"#;
+
+fn with_helper() -> std::io::Result<(TempDir, PathBuf)> {
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("redis-with-helper");
+    fs::write(&program, WITH_HELPER)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    Ok((folder, program))
+}
+
+fn helper_of(redis: &Redis) -> u32 {
+    redis.log().lines().find_map(|line| line.strip_prefix("helper ")?.parse().ok()).unwrap()
+}
+
+/// An orphan stays a zombie where nobody reaps orphans.
+fn is_gone(pid: u32) -> bool {
+    matches!(state_of(pid), None | Some('Z'))
+}
 
 async fn home_of(redis: &Redis) -> PathBuf {
     let reply = redis.command(&[b"CONFIG", b"GET", b"dir"]).await.unwrap();
@@ -22,14 +48,17 @@ async fn home_of(redis: &Redis) -> PathBuf {
 
 #[tokio::test]
 async fn drop_kills_the_server_and_deletes_its_data() -> Result {
-    let redis = Redis::start().await?;
+    let (_folder, program) = with_helper()?;
+    let redis = Redis::builder().binary(program).start().await?;
     let (addr, pid, home) = (redis.addr(), redis.pid(), home_of(&redis).await);
-    assert!(is_open(addr) && home.is_dir());
+    let helper = helper_of(&redis);
+    assert!(is_open(addr) && home.is_dir() && !is_gone(helper));
     redis.stop(); // a stopped one too
     drop(redis);
     assert!(!is_open(addr));
     assert_eq!(state_of(pid), None);
     assert!(!home.exists());
+    eventually("the helper is gone", || is_gone(helper)).await;
     Ok(())
 }
 
@@ -50,9 +79,10 @@ async fn a_panic_kills_the_server() -> Result {
 
 #[tokio::test]
 async fn a_kill_of_this_process_kills_the_server() -> Result {
+    let (_folder, program) = with_helper()?;
     let mut parent = Command::new(env::current_exe()?)
         .args(["--exact", "holds_a_redis", "--include-ignored", "--nocapture"])
-        .env("LOCK_LAB_PARENT", "1")
+        .env(PROGRAM, program)
         .stdout(Stdio::piped())
         .spawn()?;
     let lines = BufReader::new(parent.stdout.take().unwrap()).lines();
@@ -61,26 +91,31 @@ async fn a_kill_of_this_process_kills_the_server() -> Result {
         Some(facts.to_owned())
     });
     let line = line.expect("the child says what it holds");
-    let [addr, pid, home] = line.split(' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
-    let (addr, pid, home): (SocketAddr, u32, _) =
-        (addr.parse()?, pid.parse()?, PathBuf::from(home));
-    assert!(is_open(addr) && home.is_dir());
+    let [addr, pid, helper, home] = line.split(' ').collect::<Vec<_>>()[..] else {
+        panic!("{line}")
+    };
+    let (addr, home): (SocketAddr, _) = (addr.parse()?, PathBuf::from(home));
+    let (pid, helper) = (pid.parse()?, helper.parse()?);
+    assert!(is_open(addr) && home.is_dir() && !is_gone(pid) && !is_gone(helper));
     parent.kill()?;
     parent.wait()?;
     eventually("the port is closed", || !is_open(addr)).await;
-    eventually("the process is gone", || matches!(state_of(pid), None | Some('Z'))).await;
+    eventually("the process is gone", || is_gone(pid)).await;
+    eventually("the helper is gone", || is_gone(helper)).await;
     eventually("the data is deleted", || !home.exists()).await;
     Ok(())
 }
+
+/// Tells the process that is killed which program to start.
+const PROGRAM: &str = "LOCK_LAB_PROGRAM";
 
 /// The process that is killed in the test above.
 #[tokio::test]
 #[ignore = "only a part of a_kill_of_this_process_kills_the_server"]
 async fn holds_a_redis() {
-    if env::var_os("LOCK_LAB_PARENT").is_none() {
-        return;
-    }
-    let redis = Redis::start().await.unwrap();
-    println!("holding {} {} {}", redis.addr(), redis.pid(), home_of(&redis).await.display());
+    let Some(program) = env::var_os(PROGRAM) else { return };
+    let redis = Redis::builder().binary(program).start().await.unwrap();
+    let (addr, pid, helper) = (redis.addr(), redis.pid(), helper_of(&redis));
+    println!("holding {addr} {pid} {helper} {}", home_of(&redis).await.display());
     std::future::pending::<()>().await;
 }

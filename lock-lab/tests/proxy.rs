@@ -58,15 +58,15 @@ async fn passes_bytes_and_closing_both_ways() -> Result {
     let proxy = Proxy::start(addr).await?;
     let mut client = TcpStream::connect(proxy.addr()).await?;
     let sent = vec![7; 300_000];
-    let (mut read, mut write) = client.split();
-    let (mut got, sent_ref) = (Vec::new(), &sent);
-    let writing = async move {
-        write.write_all(sent_ref).await?;
-        write.shutdown().await // half of the connection: the echo still comes
-    };
-    timeout(PATIENCE, async { tokio::try_join!(writing, read.read_to_end(&mut got)) }).await??;
-    assert!(got == sent);
+    client.write_all(&sent).await?;
+    client.shutdown().await?; // half of the connection: the echo still comes
+    let mut first = vec![0; 100_000];
+    timeout(PATIENCE, client.read_exact(&mut first)).await??;
+    // The proxy is done while its last bytes are still in the kernel: they must not be lost.
     eventually("the connection is closed", || proxy.stats().connections_open == 0).await;
+    let mut rest = Vec::new();
+    timeout(PATIENCE, client.read_to_end(&mut rest)).await??;
+    assert!([first, rest].concat() == sent);
     let stats = proxy.stats();
     assert_eq!((stats.bytes_up, stats.bytes_down, stats.connections_total), (300_000, 300_000, 1));
     Ok(())
@@ -273,8 +273,10 @@ async fn works_from_another_thread_and_with_a_real_server() -> Result {
     receives(&mut client, b"+PONG\r\n").await?;
     redis.kill();
     is_over(&mut client).await;
-    let mut late = TcpStream::connect(proxy.addr()).await?; // accepted, then reset
-    is_over(&mut late).await;
+    // Accepted and reset. If the reset is quick, connecting already reports it.
+    if let Ok(mut late) = TcpStream::connect(proxy.addr()).await {
+        is_over(&mut late).await;
+    }
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! Servers that do not start.
 
+use std::{fs, os::unix::fs::PermissionsExt};
+
 use lock_lab::{Etcd, LabError, Redis, ZooKeeper};
 
 #[tokio::test]
@@ -23,4 +25,30 @@ async fn the_error_shows_the_end_of_the_log() {
     assert!(zookeeper.to_string().contains("NumberFormatException"), "{zookeeper}");
     let LabError::Start { log, .. } = zookeeper else { panic!("not a failed start") };
     assert!(log.lines().count() <= 30, "{log}");
+}
+
+/// A Redis that finds its port taken the first time.
+const UNLUCKY: &str = r#"#!/bin/sh
+if mkdir "$0.once"; then echo "bind: Address already in use"; exit 1; fi
+exec redis-server "$@"
+"#;
+
+#[tokio::test]
+async fn a_taken_port_is_no_failure() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    let program = folder.path().join("unlucky-redis");
+    fs::write(&program, UNLUCKY)?;
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755))?;
+    let redis = Redis::builder().binary(&program).start().await?;
+    assert_eq!(redis.command(&[b"PING"]).await?, "PONG");
+    assert!(folder.path().join("unlucky-redis.once").is_dir(), "it was unlucky first");
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_port_that_stays_taken_is_a_failure_in_the_end() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", holder.local_addr().unwrap());
+    let etcd = Etcd::builder().arg("--listen-client-urls").arg(url).start().await.unwrap_err();
+    assert!(etcd.to_string().contains("address already in use"), "{etcd}");
 }
