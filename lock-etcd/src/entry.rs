@@ -1,0 +1,48 @@
+//! What an attempt writes down about itself, and what others read.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use etcd_client::KeyValue;
+use lock_core::{Entry, FencingToken, Holder, wall_clock};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::layout::attempt_of;
+
+/// The value of an entry's key, as JSON. For people: nothing is decided by it.
+#[derive(Debug, Deserialize, Serialize)]
+struct Note<'a> {
+    #[serde(borrow)]
+    holder: std::borrow::Cow<'a, str>,
+    /// Milliseconds since 1970.
+    since: u64,
+    attempt: String,
+}
+
+/// The note of an attempt that queues up now.
+pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
+    let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let note = Note {
+        holder: holder.into(),
+        since: u64::try_from(since).unwrap_or(u64::MAX),
+        attempt: attempt.to_string(),
+    };
+    // Strings and numbers always have a form in JSON.
+    serde_json::to_vec(&note).unwrap_or_default()
+}
+
+/// An entry as others see it. All that is known of a foreign client's is that it is there.
+pub(crate) fn read(kv: &KeyValue) -> Entry {
+    let Some(attempt) = attempt_of(kv.key()) else {
+        return Entry::new(None, Holder::default());
+    };
+    let note: Option<Note<'_>> = serde_json::from_slice(kv.value()).ok();
+    let since = note.as_ref().and_then(|note| time(note.since));
+    let description = note.map(|note| note.holder.into_owned());
+    let token = FencingToken::new(kv.create_revision().unsigned_abs());
+    Entry::new(Some(attempt), Holder::new(description, since, Some(token)))
+}
+
+fn time(millis: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+}

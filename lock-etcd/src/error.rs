@@ -1,0 +1,211 @@
+//! From the client's errors to ours.
+
+use lock_core::{BoxError, Effect, Error};
+use tonic::{Code, Status};
+
+/// The name of the store in errors and events.
+pub(crate) const STORE: &str = "etcd";
+
+/// Why a request failed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) kind: Kind,
+    source: BoxError,
+}
+
+/// What to do about a failed request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Kind {
+    /// Nobody listened: nothing was sent. Try again, elsewhere if there is an elsewhere.
+    Refused,
+    /// The connection or the member failed half-way: it may have acted. Try again.
+    Broken,
+    /// No answer in time: it may have acted. Try again on a new connection.
+    Silent,
+    /// The member is there and had too much to do: it did not act. Try again later.
+    Busy,
+    /// The lease is gone, and with it all of its keys.
+    LeaseGone,
+    /// The credentials or permissions are wrong. Trying again is useless.
+    Denied,
+    /// etcd does not take the request. Trying again is useless.
+    Rejected,
+}
+
+impl Kind {
+    /// Whether the same request may succeed in a moment.
+    pub(crate) fn is_passing(self) -> bool {
+        matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy)
+    }
+
+    /// Whether the request may have been carried out, or may still be.
+    pub(crate) fn is_ambiguous(self) -> bool {
+        matches!(self, Self::Broken | Self::Silent)
+    }
+}
+
+impl Failure {
+    /// A failure of our own reckoning.
+    pub(crate) fn new(kind: Kind, source: impl Into<BoxError>) -> Self {
+        Self { kind, source: source.into() }
+    }
+
+    /// No answer within `limit`.
+    pub(crate) fn silent(limit: std::time::Duration) -> Self {
+        Self::new(Kind::Silent, format!("no answer within {limit:?}"))
+    }
+
+    /// The answer was well-formed and made no sense.
+    pub(crate) fn senseless(what: &'static str) -> Self {
+        Self::new(Kind::Rejected, what)
+    }
+
+    /// What the caller is told. `ambiguous`: an earlier sending of the same request may have been
+    /// carried out.
+    pub(crate) fn into_error(self, op: &'static str, ambiguous: bool) -> Error {
+        let effect = match ambiguous || self.kind.is_ambiguous() {
+            true => Effect::Unknown,
+            false => Effect::None,
+        };
+        let Self { kind, source } = self;
+        match kind {
+            Kind::Denied => Error::Denied { store: STORE, op, source },
+            Kind::Rejected => Error::Rejected { store: STORE, op, effect, source },
+            _ => Error::Unavailable { store: STORE, op, effect, source },
+        }
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.source.fmt(f)
+    }
+}
+
+impl From<etcd_client::Error> for Failure {
+    fn from(error: etcd_client::Error) -> Self {
+        Self { kind: kind_of(&error), source: shorten(error) }
+    }
+}
+
+/// The table: what each of the client's errors means.
+fn kind_of(error: &etcd_client::Error) -> Kind {
+    use etcd_client::Error as E;
+    match error {
+        E::GRpcStatus(status) => kind_of_status(status),
+        // The client's word for a first keep-alive answered with TTL 0.
+        E::LeaseKeepAliveError(text) if text == "lease not found" => Kind::LeaseGone,
+        E::InvalidArgs(_) | E::InvalidUri(_) | E::InvalidMetadataValue(_) => Kind::Rejected,
+        // Streams that ended, channels that closed, transports that broke.
+        _ => Kind::Broken,
+    }
+}
+
+fn kind_of_status(status: &Status) -> Kind {
+    let says = |text: &str| status.message().contains(text);
+    match status.code() {
+        // The client's words when no connection could be made.
+        Code::Unavailable if says("tcp connect error") || says("dns error") => Kind::Refused,
+        Code::ResourceExhausted if says("too many requests") => Kind::Busy,
+        Code::NotFound if says("lease not found") => Kind::LeaseGone,
+        Code::PermissionDenied | Code::Unauthenticated => Kind::Denied,
+        // Wrong password; a user where authentication is off; none where it is on.
+        Code::InvalidArgument | Code::FailedPrecondition
+            if says("authentication") || says("user name is empty") =>
+        {
+            Kind::Denied
+        }
+        Code::InvalidArgument
+        | Code::FailedPrecondition
+        | Code::NotFound
+        | Code::AlreadyExists
+        | Code::OutOfRange
+        | Code::Unimplemented
+        | Code::ResourceExhausted
+        | Code::DataLoss => Kind::Rejected,
+        // Unavailable, Unknown, Cancelled, DeadlineExceeded, Aborted, Internal: a transport that
+        // broke or a cluster without a leader. Whether the request was carried out, nobody knows.
+        _ => Kind::Broken,
+    }
+}
+
+/// The server's words without the client's dump of headers and sources.
+fn shorten(error: etcd_client::Error) -> BoxError {
+    match error {
+        etcd_client::Error::GRpcStatus(status) => {
+            format!("{} ({:?})", status.message(), status.code()).into()
+        }
+        error => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn status(code: Code, text: &str) -> etcd_client::Error {
+        etcd_client::Error::GRpcStatus(Status::new(code, text))
+    }
+
+    #[test]
+    fn the_table_row_by_row() {
+        use etcd_client::Error as E;
+        let rows = [
+            (status(Code::Unavailable, "tcp connect error"), Kind::Refused),
+            (status(Code::Unavailable, "dns error"), Kind::Refused),
+            (status(Code::Unavailable, "etcdserver: no leader"), Kind::Broken),
+            (status(Code::Unavailable, "etcdserver: request timed out"), Kind::Broken),
+            (status(Code::Unavailable, "etcdserver: leader changed"), Kind::Broken),
+            (status(Code::Unknown, "h2 protocol error"), Kind::Broken),
+            (status(Code::Cancelled, "Timeout expired"), Kind::Broken),
+            (status(Code::DeadlineExceeded, "context deadline exceeded"), Kind::Broken),
+            (status(Code::Internal, "stream reset"), Kind::Broken),
+            (status(Code::ResourceExhausted, "etcdserver: too many requests"), Kind::Busy),
+            (status(Code::ResourceExhausted, "mvcc: database space exceeded"), Kind::Rejected),
+            (status(Code::NotFound, "etcdserver: requested lease not found"), Kind::LeaseGone),
+            (status(Code::PermissionDenied, "etcdserver: permission denied"), Kind::Denied),
+            (status(Code::Unauthenticated, "etcdserver: invalid auth token"), Kind::Denied),
+            (
+                status(Code::InvalidArgument, "etcdserver: authentication failed, invalid .."),
+                Kind::Denied,
+            ),
+            (status(Code::InvalidArgument, "etcdserver: user name is empty"), Kind::Denied),
+            (
+                status(Code::FailedPrecondition, "etcdserver: authentication is not enabled"),
+                Kind::Denied,
+            ),
+            (status(Code::InvalidArgument, "etcdserver: request is too large"), Kind::Rejected),
+            (status(Code::FailedPrecondition, "etcdserver: lease already exists"), Kind::Rejected),
+            (status(Code::OutOfRange, "mvcc: required revision compacted"), Kind::Rejected),
+            (status(Code::Unimplemented, "unknown service"), Kind::Rejected),
+            (status(Code::DataLoss, "etcdserver: corrupt cluster"), Kind::Rejected),
+            (E::LeaseKeepAliveError("lease not found".into()), Kind::LeaseGone),
+            (E::LeaseKeepAliveError("channel closed".into()), Kind::Broken),
+            (E::WatchError("channel closed".into()), Kind::Broken),
+            (E::IoError(std::io::ErrorKind::BrokenPipe.into()), Kind::Broken),
+            (E::Internal("..".into()), Kind::Broken),
+            (E::InvalidArgs("empty endpoints".into()), Kind::Rejected),
+        ];
+        for (error, kind) in rows {
+            assert_eq!(kind_of(&error), kind, "{error}");
+        }
+    }
+
+    #[test]
+    fn what_may_have_been_carried_out_says_so() {
+        let told = |kind| Failure::new(kind, "why").into_error("acquire", false);
+        assert_eq!(told(Kind::Refused).effect(), Effect::None);
+        assert_eq!(told(Kind::Busy).effect(), Effect::None);
+        assert_eq!(told(Kind::Broken).effect(), Effect::Unknown);
+        assert_eq!(
+            Failure::silent(Duration::ZERO).into_error("acquire", false).effect(),
+            Effect::Unknown
+        );
+        assert!(matches!(told(Kind::Denied), Error::Denied { .. }));
+        assert!(matches!(told(Kind::Rejected), Error::Rejected { .. }));
+        let refused_after_silence = Failure::new(Kind::Refused, "why").into_error("acquire", true);
+        assert_eq!(refused_after_silence.effect(), Effect::Unknown);
+    }
+}

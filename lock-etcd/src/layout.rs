@@ -1,0 +1,90 @@
+//! What keys look like. Layout version 1.
+
+use std::sync::Arc;
+
+use lock_core::{Error, LockName, Result};
+use uuid::Uuid;
+
+/// How names become keys: `<prefix><name>/<lease id in hex>.<attempt>`.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) prefix: String,
+    pub(crate) native: bool,
+}
+
+impl Layout {
+    /// What the keys of a name's queue start with, and no other name's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] for a name that would collide in the native layout.
+    pub(crate) fn queue(&self, name: &LockName) -> Result<Arc<str>> {
+        if !self.native {
+            return Ok([&self.prefix, &*name.escaped(), "/"].concat().into());
+        }
+        if name.as_str().contains('/') {
+            return Err(Error::InvalidName {
+                name: name.as_str().chars().take(64).collect(),
+                reason: "in etcd's native layout a name with '/' would stand in the queue of the \
+                         name before the '/'; put that part into ?prefix="
+                    .to_owned(),
+            });
+        }
+        Ok([&self.prefix, name.as_str(), "/"].concat().into())
+    }
+}
+
+/// The key of one attempt: never used twice, so that a late request cannot meet a later attempt.
+pub(crate) fn key(queue: &str, lease: i64, attempt: Uuid) -> String {
+    format!("{queue}{lease:x}.{attempt}")
+}
+
+/// The queue that a key belongs to.
+pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
+    let end = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    &key[..end]
+}
+
+/// The attempt that made a key; `None` for a foreign client's.
+pub(crate) fn attempt_of(key: &[u8]) -> Option<Uuid> {
+    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok()?;
+    let (lease, attempt) = entry.split_once('.')?;
+    i64::from_str_radix(lease, 16).ok()?;
+    Uuid::try_parse(attempt).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(native: bool) -> Layout {
+        Layout { prefix: "ns/".to_owned(), native }
+    }
+
+    #[test]
+    fn no_queue_is_the_start_of_another() {
+        let queue = |name: &str| layout(false).queue(&LockName::new(name).unwrap()).unwrap();
+        assert_eq!(&*queue("a"), "ns/a/");
+        assert_eq!(&*queue("a/b"), "ns/a%2Fb/");
+        assert!(!queue("a/b").starts_with(&*queue("a")));
+    }
+
+    #[test]
+    fn the_native_layout_takes_names_as_they_are_and_refuses_collisions() {
+        let queue = |name: &str| layout(true).queue(&LockName::new(name).unwrap());
+        assert_eq!(&*queue("a b%").unwrap(), "ns/a b%/");
+        assert!(queue("a/b").unwrap_err().to_string().contains("prefix"));
+    }
+
+    #[test]
+    fn our_keys_tell_their_attempt_and_foreign_ones_do_not() {
+        let attempt = Uuid::new_v4();
+        let key = key("ns/a/", 0x1f, attempt);
+        assert!(key.starts_with("ns/a/1f."));
+        assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
+        assert_eq!(attempt_of(key.as_bytes()), Some(attempt));
+        for foreign in ["ns/a/694d8a5c3e7f", "ns/a/", "ns/a/x.y", "ns/a/1f.y"] {
+            assert_eq!(attempt_of(foreign.as_bytes()), None, "{foreign}");
+        }
+    }
+}

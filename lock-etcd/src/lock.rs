@@ -1,0 +1,155 @@
+//! The driver.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockName,
+    LossSignal, Request, Result, StoreUrl, Wake, trace,
+};
+use tokio::{runtime::Handle, task::AbortHandle};
+
+use crate::{
+    claim,
+    config::EtcdConfig,
+    connection::{Connection, Member},
+    entry,
+    error::STORE,
+    keepalive, lister, requests,
+    sessions::{Sessions, new_lease},
+    store::Store,
+    stream,
+    watch::Watcher,
+};
+
+/// Locks in etcd. See the [crate's documentation](crate).
+pub struct EtcdLock {
+    store: Arc<Store>,
+    guarantees: Guarantees,
+    tasks: [AbortHandle; 3],
+}
+
+/// Connects to the etcd of a URL.
+///
+/// # Errors
+///
+/// As [`EtcdConfig::from_url`] and [`EtcdLock::connect`].
+pub async fn connect(url: &StoreUrl) -> Result<EtcdLock> {
+    EtcdLock::connect(EtcdConfig::from_url(url)?).await
+}
+
+impl EtcdLock {
+    /// Connects, and asks etcd for the shortest TTL that it grants.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if no member answers within 4 s,
+    /// [`Error::Denied`](lock_core::Error::Denied) if the login is refused,
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the default TTL is shorter than
+    /// what etcd grants.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
+    pub async fn connect(config: EtcdConfig) -> Result<Self> {
+        let (connection, shortest) = Connection::open(&config, shortest_ttl)
+            .await
+            .map_err(|failure| failure.into_error("connect", false))?;
+        let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl);
+        guarantees.check_ttl(config.default_ttl)?;
+        let connection = Arc::new(connection);
+        let store = Arc::new(Store {
+            layout: config.layout,
+            sessions: Arc::new(Sessions::new(connection.clone())),
+            watcher: Arc::new(Watcher::new(connection.clone())),
+            connection,
+            runtime: Handle::current(),
+        });
+        let tasks = [
+            tokio::spawn(keepalive::run(store.sessions.clone(), store.connection.clone())),
+            tokio::spawn(stream::run(store.watcher.clone())),
+            tokio::spawn(lister::run(store.watcher.clone())),
+        ]
+        .map(|task| task.abort_handle());
+        trace::connected(STORE);
+        Ok(Self { store, guarantees, tasks })
+    }
+
+    fn stop(&self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+    }
+}
+
+/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants.
+async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
+    let lease = new_lease();
+    let shortest = requests::send_grant(&member, lease, 1).await?;
+    member.lease.clone().revoke(lease).await?;
+    Ok(shortest)
+}
+
+fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
+    let mut guarantees = Guarantees::least(STORE);
+    guarantees.survives.restart = true;
+    guarantees.survives.failover = true;
+    guarantees.fairness = Fairness::Fifo;
+    guarantees.wake = Wake::Push;
+    guarantees.fencing = Fencing::Strict("the create revision of the lock's key");
+    guarantees.loss = LossSignal::Push;
+    guarantees.ttl = shortest..=*guarantees.ttl.end();
+    guarantees.default_ttl = default_ttl;
+    // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
+    guarantees.expiry_slack = Duration::from_secs(1);
+    guarantees
+}
+
+#[async_trait]
+impl DistributedLock for EtcdLock {
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    fn clock(&self) -> Clock {
+        Clock::Boot
+    }
+
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        let lease = claim::acquire(&self.store, &request, &attempt).await?;
+        Ok(Box::new(lease))
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        self.store.sessions.check_open()?;
+        let queue = self.store.layout.queue(name)?;
+        let answer = requests::inspect(&self.store.connection, &queue)
+            .await
+            .map_err(|failure| failure.into_error("inspect", false))?;
+        Ok(answer.kvs().iter().map(entry::read).collect())
+    }
+
+    async fn close(&self) -> Result<()> {
+        let closed = self.store.sessions.close().await;
+        self.stop();
+        closed
+    }
+}
+
+impl Drop for EtcdLock {
+    fn drop(&mut self) {
+        self.stop();
+        let sessions = self.store.sessions.clone();
+        // Without a runtime the locks end with their TTL.
+        if let Ok(runtime) = Handle::try_current() {
+            runtime.spawn(async move { drop(sessions.close().await) });
+        }
+    }
+}
+
+impl fmt::Debug for EtcdLock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EtcdLock")
+            .field("layout", &self.store.layout)
+            .field("guarantees", &self.guarantees)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,399 @@
+//! The queues of all names that this client watches. No I/O: what there is to send is collected,
+//! and sent by [`stream`](crate::stream) and [`lister`](crate::lister).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use etcd_client::{EventType, WatchResponse};
+use lock_core::{Clock, Instant, LossReason, Validity};
+use tokio::sync::{Notify, oneshot};
+
+use crate::{
+    error::{Failure, Kind},
+    layout::queue_of,
+    queue::{Place, Queue},
+};
+
+/// When to list a name whose watch is new, counted from the time before. etcd files a watch that
+/// begins at a revision which is not the newest any more under "unsynced" and looks at those every
+/// 100 ms; nothing tells the client. So a new watch is not relied on until its first event, or
+/// until that time is over, and these lists bound what that costs a waiter.
+const STEPS: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+
+/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
+/// wait for a new watch.
+const LINGER: Duration = Duration::from_secs(5);
+
+/// How many names are listed in one request; etcd allows 128 operations in a transaction.
+const LIST_AT_ONCE: usize = 64;
+
+/// What a waiter is told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Turn {
+    /// The lock is its.
+    Yours,
+    /// Its entry has vanished.
+    Gone,
+}
+
+/// An attempt of ours in a watched queue.
+#[derive(Debug)]
+enum Mine {
+    Waiting(oneshot::Sender<Turn>),
+    /// It was told that it is its turn and has not answered yet.
+    Granted,
+    Holding(Validity),
+}
+
+#[derive(Debug)]
+struct Named {
+    queue: Queue<Mine>,
+    watch: Option<i64>,
+    /// The watch begins here; 0 is "now".
+    start: i64,
+    /// How many of [`STEPS`] are done.
+    step: usize,
+    /// How often to list while somebody waits: watches have lost events before (etcd#18089).
+    poll: Duration,
+    due: Option<Instant>,
+    listing: bool,
+    /// The last list was older than what is known: ask the whole cluster next time.
+    stale: bool,
+    /// Somebody waited here.
+    hot: bool,
+}
+
+/// A watch to be opened.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) id: i64,
+    pub(crate) queue: Arc<str>,
+    pub(crate) start: i64,
+}
+
+/// Names to be listed in one request.
+#[derive(Debug)]
+pub(crate) struct ToList {
+    pub(crate) queues: Vec<Arc<str>>,
+    /// Ask the whole cluster and not only the member at hand.
+    pub(crate) exact: bool,
+}
+
+/// All watched names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    named: HashMap<Arc<str>, Named>,
+    watches: HashMap<i64, Arc<str>>,
+    last_watch: i64,
+    due: BTreeSet<(Instant, Arc<str>)>,
+    to_open: Vec<Open>,
+    to_close: Vec<i64>,
+    to_list: Vec<Arc<str>>,
+    /// There is something to open or to close.
+    pub(crate) stream_work: Arc<Notify>,
+    /// There is something to list, or due earlier than before.
+    pub(crate) list_work: Arc<Notify>,
+}
+
+impl Names {
+    /// An attempt waits: answers where it will be told.
+    pub(crate) fn enter(
+        &mut self,
+        queue: &Arc<str>,
+        own: Place,
+        before: Vec<Place>,
+        ttl: Duration,
+    ) -> oneshot::Receiver<Turn> {
+        let (tell, told) = oneshot::channel();
+        let named = self.named.entry(queue.clone()).or_default();
+        // Else the next list is due already, and must not be put off by each new waiter.
+        let set_due = named.queue.is_idle() || named.due.is_none();
+        named.queue.enter(own, before, Mine::Waiting(tell));
+        named.hot = true;
+        named.poll = ttl;
+        let poll = named.next_poll();
+        self.watch(queue, 0);
+        if set_due {
+            self.set_due(queue, Some(poll));
+        }
+        self.judge(queue, None);
+        told
+    }
+
+    /// A waiter took its turn. Answers whether its entry is still there.
+    pub(crate) fn hold(&mut self, queue: &str, revision: i64, validity: &Validity) -> bool {
+        let mine = self.named.get_mut(queue).and_then(|named| named.queue.get_mut(revision));
+        let Some(mine) = mine else { return false };
+        *mine = Mine::Holding(validity.clone());
+        true
+    }
+
+    /// A hold that never waited lasts: watch its key from now on.
+    pub(crate) fn watch_hold(&mut self, key: &str, revision: i64, validity: Validity) {
+        // Released meanwhile: it has left, and must not come back.
+        if validity.has_ended() {
+            return;
+        }
+        let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
+        let queue: Arc<str> = match self.named.get_key_value(queue) {
+            Some((queue, _)) => queue.clone(),
+            None => queue.into(),
+        };
+        let own = Place { revision, key: key.as_bytes().to_vec() };
+        let named = self.named.entry(queue.clone()).or_default();
+        named.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        self.watch(&queue, revision + 1);
+        self.judge(&queue, None);
+    }
+
+    /// An attempt is over.
+    pub(crate) fn leave(&mut self, queue: &str, revision: i64) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        if named.queue.leave(revision).is_none() || !named.queue.is_idle() {
+            return;
+        }
+        let Some((queue, named)) = self.named.get_key_value(queue) else { return };
+        let (queue, hot) = (queue.clone(), named.hot);
+        match hot {
+            true => self.set_due(&queue, Some(Clock::Boot.now() + LINGER)),
+            false => self.close(&queue),
+        }
+    }
+
+    /// Opens the name's watch if there is none.
+    fn watch(&mut self, queue: &Arc<str>, start: i64) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        if named.watch.is_some() {
+            return;
+        }
+        self.last_watch += 1;
+        let id = self.last_watch;
+        (named.watch, named.start, named.step) = (Some(id), start, 0);
+        self.watches.insert(id, queue.clone());
+        self.to_open.push(Open { id, queue: queue.clone(), start });
+        self.stream_work.notify_one();
+    }
+
+    fn close(&mut self, queue: &Arc<str>) {
+        self.set_due(queue, None);
+        let Some(named) = self.named.remove(queue) else { return };
+        if let Some(id) = named.watch
+            && self.watches.remove(&id).is_some()
+        {
+            self.to_close.push(id);
+            self.stream_work.notify_one();
+        }
+    }
+
+    fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        if named.due == at {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut named.due, at) {
+            self.due.remove(&(old, queue.clone()));
+        }
+        let Some(at) = at else { return };
+        if self.due.first().is_none_or(|(first, _)| at < *first) {
+            self.list_work.notify_one();
+        }
+        self.due.insert((at, queue.clone()));
+    }
+
+    /// Tells everybody of a name what has become of them.
+    fn judge(&mut self, queue: &Arc<str>, listed_at: Option<i64>) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        for gone in named.queue.take_gone() {
+            match gone {
+                // A waiter that has left needs no answer.
+                Mine::Waiting(tell) => _ = tell.send(Turn::Gone),
+                // Found out when it takes its turn.
+                Mine::Granted => {}
+                Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
+            }
+        }
+        if let Some(head @ Mine::Waiting(_)) = named.queue.head(listed_at)
+            && let Mine::Waiting(tell) = std::mem::replace(head, Mine::Granted)
+        {
+            // A waiter that has left needs no answer.
+            _ = tell.send(Turn::Yours);
+        }
+        if named.queue.wants_list() && !named.listing {
+            named.listing = true;
+            self.to_list.push(queue.clone());
+            self.list_work.notify_one();
+        }
+    }
+
+    /// A message of the watch stream.
+    ///
+    /// # Errors
+    ///
+    /// Why etcd cancelled a watch that we want.
+    pub(crate) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
+        // A watch that we have closed may still speak.
+        let Some(queue) = self.watches.get(&message.watch_id()).cloned() else { return Ok(()) };
+        let Some(named) = self.named.get_mut(&queue) else { return Ok(()) };
+        if message.canceled() {
+            return self.cancelled(&queue, message);
+        }
+        if message.created() {
+            let now = message.header().map_or(0, |header| header.revision());
+            named.queue.watch_began(if named.start > 0 { named.start - 1 } else { now });
+        }
+        let synced_now = !message.events().is_empty() && named.step < STEPS.len();
+        for event in message.events() {
+            if let (EventType::Delete, Some(kv)) = (event.event_type(), event.kv()) {
+                named.queue.deleted(kv.key(), kv.mod_revision());
+            }
+        }
+        if synced_now {
+            named.step = STEPS.len();
+            let poll = named.due.map(|_| named.next_poll());
+            self.set_due(&queue, poll);
+        }
+        self.judge(&queue, None);
+        Ok(())
+    }
+
+    fn cancelled(&mut self, queue: &Arc<str>, message: &WatchResponse) -> Result<(), Failure> {
+        if message.compact_revision() == 0 {
+            let reason = format!("the watch was cancelled: {}", message.cancel_reason());
+            return Err(Failure::new(Kind::Broken, reason));
+        }
+        // It began, or fell behind, at a revision that is compacted: begin now, and list.
+        self.watches.remove(&message.watch_id());
+        if let Some(named) = self.named.get_mut(queue) {
+            named.queue.watch_ended();
+            named.watch = None;
+        }
+        self.watch(queue, 0);
+        Ok(())
+    }
+
+    /// The watch stream is gone, and with it all watches. They begin anew from "now", and what
+    /// happened meanwhile is found out by lists: replaying the history since then would make etcd
+    /// read all of it.
+    pub(crate) fn stream_lost(&mut self) {
+        self.watches.clear();
+        self.to_open.clear();
+        self.to_close.clear();
+        let queues: Vec<_> = self.named.keys().cloned().collect();
+        for queue in queues {
+            let Some(named) = self.named.get_mut(&queue) else { continue };
+            named.queue.watch_ended();
+            named.watch = None;
+            if named.queue.is_idle() {
+                self.close(&queue);
+                continue;
+            }
+            named.step = 0;
+            let (waited, poll) = (named.is_waited(), named.next_poll());
+            self.watch(&queue, 0);
+            if waited {
+                self.set_due(&queue, Some(poll));
+            }
+        }
+    }
+
+    pub(crate) fn next_open(&mut self) -> Option<Open> {
+        while let Some(open) = self.to_open.pop() {
+            // Closed before it was opened.
+            if self.watches.contains_key(&open.id) {
+                return Some(open);
+            }
+        }
+        None
+    }
+
+    pub(crate) fn next_close(&mut self) -> Option<i64> {
+        self.to_close.pop()
+    }
+
+    /// What to list now, and when to come again.
+    pub(crate) fn to_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
+        while let Some((at, queue)) = self.due.first().filter(|(at, _)| *at <= now).cloned() {
+            self.due.remove(&(at, queue.clone()));
+            self.fall_due(&queue, now);
+        }
+        let wake = self.due.first().map_or(Instant::NEVER, |(at, _)| *at);
+        if self.to_list.is_empty() {
+            return (None, wake);
+        }
+        let rest = self.to_list.len().saturating_sub(LIST_AT_ONCE);
+        let queues = self.to_list.split_off(rest);
+        let stale = |queue: &Arc<str>| self.named.get(queue).is_some_and(|named| named.stale);
+        let exact = queues.iter().any(stale);
+        (Some(ToList { queues, exact }), if rest > 0 { now } else { wake })
+    }
+
+    fn fall_due(&mut self, queue: &Arc<str>, now: Instant) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        named.due = None;
+        if named.queue.is_idle() {
+            return self.close(queue);
+        }
+        if !named.is_waited() {
+            return;
+        }
+        if !named.listing {
+            named.listing = true;
+            self.to_list.push(queue.clone());
+        }
+        named.step = (named.step + 1).min(STEPS.len());
+        let next = now + STEPS.get(named.step).copied().unwrap_or(named.poll);
+        self.set_due(queue, Some(next));
+    }
+
+    /// A name's queue at a revision.
+    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, places: &[Place]) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        named.listing = false;
+        named.queue.listed(at, places);
+        named.stale = named.queue.wants_list();
+        self.judge(queue, Some(at));
+    }
+
+    /// A list failed; it is tried again by and by.
+    pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        named.listing = false;
+        self.judge(queue, None);
+    }
+
+    /// How many names are watched, for tests.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.named.len()
+    }
+}
+
+impl Named {
+    fn is_waited(&self) -> bool {
+        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(_)))
+    }
+
+    fn next_poll(&self) -> Instant {
+        Clock::Boot.now() + STEPS.get(self.step).copied().unwrap_or(self.poll)
+    }
+}
+
+impl Default for Named {
+    fn default() -> Self {
+        Self {
+            queue: Queue::default(),
+            watch: None,
+            start: 0,
+            step: 0,
+            poll: LINGER,
+            due: None,
+            listing: false,
+            stale: false,
+            hot: false,
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! The requests and their answers, taken apart.
+
+use std::ops::ControlFlow;
+
+use etcd_client::{
+    Compare, CompareOp, GetOptions, GetResponse, SortOrder, SortTarget, Txn, TxnOp, TxnResponse,
+    proto::{PbKeyValue, PbRangeResponse, PbTxnOpResponse},
+};
+
+use crate::{
+    connection::{Connection, Insisted, Member},
+    error::Failure,
+    queue::Place,
+};
+
+type Answer<T> = Result<T, etcd_client::Error>;
+
+/// An attempt's entry as the store has it.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    /// Its create revision.
+    pub(crate) revision: i64,
+    /// The entries before it.
+    pub(crate) before: Vec<Place>,
+}
+
+/// The transaction that queues up, and tells who was there before. Sent again, it does nothing but
+/// tell where the entry stands.
+pub(crate) fn queue_up(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
+    Txn::new()
+        .when([Compare::create_revision(key, CompareOp::Equal, 0)])
+        // The range comes first and so does not see the put.
+        .and_then([range(queue), put(key, lease, value)])
+        .or_else([range(queue)])
+}
+
+/// The transaction that enters an empty queue only. Sent again, it tells whether the first sending
+/// did.
+pub(crate) fn enter_if_free(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
+    Txn::new()
+        .when([Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()])
+        .and_then([put(key, lease, value)])
+        .or_else([TxnOp::get(key, Some(GetOptions::new().with_keys_only()))])
+}
+
+fn range(queue: &str) -> TxnOp {
+    TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
+}
+
+fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
+    TxnOp::put(key, value, Some(etcd_client::PutOptions::new().with_lease(lease)))
+}
+
+/// The answer to [`queue_up`].
+pub(crate) fn queued_up(answer: TxnResponse, key: &str) -> Result<Entered, Failure> {
+    let (fresh, revision) = (answer.succeeded(), revision(&answer)?);
+    let mut before = places(first_range(answer)?);
+    if fresh {
+        return Ok(Entered { revision, before });
+    }
+    let own = before.iter().find(|place| place.key == key.as_bytes());
+    let revision = own.ok_or(Failure::senseless("no entry where there is one"))?.revision;
+    before.retain(|place| place.revision < revision);
+    Ok(Entered { revision, before })
+}
+
+/// The answer to [`enter_if_free`]; `Break` if somebody else is there.
+pub(crate) fn entered_if_free(answer: TxnResponse) -> Result<ControlFlow<(), Entered>, Failure> {
+    let entered = |revision| ControlFlow::Continue(Entered { revision, before: Vec::new() });
+    if answer.succeeded() {
+        return Ok(entered(revision(&answer)?));
+    }
+    let own = first_range(answer)?.kvs.into_iter().next();
+    Ok(own.map_or(ControlFlow::Break(()), |own| entered(own.create_revision)))
+}
+
+fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
+    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
+}
+
+fn first_range(answer: TxnResponse) -> Result<PbRangeResponse, Failure> {
+    ranges(answer).next().ok_or(Failure::senseless("no range in the answer"))
+}
+
+fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
+    answer.0.responses.into_iter().filter_map(|op| match op.response {
+        Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
+        _ => None,
+    })
+}
+
+fn places(range: PbRangeResponse) -> Vec<Place> {
+    range.kvs.into_iter().map(place).collect()
+}
+
+fn place(kv: PbKeyValue) -> Place {
+    Place { revision: kv.create_revision, key: kv.key }
+}
+
+/// Several queues as they stand at one revision.
+pub(crate) struct Lists {
+    pub(crate) revision: i64,
+    pub(crate) queues: Vec<Vec<Place>>,
+}
+
+/// Lists several queues in one request. Not `exact`: as the member at hand knows them, which may
+/// be a while ago, and asks no other member.
+pub(crate) async fn list(
+    connection: &Connection,
+    queues: &[std::sync::Arc<str>],
+    exact: bool,
+) -> Result<Lists, Failure> {
+    let mut options = GetOptions::new().with_prefix().with_keys_only();
+    if !exact {
+        options = options.with_serializable();
+    }
+    let ranges_of = |queue: &std::sync::Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
+    let txn = Txn::new().and_then(queues.iter().map(ranges_of).collect::<Vec<_>>());
+    let answer = connection.call(|member| send_txn(member, &txn)).await?;
+    let revision = revision(&answer)?;
+    Ok(Lists { revision, queues: ranges(answer).map(places).collect() })
+}
+
+/// Sends a transaction.
+pub(crate) fn send_txn(
+    member: &Member,
+    txn: &Txn,
+) -> impl Future<Output = Answer<TxnResponse>> + Send + use<> {
+    let (mut kv, txn) = (member.kv.clone(), txn.clone());
+    async move { kv.txn(txn).await }
+}
+
+/// Deletes one key. It is gone afterwards, whoever deleted it.
+pub(crate) async fn delete(
+    connection: &Connection,
+    key: &str,
+    give_up: impl Fn() -> bool,
+) -> Insisted<()> {
+    connection
+        .insist(give_up, |member| {
+            let (mut kv, key) = (member.kv.clone(), key.to_owned());
+            async move { kv.delete(key, None).await.map(drop) }
+        })
+        .await
+}
+
+/// A queue with its values, the holder first.
+pub(crate) async fn inspect(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
+    let by_age = GetOptions::new().with_prefix().with_sort(SortTarget::Create, SortOrder::Ascend);
+    connection
+        .call(|member| {
+            let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
+            async move { kv.get(queue, Some(by_age)).await }
+        })
+        .await
+}
+
+/// Whether a key is there, by the word of the whole cluster.
+pub(crate) async fn exists(connection: &Connection, key: &str) -> Result<bool, Failure> {
+    let answer = connection
+        .call(|member| {
+            let (mut kv, key) = (member.kv.clone(), key.to_owned());
+            async move { kv.get(key, Some(GetOptions::new().with_count_only())).await }
+        })
+        .await?;
+    Ok(answer.count() > 0)
+}
+
+/// Makes a lease with an id of our own, so that a lost answer does not leave a second one. The
+/// answer is the TTL that etcd granted; `None` if an earlier sending had made it.
+pub(crate) async fn grant(
+    connection: &Connection,
+    lease: i64,
+    seconds: u64,
+    give_up: impl Fn() -> bool,
+) -> Result<Option<u64>, Failure> {
+    let insisted = connection.insist(give_up, |member| send_grant(member, lease, seconds)).await;
+    match insisted.result {
+        Err(failure) if insisted.ambiguous && failure.to_string().contains("already exists") => {
+            Ok(None)
+        }
+        result => result.map(Some),
+    }
+}
+
+/// Makes a lease and answers the TTL that etcd granted.
+pub(crate) fn send_grant(
+    member: &Member,
+    lease: i64,
+    seconds: u64,
+) -> impl Future<Output = Answer<u64>> + Send + use<> {
+    let mut leases = member.lease.clone();
+    let options = etcd_client::LeaseGrantOptions::new().with_id(lease);
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    async move {
+        let granted = leases.grant(seconds, Some(options)).await?;
+        Ok(granted.ttl().unsigned_abs())
+    }
+}
+
+/// Ends a lease and deletes its keys. It has ended afterwards, whoever ended it.
+pub(crate) async fn revoke(
+    connection: &Connection,
+    lease: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let insisted = connection
+        .insist(give_up, |member| {
+            let mut leases = member.lease.clone();
+            async move { leases.revoke(lease).await.map(drop) }
+        })
+        .await;
+    match insisted.result {
+        Err(failure) if failure.kind == crate::error::Kind::LeaseGone => Ok(()),
+        result => result,
+    }
+}

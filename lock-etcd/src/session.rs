@@ -1,0 +1,238 @@
+//! One etcd lease, and the locks and waiters that live by it.
+
+use std::{
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_until, trace};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{connection::ANSWER_LIMIT, error::STORE};
+
+/// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
+/// all.
+///
+/// It ends once and is never used again: when etcd says that the lease is gone, when its deadline
+/// passed without a confirmed keep-alive, or when the client closes.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) lease: i64,
+    pub(crate) ttl: Duration,
+    state: Mutex<State>,
+    /// Cancelled when the session has ended: every waiter learns it at once.
+    pub(crate) ended: CancellationToken,
+    /// Whether etcd itself said that the lease, and so every key of it, is gone.
+    gone: AtomicBool,
+    confirmed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    /// When the last confirmed keep-alive was sent.
+    renewed: Instant,
+    /// The keep-alive under way was sent at.
+    pinged: Option<Instant>,
+    /// Somebody wants a keep-alive now.
+    hurry: bool,
+    holds: Vec<Option<Hold>>,
+    free: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Hold {
+    validity: Validity,
+    /// The end of a fixed term; keep-alives of the session do not move it.
+    cap: Instant,
+}
+
+/// What the keep-alive of a session needs next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Next {
+    Ping,
+    /// The keep-alive under way was not answered in time.
+    Silent,
+    Wait(Instant),
+}
+
+impl Session {
+    /// A lease that was granted by a request sent at `sent`.
+    pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant) -> Self {
+        Self {
+            lease,
+            ttl,
+            state: Mutex::new(State {
+                renewed: sent,
+                pinged: None,
+                hurry: false,
+                holds: Vec::new(),
+                free: Vec::new(),
+            }),
+            ended: CancellationToken::new(),
+            gone: AtomicBool::new(false),
+            confirmed: Notify::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when everything that lives by this session is safe.
+    pub(crate) fn until(&self) -> Instant {
+        safe_until(self.state().renewed, self.ttl)
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        !self.ended.is_cancelled() && Clock::Boot.now() < self.until()
+    }
+
+    /// Whether the lease is gone from etcd: by its word, or because nobody renewed it for so long
+    /// that also a leader elected meanwhile has let it expire.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_gone() || Clock::Boot.now() > self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
+    }
+
+    /// Whether etcd said that the lease is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// etcd confirmed that the lease is gone after the session had ended.
+    pub(crate) fn set_gone(&self) {
+        self.gone.store(true, Ordering::Release);
+    }
+
+    /// Registers a grant; `None` if the session has ended.
+    pub(crate) fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
+        let mut state = self.state();
+        let until = safe_until(state.renewed, self.ttl);
+        // Under the lock: `end` cannot miss it.
+        if self.ended.is_cancelled() || Clock::Boot.now() >= until {
+            return None;
+        }
+        let validity = Validity::new(name, until.min(cap));
+        let hold = Some(Hold { validity: validity.clone(), cap });
+        let slot = match state.free.pop() {
+            Some(slot) => {
+                state.holds[slot] = hold;
+                slot
+            }
+            None => {
+                state.holds.push(hold);
+                state.holds.len() - 1
+            }
+        };
+        Some((validity, slot))
+    }
+
+    /// Forgets a grant.
+    pub(crate) fn unhold(&self, slot: usize) {
+        let mut state = self.state();
+        if state.holds.get_mut(slot).and_then(Option::take).is_some() {
+            state.free.push(slot);
+        }
+    }
+
+    /// Moves the end of a fixed term that was renewed by hand.
+    pub(crate) fn set_cap(&self, slot: usize, cap: Instant) {
+        let mut state = self.state();
+        let until = safe_until(state.renewed, self.ttl);
+        if let Some(Some(hold)) = state.holds.get_mut(slot) {
+            hold.cap = hold.cap.max(cap);
+            hold.validity.extend(until.min(hold.cap));
+        }
+    }
+
+    /// What to do now.
+    pub(crate) fn next(&self, now: Instant) -> Next {
+        let state = self.state();
+        if let Some(pinged) = state.pinged {
+            let limit = pinged + self.answer_limit();
+            return if now >= limit { Next::Silent } else { Next::Wait(limit) };
+        }
+        let due = state.renewed + self.ttl / 3;
+        if state.hurry || now >= due { Next::Ping } else { Next::Wait(due) }
+    }
+
+    /// How long a keep-alive may stay unanswered: several tries fit into what is left of the TTL.
+    pub(crate) fn answer_limit(&self) -> Duration {
+        (self.ttl / 4).min(ANSWER_LIMIT)
+    }
+
+    /// A keep-alive is being sent.
+    pub(crate) fn pinged(&self, at: Instant) {
+        let mut state = self.state();
+        state.pinged = Some(at);
+        state.hurry = false;
+    }
+
+    /// The stream broke: what was under way is not answered any more.
+    pub(crate) fn unpinged(&self) {
+        self.state().pinged = None;
+    }
+
+    /// The keep-alive under way was confirmed. Answers whether it came in time.
+    pub(crate) fn confirm(&self) -> bool {
+        let mut state = self.state();
+        let Some(sent) = state.pinged.take() else { return true };
+        if Clock::Boot.now() >= safe_until(state.renewed, self.ttl) {
+            // Holders have been told; a late confirmation must not revive what they gave up.
+            return false;
+        }
+        state.renewed = state.renewed.max(sent);
+        let until = safe_until(state.renewed, self.ttl);
+        let mut locks = 0;
+        for hold in state.holds.iter().flatten().filter(|hold| !hold.validity.has_ended()) {
+            hold.validity.extend(until.min(hold.cap));
+            locks += 1;
+        }
+        drop(state);
+        trace::renewed(STORE, locks);
+        self.confirmed.notify_waiters();
+        true
+    }
+
+    /// Asks for a keep-alive, to be sent from now on.
+    pub(crate) fn hurry(&self) {
+        self.state().hurry = true;
+    }
+
+    /// Waits until a keep-alive that was sent at `since` or later is confirmed; answers when it was
+    /// sent, or `None` if the session ended.
+    pub(crate) async fn renewed_since(&self, since: Instant) -> Option<Instant> {
+        loop {
+            let confirmed = self.confirmed.notified();
+            tokio::pin!(confirmed);
+            // Registered before the look, so that a confirmation in between is not missed.
+            confirmed.as_mut().enable();
+            let renewed = self.state().renewed;
+            if renewed >= since {
+                return Some(renewed);
+            }
+            tokio::select! {
+                () = confirmed => {}
+                () = self.ended.cancelled() => return None,
+            }
+        }
+    }
+
+    /// Ends the session: every lock of it is lost, every waiter is told. Answers whether this was
+    /// the first end.
+    pub(crate) fn end(&self, reason: LossReason) -> bool {
+        let state = self.state();
+        if self.ended.is_cancelled() {
+            return false;
+        }
+        for hold in state.holds.iter().flatten() {
+            hold.validity.lose(reason);
+        }
+        self.ended.cancel();
+        true
+    }
+}

@@ -1,0 +1,17 @@
+//! What all parts of one client share.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::{connection::Connection, layout::Layout, sessions::Sessions, watch::Watcher};
+
+/// One client's connection, sessions and watches.
+#[derive(Debug)]
+pub(crate) struct Store {
+    pub(crate) layout: Layout,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) sessions: Arc<Sessions>,
+    pub(crate) watcher: Arc<Watcher>,
+    pub(crate) runtime: Handle,
+}

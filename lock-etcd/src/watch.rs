@@ -1,0 +1,105 @@
+//! The watch side of a client: one stream, one watch for each name that needs one.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, Validity};
+use tokio::sync::{Notify, oneshot};
+
+use crate::{
+    connection::Connection,
+    names::{Names, Turn},
+    queue::Place,
+};
+
+/// How long a hold that never waited goes without a watch of its key. Most holds are over by then
+/// and cost etcd nothing but their two requests; the others learn of a deletion at once after that.
+const UNWATCHED: Duration = Duration::from_millis(50);
+
+/// What is known of the names that this client waits for or holds.
+#[derive(Debug)]
+pub(crate) struct Watcher {
+    names: Mutex<Names>,
+    young: Mutex<VecDeque<Young>>,
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) stream_work: Arc<Notify>,
+    pub(crate) list_work: Arc<Notify>,
+}
+
+/// A hold that is not watched yet.
+#[derive(Debug)]
+struct Young {
+    since: Instant,
+    key: Arc<str>,
+    revision: i64,
+    validity: Validity,
+}
+
+impl Watcher {
+    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+        let names = Names::default();
+        let (stream_work, list_work) = (names.stream_work.clone(), names.list_work.clone());
+        Self {
+            names: Mutex::new(names),
+            young: Mutex::default(),
+            connection,
+            stream_work,
+            list_work,
+        }
+    }
+
+    pub(crate) fn names(&self) -> MutexGuard<'_, Names> {
+        // Nothing panics while it holds this lock.
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn young(&self) -> MutexGuard<'_, VecDeque<Young>> {
+        // Nothing panics while it holds this lock.
+        self.young.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// An attempt waits: answers where it will be told.
+    pub(crate) fn enter(
+        &self,
+        queue: &Arc<str>,
+        own: Place,
+        before: Vec<Place>,
+        ttl: Duration,
+    ) -> oneshot::Receiver<Turn> {
+        self.names().enter(queue, own, before, ttl)
+    }
+
+    /// A hold that never waited: watches its key if it lasts.
+    pub(crate) fn add_young(&self, key: Arc<str>, revision: i64, validity: Validity) {
+        let mut young = self.young();
+        let first = young.is_empty();
+        young.push_back(Young { since: Clock::Boot.now(), key, revision, validity });
+        drop(young);
+        if first {
+            self.list_work.notify_one();
+        }
+    }
+
+    /// Watches the holds that are not young any more, and answers when the next one is.
+    pub(crate) fn grow_up(&self, now: Instant) -> Instant {
+        loop {
+            let mut young = self.young();
+            let Some(first) = young.front() else { return Instant::NEVER };
+            if first.validity.has_ended() {
+                young.pop_front();
+                continue;
+            }
+            if now < first.since + UNWATCHED {
+                return first.since + UNWATCHED;
+            }
+            let first = young.pop_front();
+            drop(young);
+            if let Some(Young { key, revision, validity, .. }) = first {
+                self.names().watch_hold(&key, revision, validity);
+            }
+        }
+    }
+}
