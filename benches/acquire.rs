@@ -1,2 +1,70 @@
-//! Under construction.
-fn main() {}
+//! Acquire and release without contention: one task, and 64 tasks on 64 names; beside the floor, the
+//! least that the bare client crate must do for it, in the same run.
+//!
+//! `cargo bench --features etcd,redis,zookeeper --bench acquire [-- STORE]`
+
+mod bench;
+
+use std::{sync::Arc, time::Duration};
+
+use bench::{Load, Table, floor::Floor, load, stores, table::Row};
+use distlock::Locks;
+
+/// How long each side runs at a time; the sides take turns, so that noise hits both.
+const TURN: Duration = Duration::from_millis(700);
+const TURNS: usize = 5;
+
+fn main() {
+    bench::block_on(async {
+        let mut table = Table::new("acquire + release, uncontended");
+        for store in stores() {
+            for tasks in [1, 64] {
+                compare(store, tasks, &mut table).await;
+            }
+        }
+        println!("{table}");
+        println!("ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}");
+    });
+}
+
+async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
+    let server = bench::start(store).await;
+    let locks = distlock::connect(server.url()).await.expect("a connection");
+    let floors = Floor::of(store, &server.url()).await;
+    let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); floors.len()]);
+    // The first turn warms both sides up.
+    for turn in 0..=TURNS {
+        let before = server.counters().await.expect("counters");
+        let mine = load(tasks, TURN, pair(locks.clone())).await;
+        let requests =
+            bench::requests(store, &server.counters().await.expect("counters").since(&before));
+        if turn > 0 {
+            ours.push((mine.clone(), requests));
+        }
+        for (floor, loads) in floors.iter().zip(&mut theirs) {
+            let load = load(tasks, TURN, floor.pair()).await;
+            if turn > 0 {
+                loads.push(load);
+            }
+        }
+    }
+    for (floor, loads) in floors.iter().zip(&theirs) {
+        let mine = ours.iter().map(|(load, _)| load.clone()).collect::<Vec<_>>();
+        table.add(Row::floor(store, tasks, floor.what(), loads));
+        table.add(Row::ours(store, tasks, &mine, loads, ours[0].1));
+    }
+}
+
+/// What one task does over and over: take the lock, give it back.
+fn pair(locks: Locks) -> Arc<dyn Load> {
+    Arc::new(move |task: usize| {
+        let lock = locks.lock(format!("bench-{task}")).expect("a name");
+        let pair: bench::Pair = Box::new(move || {
+            let lock = lock.clone();
+            Box::pin(async move {
+                lock.acquire().await.expect("the lock").release().await.expect("a release")
+            })
+        });
+        pair
+    })
+}

@@ -12,7 +12,10 @@ use crate::{DistributedLock, Locks, Requirement, Result, StoreUrl};
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// Opens the driver for a URL: what a facade knows and lock-core does not.
-pub type Opener = fn(StoreUrl) -> Boxed<Result<Arc<dyn DistributedLock>>>;
+pub type Opener = fn(StoreUrl) -> Opening;
+
+/// A driver on its way.
+pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 
 /// A connection in the making: await it.
 ///

@@ -46,7 +46,7 @@ mod url;
 mod validity;
 
 pub use crate::{
-    connect::{Connect, Opener},
+    connect::{Connect, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
     driver::{DistributedLock, Lease},
     entry::{Entry, Holder},

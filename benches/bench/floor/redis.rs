@@ -1,0 +1,88 @@
+//! Redis: `SET NX PX` and a script that compares and deletes; and scripts that touch as many keys as
+//! a lock with a queue and a fencing token needs.
+
+use std::sync::Arc;
+
+use lock_redis::client::{
+    Client, ConnectionInfo, IntoConnectionInfo, Script, aio::MultiplexedConnection, cmd,
+    io::tcp::TcpSettings,
+};
+
+use crate::bench::{Load, Pair};
+
+const COMPARE_AND_DELETE: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0";
+
+/// Takes the key if nobody waits, and counts.
+const TAKE: &str = "if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end \
+    if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then return 0 end \
+    local last = tonumber(redis.call('GET', KEYS[3]) or '0') \
+    redis.call('SET', KEYS[3], string.format('%.0f', last + 1)) \
+    return last + 1";
+
+/// Gives the key back if nobody waits.
+const GIVE: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end \
+    if redis.call('EXISTS', KEYS[2]) == 1 then return 2 end \
+    return redis.call('DEL', KEYS[1])";
+
+async fn connect(address: &str) -> MultiplexedConnection {
+    let info: ConnectionInfo =
+        format!("redis://{address}").into_connection_info().expect("an address");
+    let info = info.set_tcp_settings(TcpSettings::default().set_nodelay(true));
+    let client = Client::open(info).expect("a client");
+    client.get_multiplexed_async_connection().await.expect("redis")
+}
+
+pub async fn pair(address: &str) -> Arc<dyn Load> {
+    let connection = connect(address).await;
+    let script = Arc::new(Script::new(COMPARE_AND_DELETE));
+    Arc::new(move |task: usize| {
+        let (connection, script, key) =
+            (connection.clone(), script.clone(), format!("floor-{task}"));
+        let pair: Pair = Box::new(move || {
+            let (mut connection, script, key) = (connection.clone(), script.clone(), key.clone());
+            Box::pin(async move {
+                let mut set = cmd("SET");
+                set.arg(&key).arg("token").arg("NX").arg("PX").arg(15_000);
+                let taken: Option<String> = set.query_async(&mut connection).await.expect("SET");
+                assert!(taken.is_some());
+                let deleted: u32 = script
+                    .key(&key)
+                    .arg("token")
+                    .invoke_async(&mut connection)
+                    .await
+                    .expect("a script");
+                assert_eq!(deleted, 1);
+            })
+        });
+        pair
+    })
+}
+
+pub async fn scripts(address: &str) -> Arc<dyn Load> {
+    let connection = connect(address).await;
+    let scripts = Arc::new((Script::new(TAKE), Script::new(GIVE)));
+    Arc::new(move |task: usize| {
+        let keys = Arc::new(["", "-queue", "-fence"].map(|part| format!("floors-{task}{part}")));
+        let (connection, scripts) = (connection.clone(), scripts.clone());
+        let pair: Pair = Box::new(move || {
+            let (mut connection, scripts, keys) =
+                (connection.clone(), scripts.clone(), keys.clone());
+            Box::pin(async move {
+                let mut take = scripts.0.key(keys.as_slice());
+                let token: u64 = take
+                    .arg("token")
+                    .arg(15_000)
+                    .invoke_async(&mut connection)
+                    .await
+                    .expect("take");
+                assert!(token > 0);
+                let mut give = scripts.1.key(&keys[..2]);
+                let deleted: u32 =
+                    give.arg("token").invoke_async(&mut connection).await.expect("give");
+                assert_eq!(deleted, 1);
+            })
+        });
+        pair
+    })
+}

@@ -1,0 +1,33 @@
+//! ZooKeeper: create an ephemeral sequential node and list the directory, sent together; delete.
+
+use std::sync::Arc;
+
+use lock_zk::client::{Acls, Client, CreateMode};
+
+use crate::bench::{Load, Pair};
+
+pub async fn pair(address: &str) -> Arc<dyn Load> {
+    let client = Client::connect(address).await.expect("zookeeper");
+    let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.create("/floor", b"", &directory).await.expect("a directory");
+    for task in 0..64 {
+        client.create(&format!("/floor/{task}"), b"", &directory).await.expect("a directory");
+    }
+    Arc::new(move |task: usize| {
+        let (client, parent) = (client.clone(), format!("/floor/{task}"));
+        let pair: Pair = Box::new(move || {
+            let (client, parent) = (client.clone(), parent.clone());
+            Box::pin(async move {
+                let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
+                let path = format!("{parent}/n-");
+                // Both are queued before either is awaited.
+                let (create, list) =
+                    (client.create(&path, b"", &options), client.list_children(&parent));
+                let (_, sequence) = create.await.expect("create");
+                assert_eq!(list.await.expect("list").len(), 1);
+                client.delete(&format!("{path}{sequence}"), None).await.expect("delete");
+            })
+        });
+        pair
+    })
+}

@@ -1,0 +1,95 @@
+//! Results as a table.
+
+use std::fmt;
+
+use comfy_table::{Cell, CellAlignment, presets::UTF8_FULL_CONDENSED};
+
+use super::{Measured, median};
+
+pub struct Table {
+    title: &'static str,
+    table: comfy_table::Table,
+}
+
+/// One line: who, and what it came to.
+pub struct Row(Vec<String>);
+
+impl Table {
+    pub fn new(title: &'static str) -> Self {
+        let header = [
+            "store",
+            "tasks",
+            "",
+            "pairs/s",
+            "p50 us",
+            "p99 us",
+            "requests",
+            "rate ratio",
+            "time ratio",
+        ];
+        Self::with_header(title, &header)
+    }
+
+    pub fn with_header(title: &'static str, header: &[&str]) -> Self {
+        let mut table = comfy_table::Table::new();
+        table.load_style(UTF8_FULL_CONDENSED);
+        table.set_header(header);
+        Self { title, table }
+    }
+
+    pub fn add(&mut self, row: Row) {
+        self.add_cells(row.0);
+    }
+
+    pub fn add_cells(&mut self, cells: Vec<String>) {
+        let right = |(i, text): (usize, String)| match i {
+            0 | 2 => Cell::new(text),
+            _ => Cell::new(text).set_alignment(CellAlignment::Right),
+        };
+        // Also at once: a benchmark takes a while.
+        println!("{}", cells.join("  "));
+        self.table.add_row(cells.into_iter().enumerate().map(right));
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\n{}\n{}", self.title, self.table)
+    }
+}
+
+impl Row {
+    pub fn floor(store: &str, tasks: usize, what: &str, loads: &[Measured]) -> Self {
+        Self(Self::start(store, tasks, what, loads))
+    }
+
+    pub fn ours(
+        store: &str,
+        tasks: usize,
+        ours: &[Measured],
+        floor: &[Measured],
+        requests: u64,
+    ) -> Self {
+        let mut cells = Self::start(store, tasks, "distlock", ours);
+        let count: u64 = ours.first().map_or(1, |load| load.count.max(1));
+        cells.push(format!("{:.2}", requests as f64 / count as f64));
+        let ratio = |of: fn(&Measured) -> f64| {
+            median(ours.iter().zip(floor).map(|(ours, floor)| of(ours) / of(floor)).collect())
+        };
+        cells.push(format!("{:.2}", ratio(Measured::rate)));
+        cells.push(format!("{:.2}", ratio(Measured::mean_micros)));
+        Self(cells)
+    }
+
+    fn start(store: &str, tasks: usize, what: &str, loads: &[Measured]) -> Vec<String> {
+        let middle = |of: fn(&Measured) -> f64| median(loads.iter().map(of).collect());
+        vec![
+            store.to_owned(),
+            tasks.to_string(),
+            what.to_owned(),
+            format!("{:.0}", middle(Measured::rate)),
+            format!("{:.0}", middle(|load| load.micros.value_at_quantile(0.5) as f64)),
+            format!("{:.0}", middle(|load| load.micros.value_at_quantile(0.99) as f64)),
+        ]
+    }
+}

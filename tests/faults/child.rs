@@ -1,0 +1,57 @@
+//! The holder: a process that works under a lock and says on stdout what happens to it.
+
+use std::{io::Write, process::ExitCode, time::Duration};
+
+use distlock::Error;
+
+/// The variable that makes this program a holder, with the store's URL.
+pub const URL: &str = "DISTLOCK_TEST_HOLDER_URL";
+
+/// The name of the lock.
+pub const NAME: &str = "faults/holder";
+
+/// How long the lock outlives its last renewal.
+pub const TTL: Duration = Duration::from_secs(2);
+
+/// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
+/// `end VALID ERROR` as the first thing after the loss, then `write TOKEN`: a late write.
+pub fn hold(url: &str) -> ExitCode {
+    // One thread: when it is stopped, everything stands still, as in most programs.
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    match runtime.block_on(work(url)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            say(format_args!("failed {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn work(url: &str) -> distlock::Result<()> {
+    let locks = distlock::connect(url).await?;
+    let (seen, held) = tokio::sync::oneshot::channel();
+    let lock = locks.lock(NAME)?.ttl(TTL);
+    let lost = lock
+        .run(|held| async move {
+            say(format_args!("held {}", held.token()));
+            // The receiver is in this function.
+            let _ = seen.send(held.clone());
+            loop {
+                say(format_args!("work {}", held.is_valid()));
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    let (held, lost): (_, distlock::Result<()>) = (held.await.expect("the lock was held"), lost);
+    let reason = lost.err().filter(|error| matches!(error, Error::Lost { .. }));
+    say(format_args!("end {} {reason:?}", held.is_valid()));
+    say(format_args!("write {}", held.token()));
+    Ok(())
+}
+
+fn say(line: std::fmt::Arguments<'_>) {
+    let mut out = std::io::stdout().lock();
+    // A parent that is gone reads nothing any more.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

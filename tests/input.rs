@@ -1,0 +1,141 @@
+//! Bad input is a clear error in under 5 s, never a hang or a panic.
+
+#![cfg_attr(
+    not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
+    allow(dead_code, reason = "what every server's driver is asked is compiled in any case")
+)]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::time::Duration;
+
+use distlock::{Error, Requirement};
+
+/// Connects, which must fail in time; the error as people see it.
+async fn refused(url: &str) -> (Error, String) {
+    let connecting =
+        tokio::time::timeout(Duration::from_secs(5), distlock::connect(url).into_future());
+    match connecting.await {
+        Err(_) => panic!("{url}: no answer within 5 s"),
+        Ok(Ok(locks)) => panic!("{url}: connected to {locks:?}"),
+        Ok(Err(error)) => {
+            let shown = error.to_string();
+            (error, shown)
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_scheme_names_the_known_ones() {
+    let (error, shown) = refused("consul://127.0.0.1").await;
+    assert!(matches!(error, Error::InvalidUrl { .. }));
+    assert!(
+        shown.contains("consul") && shown.contains("memory, etcd, redis, zookeeper"),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn no_url_at_all() {
+    for url in ["", "nonsense", "127.0.0.1:6379", "://", "redis//h"] {
+        let (error, shown) = refused(url).await;
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {shown}");
+    }
+}
+
+#[tokio::test]
+#[cfg(not(feature = "etcd"))]
+async fn a_missing_feature_is_named() {
+    let (error, shown) = refused("etcd://127.0.0.1:2379").await;
+    assert!(matches!(error, Error::InvalidUrl { .. }));
+    assert!(shown.contains("--features etcd"), "{shown}");
+}
+
+#[tokio::test]
+async fn bad_names_and_ttls_are_named() {
+    let locks = support::connect("memory:input").await;
+    for name in ["", &"x".repeat(513)] {
+        let shown = locks.lock(name).unwrap_err().to_string();
+        assert!(shown.contains("empty") || shown.contains("512"), "{shown}");
+    }
+    let error = locks.lock("a").unwrap().ttl(Duration::from_millis(1)).acquire().await.unwrap_err();
+    let shown = error.to_string();
+    assert!(shown.contains("ttl") && shown.contains("1ms") && shown.contains("200ms"), "{shown}");
+    let error = locks.lock("a").unwrap().max_hold(Duration::ZERO).acquire().await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn an_unknown_option_is_refused() {
+    let (error, shown) = refused("memory:?colour=red").await;
+    assert!(matches!(error, Error::InvalidOption { .. }));
+    assert!(shown.contains("colour") && shown.contains("red"), "{shown}");
+}
+
+#[tokio::test]
+#[cfg(feature = "redis")]
+async fn a_store_that_promises_less_is_refused_with_what_is_missing() {
+    let server = support::start("redis").await;
+    let connecting = distlock::connect(server.url())
+        .require(Requirement::StrictFencing)
+        .require(Requirement::SurvivesFailover)
+        .require(Requirement::Fifo);
+    match connecting.await {
+        Err(Error::Unmet { missing, .. }) => {
+            assert_eq!(missing, [Requirement::StrictFencing, Requirement::SurvivesFailover]);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_promises_enough_is_taken() {
+    let connecting = distlock::connect("memory:").require(Requirement::StrictFencing);
+    connecting.require(Requirement::Fifo).await.unwrap();
+}
+
+#[tokio::test]
+#[cfg(feature = "redis")]
+async fn a_wrong_password_is_denied_and_not_shown() {
+    let server = lock_lab::Redis::builder().password("right").start().await.unwrap();
+    let wrong = format!("redis://:hunter2@{}", server.addr());
+    let (error, shown) = refused(&wrong).await;
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(!shown.contains("hunter2") && !format!("{error:?}").contains("hunter2"), "{error:?}");
+    support::connect(&format!("redis://:right@{}", server.addr())).await;
+}
+
+async fn unknown_option(store: &str) {
+    let (error, shown) = refused(&format!("{store}://127.0.0.1:1?colour=red")).await;
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error:?}");
+    assert!(shown.contains("colour") && shown.contains("ttl"), "{shown}");
+}
+
+async fn bad_default_ttl(store: &str) {
+    for ttl in ["soon", "-1s", "15", "0s"] {
+        let (error, shown) = refused(&format!("{store}://127.0.0.1:1?ttl={ttl}")).await;
+        assert!(matches!(error, Error::InvalidOption { .. }), "{ttl}: {error:?}");
+        assert!(shown.contains("ttl"), "{shown}");
+    }
+}
+
+async fn refused_connection(store: &str) {
+    // A port that was free a moment ago, with nobody on it.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (error, shown) = refused(&format!("{store}://127.0.0.1:{port}")).await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    assert!(shown.contains(store), "{shown}");
+}
+
+async fn silent_server(store: &str) {
+    // It accepts and never says a word.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("{store}://{}", silent.local_addr().unwrap());
+    let (error, _) = refused(&url).await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}
+
+on_every_store!(unknown_option, bad_default_ttl, refused_connection, silent_server);

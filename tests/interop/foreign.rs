@@ -1,0 +1,95 @@
+//! A foreign client as a process: it says what it does on stdout, and gives the lock back when its
+//! stdin is closed (etcdctl: when it gets SIGINT).
+#![allow(dead_code, reason = "each store has its own client")]
+
+use std::{
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::{Arc, Mutex},
+};
+
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+use crate::support::eventually;
+
+pub struct Foreign {
+    child: Child,
+    lines: Arc<Mutex<Vec<String>>>,
+}
+
+impl Foreign {
+    /// `etcdctl lock NAME`: prints its key when it holds the lock.
+    pub fn etcdctl(server: SocketAddr, name: &str) -> Self {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").arg(format!("--endpoints={server}"));
+        Self::start(command.args(["lock", name]), |line| match line.contains('/') {
+            true => "held".to_owned(),
+            false => line,
+        })
+    }
+
+    /// kazoo's `Lock(path)`, with `extra_lock_patterns` unless the pattern is empty.
+    pub fn kazoo(server: SocketAddr, path: &str, pattern: &str) -> Self {
+        Self::python("kazoo_lock.py", &[&server.to_string(), path, pattern])
+    }
+
+    /// redis-py's `Lock(name)`.
+    pub fn redis_py(server: SocketAddr, name: &str) -> Self {
+        Self::python("redis_lock.py", &[&server.port().to_string(), name])
+    }
+
+    fn python(script: &str, arguments: &[&str]) -> Self {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let private = here.join("target/python/bin/python3");
+        let python = std::env::var_os("DISTLOCK_TEST_PYTHON").map_or(private, PathBuf::from);
+        assert!(python.exists(), "no {}; run ./test, which makes it", python.display());
+        let mut command = Command::new(python);
+        Self::start(command.arg(here.join("tests/interop").join(script)).args(arguments), |line| line)
+    }
+
+    fn start(command: &mut Command, read: fn(String) -> String) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut child = command.spawn().unwrap_or_else(|error| {
+            panic!("{:?}: {error}; run ./test, which installs it", command.as_std().get_program())
+        });
+        let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
+        let lines = Arc::new(Mutex::new(Vec::new()));
+        let sink = lines.clone();
+        tokio::spawn(async move {
+            while let Ok(Some(line)) = out.next_line().await {
+                sink.lock().unwrap().push(read(line));
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// Notes something that the client does not say by itself.
+    pub fn say(&self, word: &str) {
+        self.lines.lock().unwrap().push(word.to_owned());
+    }
+
+    pub fn said(&self, word: &str) -> bool {
+        self.lines.lock().unwrap().iter().any(|line| line == word)
+    }
+
+    /// Waits until it says this.
+    pub async fn says(&mut self, word: &str) {
+        let lines = self.lines.clone();
+        let said = || async { lines.lock().unwrap().iter().any(|line| line == word) };
+        eventually(&format!("the foreign client says {word:?}"), said).await;
+    }
+
+    /// Tells it to give the lock back and to end, and waits for that.
+    pub async fn release(&mut self) {
+        drop(self.child.stdin.take());
+        let pid = self.child.id().expect("the foreign client runs").to_string();
+        let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
+        assert!(sent.expect("kill").success());
+        let ended = tokio::time::timeout(std::time::Duration::from_secs(20), self.child.wait()).await;
+        ended.expect("the foreign client ends").expect("its exit code");
+    }
+}

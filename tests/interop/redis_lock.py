@@ -1,0 +1,18 @@
+"""Holds a redis-py lock until stdin is closed: redis_lock.py PORT NAME"""
+
+import signal
+import sys
+
+import redis
+
+# Told to stop by SIGINT and by the end of stdin; the latter is enough.
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+port, name = sys.argv[1:3]
+client = redis.Redis(port=int(port))
+lock = client.lock(name, timeout=60)
+if not lock.acquire(blocking=False):
+    print("waiting", flush=True)
+    lock.acquire(blocking_timeout=60)
+print("held", flush=True)
+sys.stdin.read()
+lock.release()

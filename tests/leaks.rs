@@ -1,0 +1,172 @@
+//! Nothing remains: 20,000 acquires dropped at random moments, and 10,000 locks held by one process.
+#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
+
+use distlock::Locks;
+use lock_lab::{Counters, Server};
+use support::{connect, eventually, start};
+
+const DROPS: u32 = 20_000;
+const TASKS: u32 = 50;
+
+/// What each store counts for what is in it.
+fn contents(counters: &Counters) -> Vec<(&'static str, u64)> {
+    [
+        "keys",
+        "leases",
+        "watchers",
+        "ephemerals",
+        "watches",
+        "clients",
+        "connections",
+        "sessions",
+        "pubsub_channels",
+    ]
+    .map(|what| (what, counters.get(what)))
+    .to_vec()
+}
+
+/// Many tasks acquire few names and drop the future after a random number of microseconds: while it
+/// connects, asks, waits, and is granted.
+async fn dropped_acquires_leave_nothing(store: &str) {
+    let server = start(store).await;
+    let locks = connect(&server.url()).await;
+    // What the client itself costs, its session and its streams, is there after the first waits.
+    warm_up(&locks).await;
+    let (before, tasks_before) = settled(&server, &locks).await;
+    let done = std::sync::Arc::new(AtomicU32::new(0));
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..TASKS {
+        let (locks, done) = (locks.clone(), done.clone());
+        tasks.spawn(async move {
+            while done.fetch_add(1, Ordering::Relaxed) < DROPS {
+                let lock = locks.lock(format!("drop-{}", task % 8)).unwrap();
+                let moment = Duration::from_micros(random() % 6000);
+                let _ = tokio::time::timeout(moment, lock.acquire()).await;
+            }
+        });
+    }
+    tasks.join_all().await;
+    for name in 0..8 {
+        let name = format!("drop-{name}");
+        eventually("nobody in the queue", || async {
+            locks.inspect(&name).await.unwrap().is_empty()
+        })
+        .await;
+    }
+    nothing_more(&server, &before, tasks_before).await;
+}
+
+async fn warm_up(locks: &Locks) {
+    let lock = locks.lock("warm-up").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let waiter = tokio::spawn(lock.acquire());
+    eventually("a waiter", || async { locks.inspect("warm-up").await.unwrap().len() == 2 }).await;
+    guard.release().await.unwrap();
+    waiter.await.unwrap().unwrap().release().await.unwrap();
+    for name in 0..8 {
+        locks
+            .lock(format!("drop-{name}"))
+            .unwrap()
+            .acquire()
+            .await
+            .unwrap()
+            .release()
+            .await
+            .unwrap();
+    }
+}
+
+/// The counts when nothing moves any more.
+async fn settled(server: &Server, locks: &Locks) -> (Vec<(&'static str, u64)>, usize) {
+    locks.inspect("warm-up").await.unwrap();
+    (contents(&server.counters().await.unwrap()), tasks())
+}
+
+async fn nothing_more(server: &Server, before: &[(&'static str, u64)], tasks_before: usize) {
+    let mut last = String::new();
+    let wait = async {
+        loop {
+            let now = contents(&server.counters().await.unwrap());
+            let more: Vec<_> =
+                now.iter().zip(before).filter(|(now, before)| now.1 > before.1).collect();
+            last = format!("(now, before): {more:?}; tasks {} of {tasks_before}", tasks());
+            if more.is_empty() && tasks() <= tasks_before {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(30), wait).await;
+    waited.unwrap_or_else(|_| panic!("left behind after 30 s: {last}"));
+}
+
+fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+/// Not a good generator, but one that differs from call to call.
+fn random() -> u64 {
+    uuid::Uuid::new_v4().as_u64_pair().0
+}
+
+/// The same idle time with 10 locks and with 10,000: the requests in it do not grow, but by one more
+/// call for every thousand locks on Redis, whose keys are renewed one by one.
+async fn ten_thousand_locks_idle_as_cheaply_as_ten(store: &str) {
+    let server = start(store).await;
+    let locks = connect(&format!("{}?ttl=6s", server.url())).await;
+    let mut held = hold(&locks, 0..10).await;
+    let few = idle_requests(store, &server).await;
+    held.extend(hold(&locks, 10..10_000).await);
+    let many = idle_requests(store, &server).await;
+    assert!(held.iter().all(|guard| guard.is_valid()), "some of 10,000 locks were lost");
+    let chunks = if store == "redis" { 10 } else { 1 };
+    println!("{store}: {few} requests in 6 s with 10 locks, {many} with 10,000");
+    // Two rounds may fall into one of the windows and one or three into the other.
+    assert!(
+        many <= few.max(1) * chunks * 2 + 4,
+        "{few} requests with 10 locks, {many} with 10,000"
+    );
+}
+
+async fn hold(locks: &Locks, names: std::ops::Range<u32>) -> Vec<distlock::LockGuard> {
+    let mut tasks = tokio::task::JoinSet::new();
+    let mut held = Vec::new();
+    for n in names {
+        tasks.spawn(locks.lock(format!("many-{n}")).unwrap().acquire());
+        if tasks.len() >= 64 {
+            held.extend(tasks.join_next().await.map(|guard| guard.unwrap().unwrap()));
+        }
+    }
+    held.extend(tasks.join_all().await.into_iter().map(Result::unwrap));
+    held
+}
+
+/// What the server is asked in the time of one TTL while nobody acquires or releases.
+async fn idle_requests(store: &str, server: &Server) -> u64 {
+    // Watches of fresh holds are set a moment after the grant.
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let before = server.counters().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    let since = server.counters().await.unwrap().since(&before);
+    since.iter().filter(|(what, _)| is_request(store, what)).map(|(_, count)| count).sum()
+}
+
+fn is_request(store: &str, what: &str) -> bool {
+    match store {
+        "redis" => what.starts_with("cmd."),
+        "etcd" => what.starts_with("msg."),
+        _ => what == "packets_received",
+    }
+}
+
+on_every_store!(dropped_acquires_leave_nothing, ten_thousand_locks_idle_as_cheaply_as_ten);
