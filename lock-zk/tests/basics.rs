@@ -1,0 +1,243 @@
+//! What a lock does when nothing is broken.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{DistributedLock, Error, Fencing, LossReason, Requirement};
+use support::*;
+
+#[tokio::test]
+async fn a_lock_is_exclusive_and_its_tokens_rise() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("exclusive");
+    let first = locks.lock(&name).unwrap().acquire().await.unwrap();
+    assert!(first.is_valid());
+    assert!(locks.lock(&name).unwrap().try_acquire().await.unwrap().is_none());
+    let token = first.token();
+    first.release().await.unwrap();
+    let second = locks.lock(&name).unwrap().try_acquire().await.unwrap().expect("it is free");
+    assert!(second.token() > token);
+}
+
+#[tokio::test]
+async fn tokens_rise_when_the_directory_was_reaped_and_sequences_begin_again() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("reaped"));
+    let lock = locks.lock(&name).unwrap();
+    let mut highest = None;
+    for _ in 0..2 {
+        let guard = lock.acquire().await.unwrap();
+        assert!(Some(guard.token()) > highest);
+        highest = Some(guard.token());
+        let entry = children(&raw, &format!("/locks/{name}")).await.pop().unwrap();
+        assert!(entry.ends_with("-lock-0000000000"), "{entry}");
+        guard.release().await.unwrap();
+        eventually("the server deletes the empty container", || async {
+            raw.check_stat(&format!("/locks/{name}")).await.unwrap().is_none()
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn waiters_are_served_in_order_also_across_clients_and_when_one_leaves() {
+    let url = shared().await.url();
+    let (here, there, name) = (open(&url).await, open(&url).await, fresh("order"));
+    let holder = here.lock(&name).unwrap().acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    for (position, locks) in [&here, &there, &there, &here, &here, &there].into_iter().enumerate() {
+        let lock = locks.lock(&name).unwrap();
+        waiters.push(queue_up(&here, lock, &name, position + 1).await);
+    }
+    // One in the middle leaves; both neighbours are other clients'.
+    waiters.remove(2).abort();
+    eventually("its entry is gone", || async { here.inspect(&name).await.unwrap().len() == 6 })
+        .await;
+    let mut last = holder.token();
+    holder.release().await.unwrap();
+    for waiter in waiters {
+        let guard = soon("the next in line holds", waiter).await.unwrap().unwrap();
+        assert!(guard.token() > last);
+        last = guard.token();
+        assert_eq!(here.inspect(&name).await.unwrap()[0].holder.token, Some(last));
+        guard.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_waiter_in_the_middle_dies_with_its_client() {
+    let url = shared().await.url();
+    let (here, doomed, name) = (open(&url).await, open(&url).await, fresh("dying"));
+    let holder = here.lock(&name).unwrap().acquire().await.unwrap();
+    let dying = queue_up(&here, doomed.lock(&name).unwrap(), &name, 1).await;
+    let last = queue_up(&here, here.lock(&name).unwrap(), &name, 2).await;
+    doomed.driver().close().await.unwrap();
+    let told = soon("the waiter is told", dying).await.unwrap().unwrap_err();
+    assert!(matches!(told, Error::Closed { .. }), "{told}");
+    holder.release().await.unwrap();
+    drop(soon("the one behind holds", last).await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_timed_out_wait_says_who_holds() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("blame");
+    let lock = locks.lock(&name).unwrap().holder("the importer");
+    let holder = lock.acquire().await.unwrap();
+    let error = lock.clone().wait(Duration::from_millis(50)).acquire().await.unwrap_err();
+    let Error::WaitTimeout { holder: Some(who), position, .. } = error else { panic!("{error}") };
+    assert_eq!(who.description.as_deref(), Some("the importer"));
+    assert_eq!((who.token, position), (Some(holder.token()), Some(1)));
+    assert!(who.since.is_some());
+    eventually("nothing remains of the waiter", || async {
+        locks.inspect(&name).await.unwrap().len() == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn any_name_works_and_similar_names_are_independent() {
+    let locks = open(&shared().await.url()).await;
+    let unique = fresh("");
+    let long = "ü".repeat(200);
+    let mut held = Vec::new();
+    for name in ["a", "a/b", "A", "a%2Fb", ".", "..", "a b", "{a}", "\u{1}", "\u{f8ff}", &long] {
+        let lock = locks.lock(format!("{name}{unique}")).unwrap();
+        held.push(lock.try_acquire().await.unwrap().unwrap_or_else(|| panic!("{name:?} is busy")));
+    }
+    for dots in [".", ".."] {
+        held.push(locks.lock(dots).unwrap().acquire().await.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn native_names_are_paths() {
+    let server = shared().await;
+    let locks = open(&format!("{}?layout=native&prefix=/app/locks", server.url())).await;
+    let (raw, name) = (raw(server).await, fresh("native"));
+    let outer = locks.lock(&name).unwrap().acquire().await.unwrap();
+    let inner = locks.lock(format!("{name}/part")).unwrap().acquire().await.unwrap();
+    assert_eq!(children(&raw, &format!("/app/locks/{name}")).await.len(), 2);
+    assert_eq!(children(&raw, &format!("/app/locks/{name}/part")).await.len(), 1);
+    let error = locks.lock("a//b").unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::InvalidName { .. }), "{error}");
+    drop((outer, inner));
+}
+
+#[tokio::test]
+async fn a_ttl_that_the_server_would_clamp_is_an_error_with_the_range() {
+    let server = shared().await;
+    let locks = open(&server.url()).await;
+    let promised = locks.guarantees();
+    assert_eq!(promised.ttl, Duration::from_secs(1)..=Duration::from_secs(10));
+    assert_eq!(promised.default_ttl, Duration::from_secs(10));
+    assert_eq!(promised.fencing, Fencing::Strict("czxid"));
+    for requirement in [Requirement::Fifo, Requirement::Push, Requirement::SurvivesRestart] {
+        assert!(promised.meets(requirement));
+    }
+    let lock = locks.lock(fresh("ttl")).unwrap();
+    let error = lock.ttl(Duration::from_secs(11)).acquire().await.unwrap_err().to_string();
+    assert!(error.contains("1s to 10s"), "{error}");
+    let error = driver(&format!("{}?ttl=500ms", server.url())).await.unwrap_err().to_string();
+    assert!(error.contains("1s to 10s"), "{error}");
+}
+
+#[tokio::test]
+async fn each_ttl_has_a_session_and_their_number_is_bounded() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("ttls");
+    let lock =
+        |ttl: u64| locks.lock(format!("{name}{ttl}")).unwrap().ttl(Duration::from_millis(ttl));
+    let mut held = Vec::new();
+    for ttl in 0..8 {
+        held.push(lock(2000 + ttl).acquire().await.unwrap());
+    }
+    let error = lock(3000).acquire().await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    // An idle session makes room.
+    held.pop().unwrap().release().await.unwrap();
+    lock(3000).acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("revoked"));
+    let directory = format!("/locks/{name}");
+    let holder = locks.lock(&name).unwrap().acquire().await.unwrap();
+    let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
+    let last = queue_up(&locks, locks.lock(&name).unwrap(), &name, 2).await;
+    let mut entries = children(&raw, &directory).await;
+    entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
+    raw.delete(&format!("{directory}/{}", entries[1]), None).await.unwrap();
+    let told = soon("the waiter is told", waiter).await.unwrap().unwrap_err();
+    assert!(is_unavailable(&told), "{told}");
+    raw.delete(&format!("{directory}/{}", entries[0]), None).await.unwrap();
+    assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
+    drop(soon("the last one holds", last).await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_fixed_term_ends_on_time_and_can_be_renewed() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("fixed");
+    let lock = locks.lock(&name).unwrap().ttl(SHORT).fixed_term();
+    let guard = lock.acquire().await.unwrap();
+    let before = guard.remaining();
+    assert!(before > SHORT * 8 / 10 && before < SHORT);
+    eventually("a part of the term is over", || async { guard.remaining() < SHORT / 2 }).await;
+    guard.renew().await.unwrap();
+    assert!(guard.remaining() > SHORT * 8 / 10);
+    let next = queue_up(&locks, lock, &name, 1).await;
+    assert_eq!(soon("the term ends", guard.lost()).await, LossReason::TermOver);
+    let next = soon("the next one holds", next).await.unwrap().unwrap();
+    assert!(next.remaining() > SHORT * 8 / 10, "a full term: {:?}", next.remaining());
+}
+
+#[tokio::test]
+async fn closing_frees_everything_and_later_calls_say_so() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("closed"));
+    let guard = locks.lock(&name).unwrap().acquire().await.unwrap();
+    let short = locks.lock(format!("{name}2")).unwrap().ttl(SHORT).acquire().await.unwrap();
+    soon("the server confirms", locks.driver().close()).await.unwrap();
+    for directory in [format!("/locks/{name}"), format!("/locks/{name}2")] {
+        assert!(children(&raw, &directory).await.is_empty());
+    }
+    assert_eq!(guard.lost().await, LossReason::SessionEnded);
+    assert!(!short.is_valid());
+    let error = locks.lock(&name).unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Closed { .. }), "{error}");
+    assert!(matches!(locks.inspect(&name).await, Err(Error::Closed { .. })));
+    locks.driver().close().await.unwrap();
+}
+
+#[tokio::test]
+async fn dropping_everything_ends_the_session() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let guard = locks.lock("dropped").unwrap().acquire().await.unwrap();
+    drop(locks);
+    assert!(guard.is_valid());
+    drop(guard);
+    eventually("no session is left", || async {
+        let counters = server.counters().await.unwrap();
+        counters.get("sessions") == 0 && counters.get("ephemerals") == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_driver_is_usable_as_a_trait_object() {
+    let driver = as_dyn(driver(&shared().await.url()).await.unwrap());
+    let name = lock_core::LockName::new(fresh("dyn")).unwrap();
+    let request = lock_core::Request::new(name.clone(), SHORT);
+    let attempt = lock_core::Attempt::new();
+    let lease = driver.acquire(request, attempt.clone()).await.unwrap();
+    assert_eq!(driver.inspect(&name).await.unwrap()[0].attempt, Some(attempt.id()));
+    lease.release().await.unwrap();
+    // A retry of the same release is one too.
+    lease.release().await.unwrap();
+    assert!(driver.inspect(&name).await.unwrap().is_empty());
+}

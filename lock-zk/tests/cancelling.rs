@@ -1,0 +1,67 @@
+//! Callers who leave at any moment.
+
+mod support;
+
+use std::time::Duration;
+
+use support::*;
+
+/// How many callers leave; the whole suite has a larger run.
+const CALLERS: u64 = 2_000;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..CALLERS {
+        let lock = locks.lock(format!("name{}", caller % 7)).unwrap();
+        tasks.spawn(async move {
+            // From "before anything was sent" to "after the grant".
+            let patience = Duration::from_micros(caller * 7919 % 20_000);
+            let acquire = async {
+                let guard = lock.acquire().await.unwrap();
+                if caller % 3 == 0 {
+                    guard.release().await.unwrap();
+                }
+            };
+            let _ = tokio::time::timeout(patience, acquire).await;
+        });
+        while tasks.len() > 50 {
+            tasks.join_next().await.unwrap().unwrap();
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    for name in 0..7 {
+        let lock = locks.lock(format!("name{name}")).unwrap();
+        soon("the name is free again", lock.acquire()).await.unwrap().release().await.unwrap();
+    }
+    eventually("nothing remains on the server", || async {
+        let counters = server.counters().await.unwrap();
+        counters.get("ephemerals") == 0 && counters.get("watches") == 0
+    })
+    .await;
+    eventually("nothing remains in the client", || async {
+        format!("{locks:?}").contains("entries: 0")
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_wait_limit_at_any_moment_neither_hangs_nor_leaks() {
+    let server = server().await;
+    let (here, there) = (open(&server.url()).await, open(&server.url()).await);
+    let guard = here.lock("limit").unwrap().acquire().await.unwrap();
+    for micros in (0..4_000).step_by(200) {
+        let lock = there.lock("limit").unwrap().wait(Duration::from_micros(micros));
+        soon("the limit", lock.acquire()).await.unwrap_err();
+    }
+    guard.release().await.unwrap();
+    eventually("nothing remains on the server", || async {
+        let counters = server.counters().await.unwrap();
+        counters.get("ephemerals") == 0 && counters.get("watches") == 0
+    })
+    .await;
+}

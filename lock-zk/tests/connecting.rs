@@ -1,0 +1,136 @@
+//! Bad input, and servers that are not there.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, Result};
+use lock_zk::{
+    ZkLock,
+    client::{Acls, Client, CreateMode},
+};
+use support::*;
+
+async fn refused(url: &str) -> Error {
+    let start = Clock::Boot.now();
+    let result: Result<ZkLock> = driver(url).await;
+    assert!(Clock::Boot.now().since(start) < Duration::from_secs(5), "{url} took too long");
+    result.expect_err(url)
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    proxy.refuse();
+    let error = refused(&server.url_via(&proxy)).await;
+    assert!(is_unavailable(&error), "{error}");
+    let text = error.to_string();
+    assert!(text.contains("127.0.0.1") && text.contains("refused"), "{text}");
+}
+
+#[tokio::test]
+async fn nobody_answers() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    proxy.cut();
+    let error = refused(&server.url_via(&proxy)).await;
+    assert!(is_unavailable(&error) && error.to_string().contains("no answer"), "{error}");
+}
+
+#[tokio::test]
+async fn one_of_several_hosts_is_enough() {
+    let server = server().await;
+    let (dead, silent) = (proxy(&server).await, proxy(&server).await);
+    dead.refuse();
+    silent.cut();
+    let live = server.addr();
+    let locks = open(&format!("zookeeper://{},{live}", dead.addr())).await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn something_else_listens() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("zookeeper://{}", listener.local_addr().unwrap());
+    let web = tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, b"HTTP/1.1 400 Bad\r\n").await;
+        }
+    });
+    let error = refused(&url).await;
+    assert!(error.to_string().contains("ZooKeeper"), "{error}");
+    web.abort();
+}
+
+#[tokio::test]
+async fn wrong_urls() {
+    for url in ["zookeeper://h?retries=3", "zookeeper://h?ttl=15", "zookeeper://h?prefix=x"] {
+        refused(url).await;
+    }
+    let server = shared().await;
+    let error = refused(&format!("{}/no/such/chroot", server.url())).await;
+    assert!(matches!(&error, Error::Rejected { .. }), "{error}");
+    assert!(error.to_string().contains("/no/such/chroot"), "{error}");
+}
+
+#[tokio::test]
+async fn a_chroot_holds_all_locks() {
+    let server = shared().await;
+    let (raw, root) = (raw(server).await, fresh("root"));
+    let persistent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    raw.create(&format!("/{root}"), b"", &persistent).await.unwrap();
+    let locks = open(&format!("{}/{root}", server.url())).await;
+    let first = locks.lock("a").unwrap().acquire().await.unwrap();
+    assert_eq!(children(&raw, &format!("/{root}/locks/a")).await.len(), 1);
+    let second = queue_up(&locks, locks.lock("a").unwrap(), "a", 1).await;
+    first.release().await.unwrap();
+    drop(soon("the waiter holds", second).await.unwrap().unwrap());
+}
+
+#[tokio::test]
+async fn a_wrong_password_is_denied() {
+    let server = server().await;
+    let with =
+        |login: &str, options: &str| format!("zookeeper://{login}{}{options}", server.addr());
+    let ours = open(&with("me:right@", "?acl=creator")).await;
+    let guard = ours.lock("secret").unwrap().acquire().await.unwrap();
+    for login in ["me:wrong@", ""] {
+        let error = refused(&with(login, "")).await;
+        assert!(matches!(error, Error::Denied { .. }), "{error}");
+        assert!(!format!("{error} {error:?}").contains("wrong"));
+    }
+    let again = open(&with("me:right@", "?acl=creator")).await;
+    assert!(again.lock("secret").unwrap().try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_directory_that_we_may_not_use_is_denied_and_nothing_remains() {
+    let server = shared().await;
+    let (raw, name) = (raw(server).await, fresh("denied"));
+    let locks = open(&server.url()).await;
+    raw.auth("digest", b"them:secret").await.unwrap();
+    let theirs = CreateMode::Persistent.with_acls(Acls::creator_all());
+    let open = CreateMode::Container.with_acls(Acls::anyone_all());
+    match raw.mkdir("/locks", &open).await {
+        Ok(()) | Err(lock_zk::client::Error::NodeExists) => {}
+        Err(error) => panic!("{error}"),
+    }
+    raw.create(&format!("/locks/{name}"), b"", &theirs).await.unwrap();
+    let error = locks.lock(&name).unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert!(children(&raw, &format!("/locks/{name}")).await.is_empty());
+}
+
+#[tokio::test]
+async fn an_unreachable_login_is_not_in_the_debug_output() {
+    let config = lock_core::StoreUrl::parse("zookeeper://me:secret@127.0.0.1:1").unwrap();
+    let config = lock_zk::ZkConfig::from_url(&config).unwrap();
+    assert!(!format!("{config:?}").contains("secret"));
+    let error = ZkLock::connect(config).await.unwrap_err();
+    assert!(!format!("{error} {error:?}").contains("secret"));
+    // The client crate is there for whoever wants to compare.
+    let _ = Client::connector();
+}

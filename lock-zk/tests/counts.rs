@@ -1,0 +1,148 @@
+//! How many requests things cost, counted by the server.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::Clock;
+use lock_lab::{Counters, ZooKeeper};
+use support::*;
+
+/// What `work` cost, without the asking itself and the clients' pings.
+async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Counters, T) {
+    let before = server.counters().await.unwrap();
+    let value = work.await;
+    (server.counters().await.unwrap().since(&before), value)
+}
+
+/// The packets that `work` takes beyond `known`: a ping or a heartbeat may come in between, so this
+/// tries a few times and takes the least.
+async fn packets<F: Future<Output = ()>>(server: &ZooKeeper, mut work: impl FnMut() -> F) -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..5 {
+        // One packet is the asking's own.
+        least = least.min(cost(server, work()).await.0.get("packets_received") - 1);
+    }
+    least
+}
+
+#[tokio::test]
+async fn an_uncontended_acquire_and_release_are_three_requests() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let lock = locks.lock("three").unwrap();
+    // A container stays while it has never been empty for long.
+    let pair = || async { lock.acquire().await.unwrap().release().await.unwrap() };
+    pair().await;
+    assert_eq!(packets(&server, pair).await, 3);
+    let (used, ()) = cost(&server, pair()).await;
+    assert_eq!(used.get("requests.update"), 2, "{used}");
+}
+
+#[tokio::test]
+async fn a_try_that_finds_somebody_changes_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let lock = locks.lock("busy").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let refused = || async { assert!(lock.try_acquire().await.unwrap().is_none()) };
+    assert_eq!(packets(&server, refused).await, 1);
+    let (used, ()) = cost(&server, refused()).await;
+    assert_eq!(used.get("requests.update"), 0, "{used}");
+    guard.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_release_wakes_one_waiter() {
+    let server = server().await;
+    let (here, there) = (open(&server.url()).await, open(&server.url()).await);
+    let guard = here.lock("herd").unwrap().acquire().await.unwrap();
+    let first = queue_up(&here, there.lock("herd").unwrap(), "herd", 1).await;
+    let mut others = Vec::new();
+    for position in 2..30 {
+        others.push(queue_up(&here, there.lock("herd").unwrap(), "herd", position).await);
+    }
+    // The entries are older than 100 ms by now, and watched by their owners.
+    eventually("all own nodes are watched", || async {
+        server.counters().await.unwrap().get("watches") >= 30
+    })
+    .await;
+    let (used, next) = cost(&server, async {
+        guard.release().await.unwrap();
+        first.await.unwrap().unwrap()
+    })
+    .await;
+    // The holder's own watch, and the one waiter's.
+    assert_eq!(used.get("fired.deleted"), 2, "{used}");
+    assert_eq!(used.get("requests.update"), 1, "{used}");
+    // The delete and the asking; a ping of each client may come in between.
+    assert!(used.get("packets_received") <= 4, "{used}");
+    drop(next);
+    for waiter in others {
+        drop(soon("each in turn", waiter).await.unwrap().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn a_hand_over_within_a_process_is_three_requests() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let rounds = 50;
+    let work = || async {
+        let workers = (0..8).map(|_| {
+            let lock = locks.lock("hot").unwrap();
+            tokio::spawn(async move {
+                for _ in 0..rounds {
+                    lock.acquire().await.unwrap().release().await.unwrap();
+                }
+            })
+        });
+        for worker in workers.collect::<Vec<_>>() {
+            worker.await.unwrap();
+        }
+    };
+    work().await;
+    let (used, ()) = cost(&server, work()).await;
+    let per = used.get("packets_received") as f64 / f64::from(8 * rounds);
+    assert!((3.0..3.3).contains(&per), "{per} packets per acquisition: {used}");
+    assert_eq!(used.get("requests.update"), 2 * 8 * rounds as u64, "{used}");
+}
+
+#[tokio::test]
+async fn idle_requests_do_not_grow_with_the_number_of_locks() {
+    let server = server().await;
+    let locks = open(&format!("{}?ttl=2s", server.url())).await;
+    let idle = || async {
+        let (used, ()) = cost(&server, tokio::time::sleep(Duration::from_secs(4))).await;
+        used.get("packets_received")
+    };
+    let alone = idle().await;
+    let mut held = Vec::new();
+    for i in 0..300 {
+        held.push(locks.lock(format!("idle{i}")).unwrap().acquire().await.unwrap());
+    }
+    eventually("all own nodes are watched", || async {
+        server.counters().await.unwrap().get("watches") == 300
+    })
+    .await;
+    let crowded = idle().await;
+    assert!(crowded <= alone + 3, "{alone} alone, {crowded} with 300 locks");
+    assert!(held.iter().all(|guard| guard.is_valid()));
+}
+
+#[tokio::test]
+async fn create_and_list_are_one_flight() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let locks = open(&server.url_via(&proxy)).await;
+    let lock = locks.lock("far").unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    let one_way = Duration::from_millis(100);
+    proxy.delay(one_way);
+    let start = Clock::Boot.now();
+    let guard = lock.acquire().await.unwrap();
+    let took = Clock::Boot.now().since(start);
+    proxy.delay(Duration::ZERO);
+    guard.release().await.unwrap();
+    assert!(took >= one_way * 2 && took < one_way * 4, "{took:?}");
+}

@@ -1,0 +1,110 @@
+//! What the tests of this crate share.
+#![allow(dead_code, reason = "each test binary uses its part")]
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use lock_core::{Clock, DistributedLock, Error, LockGuard, Locks, StoreUrl};
+use lock_lab::{Proxy, ZooKeeper};
+use lock_zk::{
+    ZkLock,
+    client::{Acls, Client, CreateMode},
+};
+use tokio::sync::OnceCell;
+
+/// Longer than anything here takes on a loaded machine.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// The shortest session of a lab server, and one that is kept through a short fault.
+pub const SHORT: Duration = Duration::from_secs(2);
+
+/// One server for the tests that neither count nor break anything.
+pub async fn shared() -> &'static ZooKeeper {
+    static SERVER: OnceCell<ZooKeeper> = OnceCell::const_new();
+    SERVER.get_or_init(server).await
+}
+
+pub async fn server() -> ZooKeeper {
+    ZooKeeper::start().await.expect("a private ZooKeeper")
+}
+
+pub async fn proxy(server: &ZooKeeper) -> Proxy {
+    Proxy::start(server.addr()).await.expect("a proxy")
+}
+
+/// A lock name that no other test has.
+pub fn fresh(what: &str) -> String {
+    format!("{what}-{}", uuid::Uuid::new_v4().simple())
+}
+
+pub async fn open(url: &str) -> Locks {
+    Locks::new(driver(url).await.unwrap())
+}
+
+pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
+    ZkLock::open(&StoreUrl::parse(url).unwrap()).await
+}
+
+pub async fn raw(server: &ZooKeeper) -> Client {
+    Client::connect(&server.addr().to_string()).await.unwrap()
+}
+
+/// A foreign client's entry.
+pub async fn foreign(client: &Client, directory: &str, stem: &str) -> String {
+    let open = Acls::anyone_all();
+    client.mkdir(directory, &CreateMode::Container.with_acls(open)).await.unwrap();
+    let stem = format!("{directory}/{stem}");
+    let options = CreateMode::EphemeralSequential.with_acls(open);
+    let (_, sequence) = client.create(&stem, b"10.0.0.1", &options).await.unwrap();
+    format!("{stem}{sequence}")
+}
+
+pub async fn children(client: &Client, directory: &str) -> Vec<String> {
+    match client.list_children(directory).await {
+        Ok(mut children) => {
+            children.sort();
+            children
+        }
+        Err(lock_zk::client::Error::NoNode) => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// Waits for something that happens soon, and says what if it does not.
+pub async fn eventually<F: Future<Output = bool>>(what: &str, mut look: impl FnMut() -> F) {
+    let start = Clock::Boot.now();
+    while !look().await {
+        assert!(Clock::Boot.now().since(start) < PATIENCE, "never happened: {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits for something that must happen within the test's patience.
+pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("never happened: {what}"),
+    }
+}
+
+/// Starts an acquire and waits until it stands in the queue as number `position` (0 is the holder).
+pub async fn queue_up(
+    locks: &Locks,
+    lock: lock_core::Lock,
+    name: &str,
+    position: usize,
+) -> tokio::task::JoinHandle<lock_core::Result<LockGuard>> {
+    let task = tokio::spawn(lock.acquire());
+    eventually("the waiter stands in the queue", || async {
+        locks.inspect(name).await.is_ok_and(|queue| queue.len() > position)
+    })
+    .await;
+    task
+}
+
+/// Drives a driver directly where the facade would hide what it does.
+pub fn as_dyn(driver: ZkLock) -> Arc<dyn DistributedLock> {
+    Arc::new(driver)
+}
+
+pub fn is_unavailable(error: &Error) -> bool {
+    matches!(error, Error::Unavailable { .. })
+}
