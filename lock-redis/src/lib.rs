@@ -1,1 +1,89 @@
-//! Under construction.
+//! Distributed locks on Redis.
+//!
+//! ```no_run
+//! use lock_core::{Locks, StoreUrl};
+//! use lock_redis::{RedisConfig, RedisLock};
+//!
+//! # async fn example() -> lock_core::Result<()> {
+//! let config = RedisConfig::from_url(&StoreUrl::parse("redis://127.0.0.1:6379?ttl=10s")?)?;
+//! let locks = Locks::new(RedisLock::connect(config).await?);
+//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # How it works
+//!
+//! The lock is a plain string key, exactly what `SET key token NX PX ttl` leaves, and it is released
+//! by compare-and-delete. So redis-py, redsync, redislock and hand-written scripts on the same key
+//! exclude us, and we exclude them. A queue lies beside it: whoever releases gives the key straight
+//! to the first waiter and tells it by a push, so nobody polls and nobody overtakes. One script
+//! call per verb: an uncontended acquire and release are two commands. One call every third of a
+//! TTL renews all locks and keeps all waiting attempts of a client alive; it also repairs lost pushes.
+//!
+//! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
+//! is greater.
+//!
+//! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
+//! The user needs the lock's keys, `&distlock:*` channels, and scripts; with `CLIENT KILL` and
+//! `CLIENT INFO` a request that a broken connection left behind is stopped at once, else it ends
+//! with its TTL.
+//!
+//! # URL
+//!
+//! `redis://[user][:password@]host[:port][/database][?option=value&..]`
+//!
+//! | option | meaning | default |
+//! |---|---|---|
+//! | `ttl` | how long a lock outlives its last renewal, 200 ms to 24 h | `15s` |
+//! | `prefix` | what every key starts with | none |
+//! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
+//! | `mode` | `queue`, or `simple`: polling, without order and without companion keys but the fence | `queue` |
+//!
+//! # Keys (layout version 1)
+//!
+//! | key | type | content |
+//! |---|---|---|
+//! | `K` = prefix + name | string | `<client>:<attempt>` of the holder; expires with the TTL |
+//! | `{K}` FF `queue` | list | the waiting attempts in order |
+//! | `{K}` FF `waiting` | hash | per waiting attempt: alive until, TTL, since when, who |
+//! | `{K}` FF `fence` | string | the last token |
+//! | `{distlock}` FF `client:<client>` | string | what a client says about itself; expires after an hour |
+//!
+//! FF is the byte 0xFF, which no name contains, so no name can be another's companion. All keys of a
+//! name are in one cluster slot: a `K` with a hash tag of its own keeps it, and its companions are
+//! `K` FF FF `queue` and so on; a `K` with a `}` but no tag gets a tag that leads to its slot.
+//!
+//! The fence stays for ever (about 100 bytes per name ever locked): with a TTL it would be the first
+//! to go when the server evicts keys. Names that never come back can be swept with
+//! [`RedisLock::sweep`].
+//!
+//! # What it does not promise
+//!
+//! - A failover, an eviction (`maxmemory-policy` other than `noeviction`) or a restart without
+//!   `appendfsync always` may lose locks that were granted. The fencing token covers that.
+//! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours queue.
+//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told.
+
+mod config;
+mod connection;
+mod error;
+mod inspect;
+mod key;
+mod lease;
+mod lock;
+mod queue;
+mod round;
+mod script;
+mod server;
+mod session;
+mod simple;
+
+/// The client library, in the version that this driver uses.
+pub use redis as client;
+
+pub use crate::{
+    config::{Layout, Mode, RedisConfig},
+    lease::RedisLease,
+    lock::RedisLock,
+};

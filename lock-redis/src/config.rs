@@ -1,0 +1,176 @@
+//! How to reach a server, and how to use it.
+
+use std::{fmt, time::Duration};
+
+use lock_core::{Result, StoreUrl};
+
+/// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+
+/// Where the server is, and which keys are used how. `Debug` does not show the password.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct RedisConfig {
+    /// The server's host name or address.
+    pub host: String,
+    /// The server's port. Default: 6379.
+    pub port: u16,
+    /// The user of the server's access control list. Default: the server's default user.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The database's number. Default: 0.
+    pub database: i64,
+    /// The TTL of locks that name none. Default: 15 s.
+    pub ttl: Duration,
+    /// What every key starts with. Default: nothing.
+    pub prefix: String,
+    /// How names become keys. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// How to wait. Default: [`Mode::Queue`].
+    pub mode: Mode,
+}
+
+/// How names become keys.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Layout {
+    /// Percent-encoded; letters, digits, `-`, `_` and `.` stay as they are.
+    Escaped,
+    /// As they are, for foreign clients that use such keys.
+    Native,
+}
+
+/// How attempts wait.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// In a queue, woken by a push.
+    Queue,
+    /// By asking again: no order. For servers without pub/sub or RESP3, and for comparison.
+    Simple,
+}
+
+impl RedisConfig {
+    /// A server at an address; everything else by default.
+    pub fn new(host: impl Into<String>, port: u16) -> Self {
+        Self {
+            host: host.into(),
+            port,
+            user: None,
+            password: None,
+            database: 0,
+            ttl: Duration::from_secs(15),
+            prefix: String::new(),
+            layout: Layout::Escaped,
+            mode: Mode::Queue,
+        }
+    }
+
+    /// Reads a URL; the crate's documentation lists its options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it names several hosts or its path is
+    /// no database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or
+    /// wrong option.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        if url.scheme() != "redis" {
+            return Err(url.error("expected redis://.. (TLS is not supported yet)"));
+        }
+        let hosts = url.hosts(6379);
+        let [host] = hosts.as_slice() else {
+            return Err(url.error("expected one host (clusters are not supported yet)"));
+        };
+        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let database = match url.path() {
+            "" => 0,
+            path => path
+                .parse::<u16>()
+                .map_err(|_| url.error("the path must be a database's number"))?
+                .into(),
+        };
+        let default = Self::new(host, port);
+        let mut options = url.options();
+        let config = Self {
+            user: url.user().map(str::to_owned),
+            password: url.password().map(str::to_owned),
+            database,
+            ttl: options.duration("ttl")?.unwrap_or(default.ttl),
+            prefix: options.text("prefix").unwrap_or_default().to_owned(),
+            layout: options
+                .choice("layout", &[("escaped", Layout::Escaped), ("native", Layout::Native)])?
+                .unwrap_or(default.layout),
+            mode: options
+                .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
+                .unwrap_or(default.mode),
+            ..default
+        };
+        options.finish()?;
+        Ok(config)
+    }
+}
+
+/// The brackets of an IPv6 address belong to the URL, not to the address.
+fn split(host: &str) -> Option<(&str, u16)> {
+    let (host, port) = host.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    Some((host, port.parse().ok()?))
+}
+
+impl fmt::Debug for RedisConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedisConfig")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("user", &self.user)
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("database", &self.database)
+            .field("ttl", &self.ttl)
+            .field("prefix", &self.prefix)
+            .field("layout", &self.layout)
+            .field("mode", &self.mode)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<RedisConfig> {
+        RedisConfig::from_url(&StoreUrl::parse(url)?)
+    }
+
+    #[test]
+    fn everything_can_be_said_in_a_url() {
+        let c = config("redis://me:s@[::1]:7000/3?ttl=2s&prefix=app:&layout=native&mode=simple");
+        let c = c.unwrap();
+        assert_eq!((c.host.as_str(), c.port, c.database), ("::1", 7000, 3));
+        assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
+        assert_eq!((c.ttl, c.prefix.as_str()), (Duration::from_secs(2), "app:"));
+        assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
+    }
+
+    #[test]
+    fn bad_urls_are_refused_and_say_why() {
+        for (url, word) in [
+            ("rediss://h", "TLS"),
+            ("redis://a,b", "one host"),
+            ("redis://h/x", "database"),
+            ("redis://h?ttll=1s", "ttll"),
+            ("redis://h?ttl=1", "ttl"),
+            ("redis://h?mode=fast", "queue, simple"),
+        ] {
+            let error = config(url).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        let c = config("redis://me:secret@h").unwrap();
+        assert!(!format!("{c:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,193 @@
+//! One connection to one server. What a cluster or Sentinel does differently belongs in here.
+
+use std::{
+    sync::Arc,
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, Value,
+    aio::MultiplexedConnection, cmd, io::tcp::TcpSettings,
+};
+use tokio::time::timeout;
+
+use crate::{
+    config::{Mode, RedisConfig},
+    script,
+};
+
+/// How long making a connection may take; a caller of `connect` waits no longer.
+const CONNECT_LIMIT: Duration = Duration::from_secs(3);
+/// How many requests wait for the socket before their callers do.
+const BUFFER: usize = 1024;
+
+/// What a connection does with pushes.
+pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
+
+/// Makes connections, all alike.
+#[derive(Debug)]
+pub(crate) struct Connector {
+    client: Client,
+    mode: Mode,
+    channel: String,
+}
+
+/// A connection that is ready: scripts loaded, channel subscribed. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct Connection {
+    redis: MultiplexedConnection,
+    /// Which of the client's connections this is, counted from 1.
+    pub(crate) number: u64,
+    /// How the server knows this connection, if it says so.
+    pub(crate) peer: Option<Peer>,
+}
+
+/// A connection as the server names it. The id alone would not do: a restarted server counts anew.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Peer {
+    id: String,
+    addr: String,
+}
+
+impl Connector {
+    /// # Errors
+    ///
+    /// What the client library does not like about the configuration.
+    pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
+        let mut login = RedisConnectionInfo::default()
+            .set_db(config.database)
+            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
+        if config.mode == Mode::Queue {
+            login = login.set_protocol(ProtocolVersion::RESP3);
+        }
+        if let Some(user) = &config.user {
+            login = login.set_username(user);
+        }
+        if let Some(password) = &config.password {
+            login = login.set_password(password);
+        }
+        // Without linger, closing a broken connection also forgets what it has not sent yet.
+        let tcp = TcpSettings::default().set_nodelay(true).set_linger_time(Duration::ZERO);
+        let address = ConnectionAddr::Tcp(config.host.clone(), config.port);
+        let info =
+            address.into_connection_info()?.set_redis_settings(login).set_tcp_settings(tcp);
+        Ok(Self { client: Client::open(info)?, mode: config.mode, channel })
+    }
+
+    /// Makes a connection and has the server end the `previous` one, so that nothing that is still
+    /// on its way there takes effect after anything that is sent here.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub(crate) async fn connect(
+        &self,
+        number: u64,
+        previous: Option<&Peer>,
+        on_push: OnPush,
+    ) -> RedisResult<Connection> {
+        let attempt = async {
+            let redis = self.open(on_push).await?;
+            self.prepare(Connection { redis, number, peer: None }, previous).await
+        };
+        timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    async fn open(&self, on_push: OnPush) -> RedisResult<MultiplexedConnection> {
+        let mut options = AsyncConnectionConfig::new()
+            .set_connection_timeout(None)
+            .set_response_timeout(None)
+            .set_pipeline_buffer_size(BUFFER);
+        if self.mode == Mode::Queue {
+            options = options.set_push_sender(move |info| {
+                on_push(info);
+                Ok::<(), std::convert::Infallible>(())
+            });
+        }
+        self.client.get_multiplexed_async_connection_with_config(&options).await
+    }
+
+    async fn prepare(
+        &self,
+        mut connection: Connection,
+        previous: Option<&Peer>,
+    ) -> RedisResult<Connection> {
+        connection.load_scripts().await?;
+        if self.mode == Mode::Queue {
+            connection.redis.subscribe(&self.channel).await?;
+        }
+        // Both may be forbidden, and then a late request ends with its TTL.
+        connection.peer = match connection.send(cmd("CLIENT").arg("INFO")).await {
+            Ok(Value::BulkString(line)) => Peer::parse(&String::from_utf8_lossy(&line)),
+            Ok(Value::VerbatimString { text, .. }) => Peer::parse(&text),
+            _ => None,
+        };
+        if let Some(Peer { id, addr }) = previous {
+            let mut kill = cmd("CLIENT");
+            kill.arg("KILL").arg("ID").arg(id).arg("ADDR").arg(addr);
+            if let Err(error) = connection.send(&kill).await
+                && crate::error::is_broken(&error)
+            {
+                return Err(error);
+            }
+        }
+        Ok(connection)
+    }
+}
+
+impl Connection {
+    /// Sends one command and waits for its answer at most this long. A command that the server
+    /// does not have the script for is sent again after the scripts are loaded.
+    ///
+    /// # Errors
+    ///
+    /// What the client library says; a timeout if no answer came.
+    ///
+    /// # Cancel safety
+    ///
+    /// The command may be sent, or not, when the future is dropped; in the first case before every
+    /// later one.
+    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
+        let call = async {
+            match self.send(command).await {
+                Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    self.load_scripts().await?;
+                    self.send(command).await
+                }
+                answer => answer,
+            }
+        };
+        timeout(limit, call).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
+    async fn send(&self, command: &Cmd) -> RedisResult<Value> {
+        // A clone is two counters, and the library wants one for itself per call.
+        self.redis.clone().send_packed_command(command).await?.extract_error()
+    }
+
+    async fn load_scripts(&self) -> RedisResult<()> {
+        let load = script::all().map(|script| script.load());
+        let answers = join_all(load.iter().map(|load| self.send(load))).await;
+        answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
+    }
+}
+
+impl Peer {
+    /// Reads what CLIENT INFO answers: `id=7 addr=127.0.0.1:50122 ..`.
+    fn parse(line: &str) -> Option<Self> {
+        let field = |name: &str| {
+            line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
+        };
+        Some(Self { id: field("id=")?, addr: field("addr=")? })
+    }
+}
+
+fn timed_out() -> RedisError {
+    std::io::Error::from(std::io::ErrorKind::TimedOut).into()
+}

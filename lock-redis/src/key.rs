@@ -1,0 +1,169 @@
+//! Keys: one for the lock itself, and its companions in the same cluster slot.
+
+use lock_core::LockName;
+use redis::{RedisWrite, ToRedisArgs, ToSingleRedisArg};
+
+use crate::config::{Layout, RedisConfig};
+
+/// In no UTF-8 text: what contains it is no lock's key.
+const MARK: u8 = 0xFF;
+
+/// The keys of one name. One allocation: the lock's key lies inside of what its companions' names
+/// start with.
+#[derive(Clone, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Key {
+    base: Box<[u8]>,
+    start: usize,
+    end: usize,
+}
+
+impl Key {
+    pub(crate) fn new(config: &RedisConfig, name: &LockName) -> Self {
+        let name = match config.layout {
+            Layout::Escaped => name.escaped(),
+            Layout::Native => name.as_str().into(),
+        };
+        Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat())
+    }
+
+    /// The three shapes differ in what follows the first [`MARK`], so no two keys share a companion.
+    fn around(lock: &[u8]) -> Self {
+        let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
+            (Vec::new(), &[MARK, MARK])
+        } else if !lock.contains(&b'}') {
+            (b"{".to_vec(), &[b'}', MARK])
+        } else {
+            (format!("{{{}}}", tag_for(slot(lock))).into_bytes(), &[MARK])
+        };
+        let before = if after == [MARK] { [&before[..], &[MARK]].concat() } else { before };
+        let (start, end) = (before.len(), before.len() + lock.len());
+        Self { base: [&before, lock, after].concat().into(), start, end }
+    }
+
+    /// The lock's own key.
+    pub(crate) fn lock(&self) -> &[u8] {
+        &self.base[self.start..self.end]
+    }
+
+    pub(crate) fn queue(&self) -> Companion<'_> {
+        Companion(&self.base, b"queue")
+    }
+
+    pub(crate) fn waiting(&self) -> Companion<'_> {
+        Companion(&self.base, b"waiting")
+    }
+
+    pub(crate) fn fence(&self) -> Companion<'_> {
+        Companion(&self.base, b"fence")
+    }
+}
+
+/// A key beside the lock's, written straight into a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Companion<'a>(&'a [u8], &'static [u8]);
+
+impl ToRedisArgs for Companion<'_> {
+    fn write_redis_args<W: ?Sized + RedisWrite>(&self, out: &mut W) {
+        use std::io::Write;
+        let mut writer = out.writer_for_next_arg();
+        // Writing into a command's buffer cannot fail.
+        let _ = writer.write_all(self.0).and_then(|()| writer.write_all(self.1));
+    }
+}
+
+impl ToSingleRedisArg for Companion<'_> {}
+
+/// What every fence's name ends with.
+pub(crate) const FENCE_PATTERN: &[u8] = b"*\xFFfence";
+
+/// The lock's key that a fence belongs to.
+pub(crate) fn lock_of(fence: &[u8]) -> Option<&[u8]> {
+    let base = fence.strip_suffix(b"fence")?.strip_suffix(&[MARK])?;
+    if let Some(lock) = base.strip_suffix(&[MARK]) {
+        return Some(lock);
+    }
+    match base.iter().position(|b| *b == MARK) {
+        Some(mark) => Some(&base[mark + 1..]),
+        None => base.strip_prefix(b"{")?.strip_suffix(b"}"),
+    }
+}
+
+/// Where a client describes itself.
+pub(crate) fn client_key(client: &str) -> Vec<u8> {
+    [b"{distlock}\xFFclient:", client.as_bytes()].concat()
+}
+
+/// The part of a key that decides its slot, if the key says so itself.
+fn hash_tag(key: &[u8]) -> Option<&[u8]> {
+    let open = key.iter().position(|b| *b == b'{')?;
+    let length = key[open + 1..].iter().position(|b| *b == b'}')?;
+    (length > 0).then(|| &key[open + 1..open + 1 + length])
+}
+
+fn slot(key: &[u8]) -> u16 {
+    crc16(hash_tag(key).unwrap_or(key)) % 16384
+}
+
+/// The first number that leads to a slot. Needs some 16,000 tries, for names that nobody has.
+fn tag_for(slot: u16) -> u32 {
+    let leads_there = |tag: &u32| crc16(tag.to_string().as_bytes()) % 16384 == slot;
+    // All slots are met well below a million (tested).
+    (0..).find(leads_there).unwrap_or_default()
+}
+
+/// CRC-16/XMODEM, as clusters use it.
+fn crc16(bytes: &[u8]) -> u16 {
+    bytes.iter().fold(0, |crc, byte| {
+        (0..8).fold(crc ^ (u16::from(*byte) << 8), |crc, _| match crc & 0x8000 {
+            0 => crc << 1,
+            _ => (crc << 1) ^ 0x1021,
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn companion(lock: &str) -> Vec<u8> {
+        Key::around(lock.as_bytes()).queue().to_redis_args().remove(0)
+    }
+
+    #[test]
+    fn the_checksum_is_the_clusters() {
+        assert_eq!(crc16(b"123456789"), 0x31C3);
+    }
+
+    #[test]
+    fn companions_are_in_the_slot_of_their_lock() {
+        for lock in ["orders", "{u1}.lock", "a}b", "{}x", "x{", "}{", "{a}{b}", "{", "é"] {
+            assert_eq!(slot(&companion(lock)), slot(lock.as_bytes()), "{lock}");
+            let key = Key::around(lock.as_bytes());
+            assert_eq!(key.lock(), lock.as_bytes());
+            assert_eq!(lock_of(&key.fence().to_redis_args()[0]), Some(lock.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn no_two_names_share_a_companion() {
+        let tag = tag_for(slot(b"a}b"));
+        let twin = format!("{{{tag}}}a}}b");
+        let names = ["u1", "{u1}", "{u1}u1", "a}b", &twin, "queue", "{queue}", "{}u1", "{u1"];
+        let companions: HashSet<_> = names.iter().map(|name| companion(name)).collect();
+        assert_eq!(companions.len(), names.len());
+    }
+
+    #[test]
+    fn a_plain_name_keeps_its_key() {
+        assert_eq!(companion("orders"), b"{orders}\xFFqueue");
+    }
+
+    #[test]
+    fn every_slot_has_a_tag() {
+        let met: HashSet<_> =
+            (0..400_000u32).map(|tag| crc16(tag.to_string().as_bytes()) % 16384).collect();
+        assert_eq!(met.len(), 16384);
+    }
+}

@@ -1,0 +1,123 @@
+//! The driver itself.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
+    Lease, LockName, Request, Result, Wake,
+};
+
+use crate::{
+    config::{Mode, RedisConfig, TTL},
+    error::STORE,
+    key::Key,
+    lease::RedisLease,
+    queue,
+    session::{CLOCK, Session},
+    simple,
+};
+
+/// When tokens may fail to rise.
+const FENCING: &str = "unless the server's clock is set back while the name's last token is lost \
+                       (a failover, a flush, a restart without its data)";
+/// How late a waiter may notice that a holder's key has expired.
+const SLACK: Duration = Duration::from_millis(500);
+
+/// Locks on one Redis server.
+#[derive(Debug)]
+pub struct RedisLock {
+    session: Arc<Session>,
+    config: RedisConfig,
+    guarantees: Guarantees,
+}
+
+impl RedisLock {
+    /// Connects to a server.
+    ///
+    /// # Errors
+    ///
+    /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if it cannot be reached,
+    /// [`Error::Denied`](lock_core::Error::Denied) if it refuses the password or a command that
+    /// locks need, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes the connection.
+    pub async fn connect(config: RedisConfig) -> Result<Self> {
+        let mut guarantees = guarantees(&config);
+        guarantees.check_ttl(config.ttl)?;
+        let session = Session::start(&config).await?;
+        guarantees.survives.restart = session.is_durable().await;
+        Ok(Self { session, config, guarantees })
+    }
+
+    /// Removes the last tokens of locks that are free and were not granted for so long, and says how
+    /// many. Do this for names that never come back; a day is long enough for every clock's error.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](DistributedLock::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future stops the sweep somewhere; it can be started again.
+    pub async fn sweep(&self, older_than: Duration) -> Result<u64> {
+        self.session.sweep(self.config.prefix.as_bytes(), older_than).await
+    }
+}
+
+fn guarantees(config: &RedisConfig) -> Guarantees {
+    let mut guarantees = Guarantees::least(STORE);
+    if config.mode == Mode::Queue {
+        guarantees.fairness = Fairness::Fifo;
+        guarantees.wake = Wake::Push;
+    }
+    guarantees.fencing = Fencing::BestEffort(FENCING);
+    guarantees.fixed_term = FixedTerm::Server;
+    guarantees.ttl = TTL;
+    guarantees.default_ttl = config.ttl;
+    guarantees.expiry_slack = SLACK;
+    guarantees
+}
+
+#[async_trait]
+impl DistributedLock for RedisLock {
+    fn guarantees(&self) -> &Guarantees {
+        &self.guarantees
+    }
+
+    fn clock(&self) -> Clock {
+        CLOCK
+    }
+
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        let key = Key::new(&self.config, &request.name);
+        let entry = queue::Entry::new(&self.session, key, &request, &attempt);
+        self.session.enter(&entry)?;
+        let granted = match self.config.mode {
+            Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,
+            Mode::Simple => simple::acquire(&self.session, &entry, &request, &attempt).await,
+        };
+        match granted.and_then(|(sent, token)| Ok((entry.hold(sent)?, token))) {
+            Ok((validity, token)) => Ok(Box::new(RedisLease {
+                session: self.session.clone(),
+                entry,
+                token: FencingToken::new(token),
+                validity,
+            })),
+            Err(error) => {
+                self.session.forget(&entry);
+                Err(error)
+            }
+        }
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        self.session.inspect(&Key::new(&self.config, name)).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.session.close().await
+    }
+}

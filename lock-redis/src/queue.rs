@@ -1,0 +1,385 @@
+//! One attempt from its first request to its end: what is known of it, and how it waits.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{
+    Attempt, Effect, Error, Instant, LockName, LossReason, Request, Result, Term, Validity, Wait,
+    deadline::safe_until, this_process, trace,
+};
+use redis::Cmd;
+use tokio::sync::Notify;
+
+use crate::{
+    config::Mode,
+    error,
+    key::Key,
+    script::{self, Acquired, Seen, Ticket, Waits},
+    session::{CLOCK, Session, jitter},
+};
+
+/// The head asks a foreign holder's key again after this long, then less and less often.
+const FIRST_ASK: Duration = Duration::from_millis(50);
+const LONGEST_ASK: Duration = Duration::from_secs(1);
+/// How much later than the holder's key expires the head asks, and the others: the head goes first.
+const HEAD_SLACK: Duration = Duration::from_millis(2);
+const OTHERS_SLACK: Duration = Duration::from_millis(400);
+/// How long a try insists during an outage: lock-core gives up after 5 s.
+const TRY_LIMIT: Duration = Duration::from_secs(4);
+
+/// An attempt that this client makes, waits with, or holds a lock by.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) ticket: Ticket,
+    pub(crate) key: Key,
+    pub(crate) name: LockName,
+    pub(crate) ttl: Duration,
+    pub(crate) term: Term,
+    /// Whether the holder says about itself something else than its client does.
+    described: bool,
+    stage: Mutex<Stage>,
+    moved: Notify,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Its first request is on its way. A push may be seen before the answer that came before it.
+    Asking { pushed: Option<u64> },
+    /// It waits, and said so last by a request that was sent at `sent`.
+    Waiting { sent: Instant, fence: u64, ask: Option<Instant>, asked: u32 },
+    /// It was granted; nobody has taken note yet. The grant is not older than `sent`.
+    Granted { sent: Instant, token: u64 },
+    /// It holds, as confirmed by a request that was sent at `sent`.
+    Held { sent: Instant, validity: Validity },
+    /// It is over.
+    Over(End),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum End {
+    Gone,
+    Unreachable,
+    Closed,
+}
+
+/// In which part of a round an entry takes part.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    Holds,
+    Waits,
+}
+
+impl Entry {
+    pub(crate) fn new(session: &Session, key: Key, request: &Request, attempt: &Attempt) -> Arc<Self> {
+        Arc::new(Self {
+            ticket: session.ticket(attempt.id()),
+            key,
+            name: request.name.clone(),
+            ttl: request.ttl,
+            term: request.term,
+            described: session.mode == Mode::Queue && request.holder != this_process(),
+            stage: Mutex::new(Stage::Asking { pushed: None }),
+            moved: Notify::new(),
+        })
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        // Nothing panics while it holds this.
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long one request about this entry waits for its answer.
+    pub(crate) fn patience(&self) -> Duration {
+        (self.ttl / 3).clamp(Duration::from_millis(100), Duration::from_secs(2))
+    }
+
+    /// The command that removes whatever the attempt has on the server.
+    pub(crate) fn release(&self, mode: Mode) -> Cmd {
+        match mode {
+            Mode::Queue => script::release(&self.key, &self.ticket, self.described),
+            Mode::Simple => script::simple_release(&self.key, &self.ticket),
+        }
+    }
+
+    /// A push says that the attempt was granted. It may be late, and the attempt may have lost that
+    /// grant and queued up again; then it is no newer than what the server said since.
+    pub(crate) fn pushed(&self, token: u64) {
+        let mut stage = self.stage();
+        match &mut *stage {
+            Stage::Asking { pushed } => *pushed = (*pushed).max(Some(token)),
+            Stage::Waiting { sent, fence, .. } if token > *fence => {
+                *stage = Stage::Granted { sent: *sent, token };
+                self.moved.notify_one();
+            }
+            _ => {}
+        }
+    }
+
+    /// The server says that the attempt waits. Answers when to ask again, if that is before the
+    /// next round.
+    pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
+        let mut stage = self.stage();
+        let asked = match &*stage {
+            Stage::Asking { pushed: Some(token) } if *token > said.fence => {
+                *stage = Stage::Granted { sent, token: *token };
+                self.moved.notify_one();
+                return None;
+            }
+            Stage::Asking { .. } => 0,
+            Stage::Waiting { sent: before, asked, .. } if sent >= *before => *asked,
+            _ => return None,
+        };
+        let (delay, asked) = self.next_ask(said, asked);
+        let ask = delay.map(|delay| CLOCK.now() + delay);
+        *stage = Stage::Waiting { sent, fence: said.fence, ask, asked };
+        ask
+    }
+
+    /// Nobody tells when a holder dies, or when a foreign one releases.
+    fn next_ask(&self, said: Waits, asked: u32) -> (Option<Duration>, u32) {
+        let head = said.place == Some(1);
+        let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
+        let expiry = said.pttl.map(|pttl| pttl + slack);
+        let (poll, asked) = match head && said.foreign {
+            true => {
+                let pause = (FIRST_ASK * 2u32.saturating_pow(asked)).min(LONGEST_ASK);
+                (Some(jitter(pause)), (asked + 1).min(16))
+            }
+            false => (None, 0),
+        };
+        let delay = [expiry, poll].into_iter().flatten().min();
+        // The round comes by then anyway.
+        (delay.filter(|delay| *delay < self.ttl / 3), asked)
+    }
+
+    /// A round's answer for a waiting attempt.
+    pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
+        match seen {
+            Seen::Waits(said) => self.waits(sent, said),
+            Seen::Holds(token) => {
+                self.granted(sent, token);
+                None
+            }
+            Seen::Gone => {
+                self.end_wait(End::Gone);
+                None
+            }
+        }
+    }
+
+    fn granted(&self, confirmed: Instant, token: u64) {
+        let mut stage = self.stage();
+        match &mut *stage {
+            Stage::Waiting { .. } => {
+                *stage = Stage::Granted { sent: confirmed, token };
+                self.moved.notify_one();
+            }
+            Stage::Granted { sent, token: same } if token == *same => {
+                *sent = confirmed.max(*sent);
+            }
+            Stage::Held { sent, validity } => {
+                *sent = confirmed.max(*sent);
+                validity.extend(safe_until(confirmed, self.ttl));
+            }
+            _ => {}
+        }
+    }
+
+    /// A round's answer for a held lock.
+    pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
+        let mut stage = self.stage();
+        if let Stage::Held { sent, validity } = &mut *stage {
+            if mine {
+                *sent = confirmed.max(*sent);
+                validity.extend(safe_until(confirmed, self.ttl));
+            } else {
+                validity.lose(LossReason::EntryGone);
+            }
+        }
+    }
+
+    fn end_wait(&self, end: End) {
+        let mut stage = self.stage();
+        if let Stage::Waiting { .. } = &*stage {
+            *stage = Stage::Over(end);
+            self.moved.notify_one();
+        }
+    }
+
+    /// Ends the wait if the server has not answered for a TTL: it has forgotten the attempt.
+    pub(crate) fn expire_wait(&self, now: Instant) {
+        let silent = matches!(&*self.stage(), Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl);
+        if silent {
+            self.end_wait(End::Unreachable);
+        }
+    }
+
+    /// The client is closed: every lock that it holds is free, and nobody waits any more.
+    pub(crate) fn closed(&self) {
+        let stage = std::mem::replace(&mut *self.stage(), Stage::Over(End::Closed));
+        if let Stage::Held { validity, .. } = stage {
+            validity.lose(LossReason::SessionEnded);
+        }
+        self.moved.notify_one();
+    }
+
+    /// How a round is to treat the entry: `None` if it has nothing to say. A lock that was
+    /// confirmed just now waits for the next round, so that short holds are never renewed.
+    pub(crate) fn role(&self, now: Instant) -> Option<Role> {
+        match &*self.stage() {
+            Stage::Waiting { .. } => Some(Role::Waits),
+            Stage::Held { sent, validity } => {
+                let renew = self.term == Term::Renewed
+                    && !validity.has_ended()
+                    && now.since(*sent) >= self.ttl / 6;
+                renew.then_some(Role::Holds)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the entry still wants to ask at this instant.
+    pub(crate) fn asks_at(&self, at: Instant) -> bool {
+        matches!(&*self.stage(), Stage::Waiting { ask: Some(ask), .. } if *ask == at)
+    }
+
+    /// Whether the client was closed meanwhile.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&*self.stage(), Stage::Over(_))
+    }
+
+    /// Takes note of a grant: from now on it is held, and renewed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the client was closed meanwhile.
+    pub(crate) fn hold(&self, sent: Instant) -> Result<Validity> {
+        let mut stage = self.stage();
+        if let Stage::Over(_) = &*stage {
+            return Err(error::closed());
+        }
+        let validity = Validity::new(&self.name, safe_until(sent, self.ttl));
+        *stage = Stage::Held { sent, validity: validity.clone() };
+        Ok(validity)
+    }
+
+    /// Waits until the attempt is granted or over.
+    async fn decided(&self) -> Result<(Instant, u64), End> {
+        loop {
+            match &*self.stage() {
+                Stage::Granted { sent, token } => return Ok((*sent, *token)),
+                Stage::Over(end) => return Err(*end),
+                _ => {}
+            }
+            // A permit is kept for a notification that comes before this.
+            self.moved.notified().await;
+        }
+    }
+}
+
+/// Asks for the lock and waits for it. The entry is in the session's book meanwhile, and remains
+/// there if it is granted. Answers the token, and since when at the latest it is valid.
+///
+/// # Errors
+///
+/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+pub(crate) async fn acquire(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    request: &Request,
+    attempt: &Attempt,
+) -> Result<(Instant, u64)> {
+    let holder = entry.described.then_some(&*request.holder);
+    let command = script::acquire(&entry.key, &entry.ticket, entry.ttl, request.wait, holder);
+    let limit = match request.wait {
+        Wait::Try => entry.ttl.min(TRY_LIMIT),
+        _ => entry.ttl,
+    };
+    let deadline = CLOCK.now() + limit;
+    let answer =
+        session.insist("acquire", &command, entry.patience(), deadline, Some(attempt)).await;
+    let (sent, value) = match answer {
+        Ok(answer) => answer,
+        Err(error) => {
+            if error.effect() == Effect::Unknown {
+                clean_up(session, entry);
+            }
+            return Err(error);
+        }
+    };
+    match script::acquired(&value)? {
+        Acquired::Granted(token) => Ok((sent, token)),
+        Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
+        Acquired::Waits(said) => {
+            if let Some(place) = said.place {
+                trace::queued(&entry.name, attempt.id(), place);
+            }
+            if let Some(ask) = entry.waits(sent, said) {
+                session.ask(entry, ask);
+            }
+            wait(session, entry, attempt).await
+        }
+    }
+}
+
+async fn wait(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    attempt: &Attempt,
+) -> Result<(Instant, u64)> {
+    let decided = tokio::select! {
+        biased;
+        decided = entry.decided() => decided,
+        () = attempt.cancelled() => {
+            let deadline = CLOCK.now() + entry.ttl;
+            session.withdraw(entry, deadline).await?;
+            return Err(Error::Contended { name: entry.name.clone() });
+        }
+    };
+    match decided {
+        Ok((sent, token)) => confirm(session, entry, sent).await.map(|sent| (sent, token)),
+        Err(End::Closed) => Err(error::closed()),
+        Err(End::Gone) => Err(error::unavailable(
+            "acquire",
+            Effect::None,
+            "the attempt is not in the queue any more: it expired, or its keys were removed",
+        )),
+        Err(End::Unreachable) => {
+            clean_up(session, entry);
+            let silent = format!("the server did not answer for {:?}", entry.ttl);
+            Err(error::unavailable("acquire", Effect::Unknown, silent))
+        }
+    }
+}
+
+/// Renews a grant before it is given out, if its term has run for a while already or is not renewed
+/// later. Answers since when at the latest it is valid.
+async fn confirm(session: &Arc<Session>, entry: &Arc<Entry>, sent: Instant) -> Result<Instant> {
+    let fresh = CLOCK.now().since(sent) < entry.ttl / 3;
+    if fresh && entry.term == Term::Renewed {
+        return Ok(sent);
+    }
+    match session.renew(entry).await {
+        Ok(Some(renewed)) => Ok(renewed),
+        Ok(None) => {
+            let late = "the grant was over before this client heard of it";
+            Err(error::unavailable("acquire", Effect::None, late))
+        }
+        // The grant still holds, for a shorter time.
+        Err(_) if CLOCK.now() < safe_until(sent, entry.ttl) => Ok(sent),
+        Err(error) => {
+            clean_up(session, entry);
+            Err(error)
+        }
+    }
+}
+
+/// Removes in the background what an attempt may have left behind.
+pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
+    let (session, entry) = (session.clone(), entry.clone());
+    // By then it has expired.
+    let deadline = CLOCK.now() + entry.ttl * 2;
+    tokio::spawn(async move { drop(session.withdraw(&entry, deadline).await) });
+}

@@ -1,0 +1,234 @@
+//! The renewal round: one request keeps all locks and all waiting attempts of a client alive.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{Instant, Result, trace};
+use tokio::{sync::Notify, time::timeout};
+use uuid::Uuid;
+
+use crate::{
+    error::{self, STORE},
+    queue::{Entry, Role},
+    script::{self, Member},
+    session::{CLOCK, Failure, Session},
+};
+
+/// How many entries one request names. The server does nothing else meanwhile, for about 1 ms.
+const CHUNK: usize = 1000;
+/// Waiters that want to ask at about the same time ask together.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// Everything that a client holds and waits for, and when it is due.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    entries: HashMap<Uuid, Arc<Entry>>,
+    /// Per TTL, when its entries are due.
+    groups: BTreeMap<Duration, Instant>,
+    /// Waiting entries that want to ask before their group does.
+    asks: BTreeSet<(Instant, Uuid)>,
+    closed: bool,
+}
+
+impl Book {
+    /// Answers whether something is due earlier than before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`](lock_core::Error::Closed).
+    pub(crate) fn enter(&mut self, entry: &Arc<Entry>) -> Result<bool> {
+        if self.closed {
+            return Err(error::closed());
+        }
+        self.entries.insert(entry.ticket.attempt, entry.clone());
+        // A group outlives its entries until it is due, so that short holds do not set it up anew.
+        let mut earlier = false;
+        self.groups.entry(entry.ttl).or_insert_with(|| {
+            earlier = true;
+            CLOCK.now() + entry.ttl / 3
+        });
+        Ok(earlier)
+    }
+
+    pub(crate) fn forget(&mut self, entry: &Entry) {
+        self.entries.remove(&entry.ticket.attempt);
+    }
+
+    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
+        self.entries.get(&attempt).cloned()
+    }
+
+    fn ask(&mut self, entry: &Entry, at: Instant) {
+        self.asks.insert((at, entry.ticket.attempt));
+    }
+
+    /// After a reconnect: what was renewed meanwhile, and what was pushed, is not known.
+    pub(crate) fn everything_is_due(&mut self) {
+        let now = CLOCK.now();
+        self.groups.values_mut().for_each(|due| *due = now);
+    }
+
+    /// After a failed round.
+    fn try_soon(&mut self) {
+        let now = CLOCK.now();
+        for (ttl, due) in &mut self.groups {
+            *due = (*due).min(now + *ttl / 10);
+        }
+    }
+
+    /// Refuses new entries and hands out those that are there.
+    pub(crate) fn close(&mut self) -> Vec<Arc<Entry>> {
+        self.closed = true;
+        self.entries.values().cloned().collect()
+    }
+
+    fn next_due(&self) -> Instant {
+        let ask = self.asks.first().map(|(at, _)| *at);
+        self.groups.values().copied().chain(ask).min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Takes out what is due now.
+    fn take_due(&mut self, now: Instant) -> Vec<Arc<Entry>> {
+        let due: BTreeSet<_> =
+            self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
+        let mut taken = Vec::new();
+        if !due.is_empty() {
+            let of_group = |entry: &&Arc<Entry>| due.contains(&entry.ttl);
+            taken.extend(self.entries.values().filter(of_group).cloned());
+        }
+        for ttl in &due {
+            match taken.iter().any(|entry| entry.ttl == *ttl) {
+                true => self.groups.insert(*ttl, now + *ttl / 3),
+                false => self.groups.remove(ttl),
+            };
+        }
+        while let Some((at, attempt)) = self.asks.pop_first() {
+            if at > now + TOGETHER {
+                self.asks.insert((at, attempt));
+                break;
+            }
+            let asking = self.entries.get(&attempt).filter(|entry| entry.asks_at(at));
+            taken.extend(asking.filter(|entry| !due.contains(&entry.ttl)).cloned());
+        }
+        taken
+    }
+}
+
+impl Session {
+    /// Has an entry ask before its group is due.
+    pub(crate) fn ask(&self, entry: &Entry, at: Instant) {
+        let mut book = self.book();
+        let before = book.next_due();
+        book.ask(entry, at);
+        if at < before {
+            self.due.notify_one();
+        }
+    }
+
+    /// Renews one held lock now. Answers when the confirmed request was sent; `None` if the lock is
+    /// not the attempt's any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
+        let command = script::round(&[entry.member()], &[]);
+        let deadline = CLOCK.now() + entry.ttl / 2;
+        let (sent, value) =
+            self.insist("renew", &command, entry.patience(), deadline, None).await?;
+        let (renewed, _) = script::rounded(&value, 1)?;
+        Ok((renewed == [true]).then_some(sent))
+    }
+
+    async fn round(&self) {
+        let now = CLOCK.now();
+        let due = self.book().take_due(now);
+        let of_role = |role| {
+            due.iter().filter(|entry| entry.role(now) == Some(role)).collect::<Vec<_>>()
+        };
+        let (holds, waits) = (of_role(Role::Holds), of_role(Role::Waits));
+        let chunks = holds.chunks(CHUNK).map(|chunk| (chunk, &[][..]));
+        let mut chunks: Vec<(&[&Arc<Entry>], &[&Arc<Entry>])> = chunks.collect();
+        // The last chunk of the held and the first of the waiting fit into one request.
+        let room = CHUNK - holds.len() % CHUNK;
+        let (first, rest) = waits.split_at(waits.len().min(room));
+        match chunks.last_mut().filter(|(held, _)| held.len() < CHUNK) {
+            Some((_, waiting)) => *waiting = first,
+            None if !first.is_empty() => chunks.push((&[], first)),
+            None => {}
+        }
+        chunks.extend(rest.chunks(CHUNK).map(|chunk| (&[][..], chunk)));
+        for (holds, waits) in chunks {
+            if let Err(failure) = self.renew_chunk(holds, waits).await {
+                self.round_failed(&failure);
+                return;
+            }
+        }
+        if !holds.is_empty() {
+            trace::renewed(STORE, holds.len());
+        }
+    }
+
+    async fn renew_chunk(
+        &self,
+        holds: &[&Arc<Entry>],
+        waits: &[&Arc<Entry>],
+    ) -> Result<(), Failure> {
+        let held: Vec<_> = holds.iter().map(|entry| entry.member()).collect();
+        let waiting: Vec<_> = waits.iter().map(|entry| entry.member()).collect();
+        let limit = holds.iter().chain(waits).map(|entry| entry.patience()).min();
+        let sent = CLOCK.now();
+        let answer =
+            self.call(&script::round(&held, &waiting), limit.unwrap_or_default()).await?;
+        let Ok((renewed, seen)) = script::rounded(&answer, held.len()) else { return Ok(()) };
+        for (entry, mine) in holds.iter().zip(renewed) {
+            entry.renewed(sent, mine);
+        }
+        for (entry, seen) in waits.iter().zip(seen) {
+            if let Some(at) = entry.seen(sent, seen) {
+                self.book().ask(entry, at);
+            }
+        }
+        Ok(())
+    }
+
+    fn round_failed(&self, failure: &Failure) {
+        let why: &dyn std::fmt::Display = match failure {
+            Failure::Closed => return,
+            Failure::Down(error) => error,
+            Failure::Lost(error) | Failure::Refused(error) => error,
+        };
+        trace::renewal_failed(STORE, why);
+        let now = CLOCK.now();
+        let mut book = self.book();
+        book.try_soon();
+        let entries: Vec<_> = book.entries.values().cloned().collect();
+        drop(book);
+        entries.iter().for_each(|entry| entry.expire_wait(now));
+    }
+}
+
+impl Entry {
+    fn member(&self) -> Member<'_> {
+        (&self.key, &self.ticket, self.ttl)
+    }
+}
+
+/// Runs rounds until the session is gone.
+pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
+    loop {
+        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
+        let left = due.since(CLOCK.now());
+        let _ = match due {
+            Instant::NEVER => Ok(earlier.notified().await),
+            _ => timeout(left, earlier.notified()).await,
+        };
+        let Some(session) = session.upgrade() else { return };
+        if session.book().next_due() <= CLOCK.now() {
+            session.round().await;
+        }
+    }
+}

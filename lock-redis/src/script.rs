@@ -1,0 +1,267 @@
+//! The scripts, the commands that call them, and what they answer.
+
+use std::{sync::LazyLock, time::Duration};
+
+use lock_core::{Error, Wait};
+use redis::{Cmd, Value};
+use uuid::Uuid;
+
+use crate::{error, key::Key};
+
+/// A script and the hash by which the server knows it.
+pub(crate) struct Lua {
+    code: &'static str,
+    hash: String,
+}
+
+impl Lua {
+    fn new(code: &'static str) -> Self {
+        Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
+    }
+
+    /// The command that gives the script to the server.
+    pub(crate) fn load(&self) -> Cmd {
+        let mut command = redis::cmd("SCRIPT");
+        command.arg("LOAD").arg(self.code);
+        command
+    }
+}
+
+macro_rules! script {
+    ($name:ident, $($part:literal),+) => {
+        static $name: LazyLock<Lua> =
+            LazyLock::new(|| Lua::new(concat!($(include_str!(concat!("scripts/", $part))),+)));
+    };
+}
+
+script!(ACQUIRE, "acquire.lua", "queue.lua", "wait.lua");
+script!(RELEASE, "release.lua", "queue.lua", "leave.lua");
+script!(ROUND, "queue.lua", "round.lua");
+script!(INSPECT, "inspect.lua");
+script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
+script!(SIMPLE_RELEASE, "simple_release.lua");
+script!(SWEEP, "sweep.lua");
+
+/// All scripts, to be loaded when a connection is made.
+pub(crate) fn all() -> [&'static Lua; 7] {
+    [&ACQUIRE, &RELEASE, &ROUND, &INSPECT, &SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &SWEEP]
+}
+
+/// What an attempt writes into the lock's key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) attempt: Uuid,
+    text: [u8; Self::CLIENT + 33],
+    start: u8,
+}
+
+impl Ticket {
+    /// The length of a client's id: 16 hex digits.
+    pub(crate) const CLIENT: usize = 16;
+
+    /// A ticket that says whom to tell about a grant.
+    pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {
+        let mut ticket = Self::simple(attempt);
+        for (to, from) in ticket.text.iter_mut().zip(client.bytes()) {
+            *to = from;
+        }
+        Self { start: 0, ..ticket }
+    }
+
+    /// A ticket that looks foreign to clients that queue: nobody needs to tell its owner anything,
+    /// and its release tells nobody.
+    pub(crate) fn simple(attempt: Uuid) -> Self {
+        let mut text = [b':'; Self::CLIENT + 33];
+        attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
+        Self { attempt, text, start: 17 }
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text[usize::from(self.start)..]
+    }
+
+    /// Takes a queued ticket's text apart: client and attempt.
+    pub(crate) fn parse(text: &[u8]) -> Option<(&str, Uuid)> {
+        let (client, attempt) = std::str::from_utf8(text).ok()?.split_once(':')?;
+        let attempt = Uuid::try_parse(attempt).ok()?;
+        (client.len() == Self::CLIENT && text.len() == Self::CLIENT + 33)
+            .then_some((client, attempt))
+    }
+}
+
+/// What ACQUIRE answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Acquired {
+    Granted(u64),
+    Busy,
+    Waits(Waits),
+}
+
+/// What the server says to an attempt that waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Waits {
+    /// The last token of the name: a grant that is older than this answer has no greater one.
+    pub(crate) fence: u64,
+    /// How long the holder's key lives; `None` if for ever.
+    pub(crate) pttl: Option<Duration>,
+    /// The place in the queue if it is known; 1 is next.
+    pub(crate) place: Option<usize>,
+    /// Whether the holder's release tells nobody.
+    pub(crate) foreign: bool,
+}
+
+/// What ROUND answers for an attempt that waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Seen {
+    Gone,
+    Waits(Waits),
+    Holds(u64),
+}
+
+fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
+    let mut command = Cmd::with_capacity(3 + arguments, 50 + bytes);
+    command.arg("EVALSHA").arg(&script.hash).arg(keys);
+    command
+}
+
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+pub(crate) fn acquire(
+    key: &Key,
+    ticket: &Ticket,
+    ttl: Duration,
+    wait: Wait,
+    holder: Option<&str>,
+) -> Cmd {
+    let mut command = command(&ACQUIRE, 3, 7, 4 * key.lock().len() + 100);
+    command.arg(key.lock()).arg(key.queue()).arg(key.fence());
+    command.arg(ticket.text()).arg(millis(ttl));
+    if wait == Wait::Try || holder.is_some() {
+        command.arg(if wait == Wait::Try { b"0" } else { b"1" });
+    }
+    if let Some(holder) = holder {
+        command.arg(holder);
+    }
+    command
+}
+
+/// `described` if the holder has given a description of its own, which is to be removed too.
+pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
+    let mut command = command(&RELEASE, 2 + usize::from(described), 4, 4 * key.lock().len() + 80);
+    command.arg(key.lock()).arg(key.queue());
+    if described {
+        command.arg(key.waiting());
+    }
+    command.arg(ticket.text());
+    command
+}
+
+pub(crate) fn simple_acquire(key: &Key, ticket: &Ticket, ttl: Duration) -> Cmd {
+    let mut command = command(&SIMPLE_ACQUIRE, 2, 4, 2 * key.lock().len() + 70);
+    command.arg(key.lock()).arg(key.fence()).arg(ticket.text()).arg(millis(ttl));
+    command
+}
+
+pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
+    let mut command = command(&SIMPLE_RELEASE, 1, 2, key.lock().len() + 50);
+    command.arg(key.lock()).arg(ticket.text());
+    command
+}
+
+pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
+
+pub(crate) fn round(held: &[Member<'_>], waiting: &[Member<'_>]) -> Cmd {
+    let members = held.len() + waiting.len();
+    let mut command =
+        command(&ROUND, held.len() + 2 * waiting.len(), 1 + 4 * members, 128 * members);
+    for (key, ..) in held {
+        command.arg(key.lock());
+    }
+    for (key, ..) in waiting {
+        command.arg(key.lock()).arg(key.queue());
+    }
+    command.arg(held.len());
+    for (_, ticket, ttl) in held.iter().chain(waiting) {
+        command.arg(ticket.text()).arg(millis(*ttl));
+    }
+    command
+}
+
+pub(crate) fn inspect(key: &Key) -> Cmd {
+    let mut command = command(&INSPECT, 4, 4, 4 * key.lock().len() + 40);
+    command.arg(key.lock()).arg(key.queue()).arg(key.waiting()).arg(key.fence());
+    command
+}
+
+pub(crate) fn sweep(fence: &[u8], lock: &[u8], older_than: Duration) -> Cmd {
+    let mut command = command(&SWEEP, 2, 3, fence.len() + lock.len() + 20);
+    command.arg(lock).arg(fence).arg(millis(older_than));
+    command
+}
+
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
+    match value {
+        Value::Int(0) => Ok(Acquired::Busy),
+        Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
+        Value::Array(parts) => match numbers(parts).as_deref() {
+            Some([fence, pttl, place, foreign]) => {
+                Ok(Acquired::Waits(waits(*fence, *pttl, usize::try_from(*place).ok(), *foreign > 0)))
+            }
+            _ => Err(error::unexpected("acquire", value)),
+        },
+        _ => Err(error::unexpected("acquire", value)),
+    }
+}
+
+/// Per held attempt whether it was renewed, and what was seen of each waiting one.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
+    let answer = match value {
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let answer = answer
+        .filter(|answer| answer.len() >= held)
+        .ok_or_else(|| error::unexpected("renew", value))?;
+    let (renewed, seen) = answer.split_at(held);
+    Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
+}
+
+fn seen_in(four: &[i64]) -> Seen {
+    match *four {
+        [3, token, ..] => Seen::Holds(token.unsigned_abs()),
+        [state @ (1 | 2), fence, pttl, first] => {
+            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), state == 2))
+        }
+        _ => Seen::Gone,
+    }
+}
+
+fn waits(fence: i64, pttl: i64, place: Option<usize>, foreign: bool) -> Waits {
+    let pttl = u64::try_from(pttl).ok().map(Duration::from_millis);
+    Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
+}
+
+fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
+    let number = |part: &Value| match part {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    };
+    parts.iter().map(number).collect()
+}
+
+/// A push about a grant: token, attempt, and the lock's key.
+pub(crate) fn push(payload: &[u8]) -> Option<(u64, Uuid)> {
+    let mut parts = payload.splitn(3, |b| *b == b' ').map(std::str::from_utf8);
+    let token = parts.next()?.ok()?.parse().ok()?;
+    let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
+    Some((token, attempt))
+}

@@ -1,0 +1,21 @@
+-- ACQUIRE. KEYS: lock, queue, fence. ARGV: attempt, TTL in ms; then, if they are not the usual ones,
+-- 1 to wait or 0 to try, and what the holder says about itself.
+-- Answers the token; 0 if it is busy; {fence, holder's PTTL, place in the queue, foreign} if it waits.
+--
+-- The first lines are all that runs when nobody is in the way: every call and argument here costs.
+local free = redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2])
+if free and redis.call('EXISTS', KEYS[2]) == 0 then
+  local time = redis.call('TIME')
+  local token = time[1] * 1000000 + time[2]
+  local last = redis.call('SET', KEYS[3], token, 'GET')
+  if last and last + 0 >= token then
+    token = last + 1
+    redis.call('SET', KEYS[3], token)
+  end
+  if ARGV[4] then
+    local waiting = string.sub(KEYS[2], 1, -6) .. 'waiting'
+    redis.call('HSET', waiting, 'holder', ARGV[1] .. ARGV[4])
+    redis.call('PEXPIRE', waiting, 172800000)
+  end
+  return token
+end

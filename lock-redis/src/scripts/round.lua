@@ -1,0 +1,47 @@
+
+-- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each held attempt, then lock
+-- and queue of each waiting one. ARGV: how many are held, then attempt and TTL in ms of each.
+-- It only updates: a late round must not revive what was cancelled.
+-- Answers 1 (renewed) or 0 (gone) per held attempt, four numbers per waiting one: 0 (gone), 1 (waits),
+-- 2 (waits, for a foreign holder) or 3 (holds); fence or token; holder's PTTL; 1 if it is the first.
+local now = server_time()
+
+local function renew(lock, attempt, ttl)
+  if redis.pcall('GET', lock) ~= attempt then
+    return 0
+  end
+  return redis.call('PEXPIRE', lock, ttl)
+end
+
+local function look(lock, base, attempt, ttl)
+  local holder = redis.pcall('GET', lock)
+  if not holder then
+    holder = hand_over(lock, base, now)
+  end
+  if holder == attempt then
+    redis.call('PEXPIRE', lock, ttl)
+    return 3, same_token(base, now), 0, 0
+  end
+  local record = redis.call('HGET', base .. 'waiting', attempt)
+  if not record then
+    return 0, 0, 0, 0
+  end
+  record = digits(now + ttl * 1000) .. string.sub(record, 17)
+  redis.call('HSET', base .. 'waiting', attempt, record)
+  local first = redis.call('LINDEX', base .. 'queue', 0) == attempt
+  if first then
+    keep(base)
+  end
+  return 1 + is_foreign(holder), last_token(base), redis.call('PTTL', lock), first and 1 or 0
+end
+
+local held, answer = tonumber(ARGV[1]), {}
+for i = 1, held do
+  answer[i] = renew(KEYS[i], ARGV[2 * i], ARGV[2 * i + 1])
+end
+for i = 1, (#KEYS - held) / 2 do
+  local key, argument, at = held + 2 * i - 1, 2 * (held + i), held + 4 * i - 3
+  answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(
+    KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1])
+end
+return answer

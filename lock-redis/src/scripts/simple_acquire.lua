@@ -1,0 +1,17 @@
+-- ACQUIRE without a queue. KEYS: lock, fence. ARGV: attempt, TTL in ms.
+-- Answers the token, or 0 if somebody holds the lock.
+if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
+  if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
+    return 0
+  end
+  -- The same request again: its answer was lost.
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+end
+local time = redis.call('TIME')
+local token = time[1] * 1000000 + time[2]
+local last = redis.call('SET', KEYS[2], token, 'GET')
+if last and last + 0 >= token then
+  token = last + 1
+  redis.call('SET', KEYS[2], token)
+end
+return token

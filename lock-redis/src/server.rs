@@ -1,0 +1,73 @@
+//! What is asked of the server besides locks.
+
+use std::time::Duration;
+
+use lock_core::Result;
+use redis::{Value, cmd};
+
+use crate::{
+    error,
+    key::{FENCE_PATTERN, lock_of},
+    script,
+    session::{CLOCK, Session},
+};
+
+const LIMIT: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Whether a restart of the server loses nothing that it has confirmed. Only then: with
+    /// `appendfsync everysec` the server confirms writes that it has not yet handed to the system
+    /// while the disk is slow. A server that does not tell is not believed to be.
+    pub(crate) async fn is_durable(&self) -> bool {
+        let mut get = cmd("CONFIG");
+        get.arg("GET").arg("append*");
+        let settings = self.call(&get, LIMIT).await.ok().and_then(pairs).unwrap_or_default();
+        let is = |name: &str, value: &str| settings.iter().any(|(n, v)| n == name && v == value);
+        is("appendonly", "yes") && is("appendfsync", "always")
+    }
+
+    /// Removes the fences that [`RedisLock::sweep`](crate::RedisLock::sweep) says.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn sweep(&self, prefix: &[u8], older_than: Duration) -> Result<u64> {
+        let (mut cursor, mut swept) = (b"0".to_vec(), 0);
+        loop {
+            let mut scan = cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(FENCE_PATTERN).arg("COUNT").arg(1000);
+            let value = self.question("sweep", &scan).await?;
+            let (next, fences) =
+                page(value.clone()).ok_or_else(|| error::unexpected("sweep", &value))?;
+            for fence in &fences {
+                let Some(lock) = lock_of(fence).filter(|lock| lock.starts_with(prefix)) else {
+                    continue;
+                };
+                let answer = self.question("sweep", &script::sweep(fence, lock, older_than)).await?;
+                swept += u64::from(answer == Value::Int(1));
+            }
+            if next == b"0" {
+                return Ok(swept);
+            }
+            cursor = next;
+        }
+    }
+
+    async fn question(&self, op: &'static str, command: &redis::Cmd) -> Result<Value> {
+        let deadline = CLOCK.now() + LIMIT * 2;
+        self.insist(op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
+    }
+}
+
+/// The names and values of CONFIG GET: a map, or a flat list in the older protocol.
+fn pairs(value: Value) -> Option<Vec<(String, String)>> {
+    match value {
+        Value::Map(_) | Value::Array(_) => redis::from_redis_value(value).ok(),
+        _ => None,
+    }
+}
+
+/// The cursor and the keys of a SCAN.
+fn page(value: Value) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
+    redis::from_redis_value(value).ok()
+}

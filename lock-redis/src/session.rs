@@ -1,0 +1,364 @@
+//! One client: its connection, kept alive, and what it holds and waits for.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, this_process, trace};
+use redis::{Cmd, PushInfo, PushKind, RedisError, Value, cmd};
+use tokio::{
+    sync::{Notify, watch},
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+use crate::{
+    config::{Mode, RedisConfig},
+    connection::{Connection, Connector, OnPush, Peer},
+    error::{self, STORE},
+    key::client_key,
+    queue::Entry,
+    round::{self, Book},
+    script::{self, Ticket},
+};
+
+/// The clock of all deadlines.
+pub(crate) const CLOCK: Clock = Clock::Boot;
+/// Pauses between attempts to connect grow up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long a client's description outlives it, and how often it is written again.
+const DESCRIPTION_TTL: Duration = Duration::from_secs(3600);
+const DESCRIPTION_PERIOD: Duration = Duration::from_secs(1200);
+/// How long `close` insists.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+
+/// What a client is to the server: one connection at a time, one renewal round.
+pub(crate) struct Session {
+    /// 16 hex digits that start every ticket of this client.
+    pub(crate) id: String,
+    pub(crate) mode: Mode,
+    connector: Connector,
+    link: watch::Sender<Link>,
+    connections: AtomicU64,
+    book: Mutex<Book>,
+    /// Rings when the book has something due earlier than before, or the session ends.
+    pub(crate) due: Arc<Notify>,
+}
+
+#[derive(Clone, Debug)]
+enum Link {
+    Up(Connection),
+    /// Why, and what the server called the connection before.
+    Down(Arc<RedisError>, Option<Peer>),
+    Closed,
+}
+
+/// Why a request has no answer, for the caller to try again or not.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Closed,
+    /// Not sent: there is no connection now.
+    Down(Arc<RedisError>),
+    /// Sent perhaps, and perhaps executed.
+    Lost(RedisError),
+    /// The server refused it.
+    Refused(RedisError),
+}
+
+impl Session {
+    /// Connects, once.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not possible, within 4 s.
+    pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
+        let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
+        let connect = |error| error::convert("connect", error);
+        let connector = Connector::new(config, format!("distlock:{id}")).map_err(connect)?;
+        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        let session = Arc::new(Self {
+            id,
+            mode: config.mode,
+            connector,
+            link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
+            connections: AtomicU64::new(0),
+            book: Mutex::new(Book::default()),
+            due: Arc::new(Notify::new()),
+        });
+        session.connect(None).await.map_err(connect)?;
+        tokio::spawn(keep_connected(Arc::downgrade(&session), session.link.subscribe()));
+        tokio::spawn(round::run(Arc::downgrade(&session), session.due.clone()));
+        Ok(session)
+    }
+
+    /// The ticket of an attempt of this client.
+    pub(crate) fn ticket(&self, attempt: Uuid) -> Ticket {
+        match self.mode {
+            Mode::Queue => Ticket::queued(&self.id, attempt),
+            Mode::Simple => Ticket::simple(attempt),
+        }
+    }
+
+    /// What is held and waited for. Never held across an await.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        // Nothing panics while it holds this.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the entry renewed, kept alive and told about pushes from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub(crate) fn enter(&self, entry: &Arc<Entry>) -> Result<()> {
+        if self.book().enter(entry)? {
+            self.due.notify_one();
+        }
+        Ok(())
+    }
+
+    pub(crate) fn forget(&self, entry: &Entry) {
+        self.book().forget(entry);
+    }
+
+    /// Sends a command on the present connection.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Connection::call`].
+    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
+        let connection = match &*self.link.borrow() {
+            Link::Up(connection) => connection.clone(),
+            Link::Down(error, _) => return Err(Failure::Down(error.clone())),
+            Link::Closed => return Err(Failure::Closed),
+        };
+        match connection.call(command, limit).await {
+            Ok(value) => Ok(value),
+            Err(error) if error::is_broken(&error) => {
+                self.lose(connection.number, error.clone());
+                Err(Failure::Lost(error))
+            }
+            Err(error) => Err(Failure::Refused(error)),
+        }
+    }
+
+    /// Sends a command that may be executed twice, again and again until it is answered. Answers
+    /// also when the answered request was sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if nothing was answered until the deadline, or if the attempt was
+    /// cancelled while there was no connection; its effect says whether the command may have been
+    /// executed. What the server says to a command that it refuses for good.
+    pub(crate) async fn insist(
+        &self,
+        op: &'static str,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        attempt: Option<&Attempt>,
+    ) -> Result<(Instant, Value)> {
+        let mut effect = Effect::None;
+        loop {
+            let sent = CLOCK.now();
+            let error = match self.call(command, limit).await {
+                Ok(value) => return Ok((sent, value)),
+                Err(Failure::Closed) => return Err(error::closed()),
+                Err(Failure::Refused(e)) if !error::is_passing(&e) => {
+                    return Err(error::convert(op, e));
+                }
+                Err(Failure::Refused(e)) => {
+                    sleep(FIRST_PAUSE * 5).await;
+                    e
+                }
+                Err(Failure::Lost(e)) => {
+                    effect = Effect::Unknown;
+                    e
+                }
+                Err(Failure::Down(e)) => RedisError::clone(&e),
+            };
+            let left = deadline.since(CLOCK.now());
+            if left.is_zero() || !self.until_up(left, attempt).await {
+                return Err(error::unavailable(op, effect, error));
+            }
+        }
+    }
+
+    /// Waits for a connection; false if there is none in time, or the attempt is cancelled.
+    async fn until_up(&self, limit: Duration, attempt: Option<&Attempt>) -> bool {
+        let mut link = self.link.subscribe();
+        let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
+        match attempt {
+            None => up.await.is_ok(),
+            Some(attempt) => tokio::select! {
+                up = up => up.is_ok(),
+                () = attempt.cancelled() => false,
+            },
+        }
+    }
+
+    /// Gives up a connection, unless that was done already.
+    fn lose(&self, number: u64, error: RedisError) {
+        self.link.send_if_modified(|link| match link {
+            Link::Up(connection) if connection.number == number => {
+                trace::disconnected(STORE, &error);
+                *link = Link::Down(Arc::new(error), connection.peer.take());
+                true
+            }
+            _ => false,
+        });
+    }
+
+    /// Makes a connection and asks on it for everything that may have changed meanwhile.
+    async fn connect(self: &Arc<Self>, previous: Option<&Peer>) -> Result<(), RedisError> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let weak = Arc::downgrade(self);
+        let on_push: OnPush = Arc::new(move |info| {
+            if let Some(session) = weak.upgrade() {
+                session.pushed(number, info);
+            }
+        });
+        let connection = self.connector.connect(number, previous, on_push).await?;
+        self.describe(&connection).await?;
+        self.link.send_if_modified(|link| match link {
+            Link::Closed => false,
+            _ => {
+                *link = Link::Up(connection);
+                true
+            }
+        });
+        self.book().everything_is_due();
+        self.due.notify_one();
+        Ok(())
+    }
+
+    /// Says who this client is, for people who look at a queue.
+    async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
+        let mut set = cmd("SET");
+        set.arg(client_key(&self.id)).arg(&*this_process());
+        set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
+        connection.call(&set, LONGEST_PAUSE).await.map(drop)
+    }
+
+    /// Runs on the connection's own task, in order with the answers.
+    fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
+        match info.kind {
+            PushKind::Disconnection => {
+                let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                self.lose(number, error.into());
+            }
+            PushKind::Message => {
+                let Some(Value::BulkString(payload)) = info.data.get(1) else { return };
+                let Some((token, attempt)) = script::push(payload) else { return };
+                let entry = self.book().find(attempt);
+                if let Some(entry) = entry {
+                    entry.pushed(token);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
+    /// Later nobody knows the attempt.
+    pub(crate) async fn withdraw(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+        self.forget(entry);
+        let command = entry.release(self.mode);
+        self.insist("release", &command, entry.patience(), deadline, None).await.map(drop)
+    }
+
+    /// Gives everything back and ends.
+    ///
+    /// # Errors
+    ///
+    /// What was not given back, and why.
+    pub(crate) async fn close(&self) -> Result<()> {
+        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let entries = self.book().close();
+        entries.iter().for_each(|entry| entry.closed());
+        let released = stream::iter(entries)
+            .map(|entry| async move { self.withdraw(&entry, deadline).await })
+            .buffer_unordered(256)
+            .fold(Ok(()), |all, one| async { all.and(one) })
+            .await;
+        let mut delete = cmd("DEL");
+        delete.arg(client_key(&self.id));
+        let gone = self.insist("close", &delete, LONGEST_PAUSE, deadline, None).await;
+        self.link.send_replace(Link::Closed);
+        self.due.notify_one();
+        match released.and(gone.map(drop)) {
+            // Closed before, perhaps by somebody else at the same time.
+            Err(Error::Closed { .. }) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Connects again whenever the connection is lost, until the session is gone.
+async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
+        // An error means that the session is gone, and then the next line returns.
+        let _ = timeout(DESCRIPTION_PERIOD, lost).await;
+        let Some(session) = session.upgrade() else { return };
+        let state = link.borrow().clone();
+        match state {
+            Link::Closed => return,
+            Link::Up(connection) => {
+                // A failure shows in the next round as well.
+                let _ = session.describe(&connection).await;
+            }
+            Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
+                Ok(()) => {
+                    trace::connected(STORE);
+                    pause = FIRST_PAUSE;
+                }
+                Err(error) => {
+                    session.link.send_modify(|link| {
+                        if let Link::Down(why, _) = link {
+                            *why = Arc::new(error);
+                        }
+                    });
+                    drop(session);
+                    sleep(jitter(pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            },
+        }
+    }
+}
+
+/// Between half and all of a pause, so that clients do not march in step.
+pub(crate) fn jitter(pause: Duration) -> Duration {
+    let random = Uuid::new_v4().as_u64_pair().0 % 1000;
+    pause / 2 + pause.mul_f64(random as f64 / 2000.0)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.due.notify_one();
+        let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut delete = cmd("DEL");
+        delete.arg(client_key(&self.id));
+        // Nobody waits for it; the description expires by itself as well.
+        runtime.spawn(async move { drop(connection.call(&delete, LONGEST_PAUSE).await) });
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("id", &self.id).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,56 @@
+//! The simple mode: no queue, waiters ask again.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Attempt, Effect, Error, Instant, Request, Result, Wait};
+
+use crate::{
+    queue::{Entry, clean_up},
+    script::{self, Acquired},
+    session::{CLOCK, Session, jitter},
+};
+
+/// Waiters ask after this long, then less and less often.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+
+/// Asks for the lock until it is granted. Answers the token, and since when at the latest it is
+/// valid.
+///
+/// # Errors
+///
+/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+pub(crate) async fn acquire(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    request: &Request,
+    attempt: &Attempt,
+) -> Result<(Instant, u64)> {
+    let command = script::simple_acquire(&entry.key, &entry.ticket, entry.ttl);
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let deadline = CLOCK.now() + entry.ttl;
+        let answer =
+            session.insist("acquire", &command, entry.patience(), deadline, Some(attempt)).await;
+        if let Err(error) = &answer
+            && error.effect() == Effect::Unknown
+        {
+            clean_up(session, entry);
+        }
+        let (sent, value) = answer?;
+        let busy = Error::Contended { name: entry.name.clone() };
+        match script::acquired(&value)? {
+            Acquired::Granted(token) => return Ok((sent, token)),
+            _ if request.wait == Wait::Try => return Err(busy),
+            _ => {}
+        }
+        tokio::select! {
+            () = tokio::time::sleep(jitter(pause)) => {}
+            () = attempt.cancelled() => return Err(busy),
+        }
+        if entry.is_over() {
+            return Err(crate::error::closed());
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
