@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Lease, Request, Result, Term, Validity, Wait, deadline::margin,
+    Attempt, Clock, Effect, Error, Instant, Lease, Request, Result, Term, Validity, Wait, deadline::margin,
     trace, wall_clock,
 };
 use serde::Serialize;
@@ -25,6 +25,7 @@ pub(crate) struct Candidate {
     request: Request,
     attempt: Attempt,
     entry: Arc<Entry>,
+    began: Instant,
 }
 
 /// What an entry says about itself; its attempt is in the node's name.
@@ -49,7 +50,8 @@ impl Candidate {
         attempt: Attempt,
     ) -> Self {
         let entry = Arc::new(Entry::new(attempt.id(), request.term));
-        Self { session, directory, acls, request, attempt, entry }
+        let began = Clock::Boot.now();
+        Self { session, directory, acls, request, attempt, entry, began }
     }
 
     /// Waits for the lock. Whatever the attempt left in the store is gone again when this fails.
@@ -67,10 +69,25 @@ impl Candidate {
         result
     }
 
-    /// Whether the same attempt may begin again in a new session: the store ended this one before
-    /// the attempt had a place in the queue, so it loses none.
+    /// Whether the same attempt may begin again in a new session: this one was over, and nobody had
+    /// noticed, before the attempt had a place in the queue to lose. Somebody who has already
+    /// waited for a good part of the TTL is told of the outage instead.
     pub(crate) fn may_begin_again(&self) -> bool {
-        self.session.end() == Some(End::Ended) && self.entry.node().is_none()
+        let ended_before = match self.session.end() {
+            Some(End::Ended) => true,
+            Some(End::Silent) => Clock::Boot.now().since(self.began) < self.session.ttl() / 2,
+            Some(End::Closed) | None => false,
+        };
+        ended_before && self.entry.node().is_none()
+    }
+
+    /// The same attempt in a new session.
+    pub(crate) fn again(self, session: Arc<Session>) -> Self {
+        Self::new(session, self.directory, self.acls, self.request, self.attempt)
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.request.ttl
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
@@ -162,39 +179,40 @@ impl Candidate {
 
     /// Waits until the predecessor's end, or until it is time to look again.
     async fn wait_behind(&self, predecessor: &str, is_head: bool) -> Result<Next> {
-        let next = match self.session.own_entry(predecessor) {
-            Some(entry) => {
-                tokio::select! {
-                    biased;
-                    _ = self.entry.ended() => return Err(vanished()),
-                    ending = entry.ended() => match ending {
-                        Ending::Passed => Next::Hold,
-                        Ending::Gone => Next::Look,
-                    },
-                    () = self.patience() => Next::Look,
-                }
-            }
-            None => {
-                tokio::select! {
-                    biased;
-                    _ = self.entry.ended() => return Err(vanished()),
-                    next = self.watch(predecessor, is_head) => next?,
-                    () = self.patience() => Next::Look,
-                }
+        let path = format!("{}/{predecessor}", self.directory);
+        let turn = async {
+            match self.session.own_entry(predecessor) {
+                Some(entry) => match entry.ended().await {
+                    Ending::Passed => Ok(Next::Hold),
+                    Ending::Gone => Ok(Next::Look),
+                },
+                None => self.watch(&path, is_head).await,
             }
         };
-        Ok(next)
+        tokio::pin!(turn);
+        loop {
+            tokio::select! {
+                biased;
+                _ = self.entry.ended() => return Err(vanished()),
+                next = &mut turn => return next,
+                // A wake-up that never comes must not stop a waiter for ever.
+                () = tokio::time::sleep(self.session.ttl()) => {
+                    if self.session.stat(&path).await?.is_none() {
+                        return Ok(Next::Look);
+                    }
+                }
+            }
+        }
     }
 
     /// Waits until the predecessor's node changes.
     ///
     /// If it was the head, its deletion is the grant: everything before the own node is gone then,
     /// and lower sequences never appear later.
-    async fn watch(&self, predecessor: &str, is_head: bool) -> Result<Next> {
-        let path = format!("{}/{predecessor}", self.directory);
+    async fn watch(&self, path: &str, is_head: bool) -> Result<Next> {
         let exchange = self.session.begin()?;
         // Not `exists`: that would leave a watch behind on a node that is gone already.
-        let armed = exchange.answer(exchange.client.get_and_watch_data(&path)).await;
+        let armed = exchange.answer(exchange.client.get_and_watch_data(path)).await;
         // The client ends its session when nobody has a copy of it.
         drop(exchange);
         match armed {
@@ -203,16 +221,8 @@ impl Candidate {
                 _ => Ok(Next::Look),
             },
             Err(ZkError::NoNode) => Ok(Next::Look),
-            Err(error) => {
-                self.session.again("watch", error).await?;
-                Ok(Next::Look)
-            }
+            Err(error) => self.session.again("watch", error).await.map(|()| Next::Look),
         }
-    }
-
-    /// A wake-up that never comes must not stop a waiter for ever.
-    async fn patience(&self) {
-        tokio::time::sleep(self.session.ttl()).await;
     }
 
     /// Becomes the holder, unless the session is not sure to live; then the caller looks again,

@@ -30,8 +30,10 @@ pub(crate) fn meaning(error: &ZkError) -> Meaning {
             Meaning::Answered
         }
         ZkError::NoAuth | ZkError::AuthFailed | ZkError::InvalidAcl => Meaning::Denied,
+        // A request over an old connection of a session that has moved to another server.
+        ZkError::SessionMoved => Meaning::NotNow,
         ZkError::NoHosts | ZkError::NotReadOnly | ZkError::Throttled => Meaning::NotNow,
-        ZkError::SessionExpired | ZkError::SessionMoved | ZkError::ClientClosed => Meaning::Over,
+        ZkError::SessionExpired | ZkError::ClientClosed => Meaning::Over,
         ZkError::BadArguments(_)
         | ZkError::MarshallingError
         | ZkError::NoChildrenForEphemerals
@@ -90,7 +92,7 @@ mod tests {
             (ZkError::NotReadOnly, Meaning::NotNow),
             (ZkError::Throttled, Meaning::NotNow),
             (ZkError::SessionExpired, Meaning::Over),
-            (ZkError::SessionMoved, Meaning::Over),
+            (ZkError::SessionMoved, Meaning::NotNow),
             (ZkError::ClientClosed, Meaning::Over),
             (ZkError::BadArguments(&"x"), Meaning::Refused),
             (ZkError::MarshallingError, Meaning::Refused),

@@ -29,12 +29,12 @@ pub(crate) async fn beat(
         let Some(alive) = session.upgrade() else { return };
         let due = alive.confirmed() + alive.ttl() / 3;
         let mut pause = due.since(Clock::Boot.now());
-        if pause.is_zero() {
-            if let Some(Err(error)) = ask(&alive).await {
-                trace::renewal_failed(STORE, &error);
-                // A request that is sent while the connection is down waits for the next one.
-                pause = alive.ttl() / 100;
-            }
+        if pause.is_zero()
+            && let Some(Err(error)) = ask(&alive).await
+        {
+            trace::renewal_failed(STORE, &error);
+            // A request that is sent while the connection is down waits for the next one.
+            pause = alive.ttl() / 100;
         }
         alive.extend_all();
         drop(alive);
@@ -72,7 +72,6 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     ports: Arc<[u16]>,
 ) {
-    let finish = |end| session.upgrade().inspect(|session| session.finish(end));
     loop {
         match states.changed().await {
             SessionState::Disconnected => {
@@ -83,15 +82,12 @@ pub(crate) async fn follow(
                 trace::connected(STORE);
                 reconnected.notify_one();
             }
-            SessionState::AuthFailed | SessionState::Expired => {
-                finish(End::Ended);
-                break;
-            }
-            SessionState::Closed => {
-                finish(End::Closed);
-                break;
-            }
+            // `Closed` comes after our own end of it, and that counted first.
+            SessionState::AuthFailed | SessionState::Closed | SessionState::Expired => break,
         }
+    }
+    if let Some(session) = session.upgrade() {
+        session.finish(End::Ended);
     }
     terminated.cancel();
 }

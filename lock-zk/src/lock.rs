@@ -64,6 +64,14 @@ impl ZkLock {
         }
     }
 
+    async fn session(&self, ttl: Duration, attempt: &Attempt) -> Result<Arc<Session>> {
+        tokio::select! {
+            biased;
+            session = self.sessions.get(ttl) => session,
+            () = attempt.cancelled() => Err(cancelled()),
+        }
+    }
+
     fn directory(&self, name: &LockName) -> Result<String> {
         let config = self.sessions.config();
         directory(&config.prefix, config.layout, name)
@@ -135,20 +143,14 @@ impl DistributedLock for ZkLock {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.directory(&request.name)?;
         let acls = self.sessions.config().access.acls();
-        let mut first = true;
-        loop {
-            let session = tokio::select! {
-                biased;
-                session = self.sessions.get(request.ttl) => session?,
-                () = attempt.cancelled() => return Err(cancelled()),
-            };
-            let candidate =
-                Candidate::new(session, directory.clone(), acls, request.clone(), attempt.clone());
-            match candidate.run().await {
-                // The session had ended before, and nobody had noticed.
-                Err(_) if first && candidate.may_begin_again() => first = false,
-                result => return result,
+        let session = self.session(request.ttl, &attempt).await?;
+        let candidate = Candidate::new(session, directory, acls, request, attempt.clone());
+        match candidate.run().await {
+            Err(_) if candidate.may_begin_again() => {
+                let session = self.session(candidate.ttl(), &attempt).await?;
+                candidate.again(session).run().await
             }
+            result => result,
         }
     }
 

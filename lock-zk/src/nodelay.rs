@@ -48,7 +48,8 @@ mod linux {
             if let Ok(socket) = pidfd_getfd(&this, number, PidfdGetfdFlags::empty())
                 && peer_port(&socket).is_some_and(|port| ports.contains(&port))
             {
-                sockopt::set_tcp_nodelay(&socket, true)?;
+                // Fails for a socket that is no TCP connection, and so not the one we look for.
+                let _ = sockopt::set_tcp_nodelay(&socket, true);
             }
         }
         Ok(())

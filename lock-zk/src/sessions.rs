@@ -8,8 +8,9 @@ use std::{
 };
 
 use futures_util::{
-    FutureExt,
+    FutureExt, StreamExt,
     future::{BoxFuture, Shared},
+    stream::FuturesUnordered,
 };
 use lock_core::{Clock, Effect, Error, Result};
 use tokio::{runtime::Handle, sync::Notify};
@@ -24,6 +25,11 @@ use crate::{
 
 /// More distinct TTLs than any program has reason for; each costs a connection and a heartbeat.
 pub(crate) const MOST_SESSIONS: usize = 8;
+
+/// How long a try to connect may take before another one starts beside it, if there are several
+/// hosts; and how many there may be.
+const HEDGE: Duration = Duration::from_millis(200);
+const MOST_TRIES: usize = 16;
 
 /// A client's sessions.
 #[derive(Debug)]
@@ -127,7 +133,7 @@ impl Sessions {
 
     /// Opens a session in a task of its own: whoever asked first may leave.
     fn open(self: &Arc<Self>, ttl: Duration) -> Opening {
-        let client = connect(&self.config, ttl);
+        let client = connect(self.config.clone(), ttl);
         let weak = Arc::downgrade(self);
         let task = self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
@@ -223,16 +229,27 @@ impl Slots {
     }
 }
 
-fn connect(
-    config: &ZkConfig,
-    ttl: Duration,
-) -> impl Future<Output = Result<Client, ZkError>> + Send + use<> {
-    let mut connector = Client::connector().with_session_timeout(ttl);
-    if let Some(login) = &config.login {
-        connector = connector.with_auth("digest", login.as_bytes());
-    }
+/// Opens a session at any of the hosts.
+///
+/// The client crate tries them one after the other in random order, and gives one that swallows
+/// packets two fifths of the timeout. So if there are several, more tries start beside a slow one.
+/// The first to succeed wins, and the sessions of the others are closed.
+async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
     let ensemble = config.ensemble();
-    async move { connector.connect(&ensemble).await }
+    let mut tries = FuturesUnordered::new();
+    loop {
+        if tries.is_empty() || config.hosts.len() > 1 && tries.len() < MOST_TRIES {
+            let mut connector = Client::connector().with_session_timeout(ttl);
+            if let Some(login) = &config.login {
+                connector = connector.with_auth("digest", login.as_bytes());
+            }
+            tries.push(connector.connect(&ensemble));
+        }
+        tokio::select! {
+            Some(connected) = tries.next() => return connected,
+            () = tokio::time::sleep(HEDGE) => {}
+        }
+    }
 }
 
 fn clamped(wish: Duration, granted: Duration) -> Error {

@@ -221,6 +221,8 @@ async fn dropping_everything_ends_the_session() {
     drop(locks);
     assert!(guard.is_valid());
     drop(guard);
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    eventually("no task is left", || async { tasks() == 0 }).await;
     eventually("no session is left", || async {
         let counters = server.counters().await.unwrap();
         counters.get("sessions") == 0 && counters.get("ephemerals") == 0

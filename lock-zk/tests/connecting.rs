@@ -47,6 +47,9 @@ async fn one_of_several_hosts_is_enough() {
     let live = server.addr();
     let locks = open(&format!("zookeeper://{},{live}", dead.addr())).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    // Whichever host the client tries first.
+    let url = format!("zookeeper://{},{live}?ttl=10s", silent.addr());
+    open(&url).await;
 }
 
 #[tokio::test]
