@@ -27,7 +27,9 @@ async fn main() -> Result<()> {
             let calls = server.counters().await?.since(&before).get("cmd.evalsha");
             let per_pair = calls as f64 / done.iter().sum::<u64>() as f64;
             let ours = pairs(&done, limit / 2);
-            println!("{tasks} tasks: floor {floor:.0}/s, ours {ours:.0}/s, {per_pair:.4} calls per pair");
+            println!(
+                "{tasks} tasks: floor {floor:.0}/s, ours {ours:.0}/s, {per_pair:.4} calls per pair"
+            );
             ratios.push(ours / floor);
         }
         ratios.sort_by(f64::total_cmp);

@@ -1,15 +1,12 @@
 //! One connection to one server. What a cluster or Sentinel does differently belongs in here.
 
-use std::{
-    sync::Arc,
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo,
-    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind, Value,
-    aio::MultiplexedConnection, cmd, io::tcp::TcpSettings,
+    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
+    Value, aio::MultiplexedConnection, cmd, io::tcp::TcpSettings,
 };
 use tokio::time::timeout;
 
@@ -71,8 +68,7 @@ impl Connector {
         // Without linger, closing a broken connection also forgets what it has not sent yet.
         let tcp = TcpSettings::default().set_nodelay(true).set_linger_time(Duration::ZERO);
         let address = ConnectionAddr::Tcp(config.host.clone(), config.port);
-        let info =
-            address.into_connection_info()?.set_redis_settings(login).set_tcp_settings(tcp);
+        let info = address.into_connection_info()?.set_redis_settings(login).set_tcp_settings(tcp);
         Ok(Self { client: Client::open(info)?, mode: config.mode, channel })
     }
 

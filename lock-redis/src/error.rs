@@ -33,7 +33,8 @@ pub(crate) fn is_passing(error: &RedisError) -> bool {
 
 fn is_denied(error: &RedisError) -> bool {
     let refused = [ErrorKind::AuthenticationFailed, ErrorKind::Server(ServerErrorKind::NoPerm)];
-    refused.contains(&error.kind()) || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+    refused.contains(&error.kind())
+        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
 }
 
 /// The table above.
@@ -53,11 +54,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     Error::Rejected { store: STORE, op, effect, source: error.into() }
 }
 
-pub(crate) fn unavailable(
-    op: &'static str,
-    effect: Effect,
-    source: impl Into<BoxError>,
-) -> Error {
+pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
     Error::Unavailable { store: STORE, op, effect, source: source.into() }
 }
 

@@ -66,7 +66,8 @@ impl Snapshot {
         let [holder, fence, described, Value::Array(waiting)] = parts.as_slice() else {
             return None;
         };
-        let waiting = waiting.chunks_exact(2).filter_map(|pair| Some((bytes(&pair[0])?, bytes(&pair[1])?)));
+        let waiting =
+            waiting.chunks_exact(2).filter_map(|pair| Some((bytes(&pair[0])?, bytes(&pair[1])?)));
         Some(Self {
             holder: bytes(holder),
             fence: bytes(fence).and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok()),
@@ -94,7 +95,10 @@ impl Snapshot {
         let description = own.or_else(|| clients.get(client).cloned());
         // A token is the time of its grant, unless the server's clock went back.
         let since = self.fence.and_then(time);
-        Entry::new(Some(attempt), Holder::new(description, since, self.fence.map(FencingToken::new)))
+        Entry::new(
+            Some(attempt),
+            Holder::new(description, since, self.fence.map(FencingToken::new)),
+        )
     }
 }
 

@@ -72,7 +72,12 @@ pub(crate) enum Role {
 }
 
 impl Entry {
-    pub(crate) fn new(session: &Session, key: Key, request: &Request, attempt: &Attempt) -> Arc<Self> {
+    pub(crate) fn new(
+        session: &Session,
+        key: Key,
+        request: &Request,
+        attempt: &Attempt,
+    ) -> Arc<Self> {
         Arc::new(Self {
             ticket: session.ticket(attempt.id()),
             key,
@@ -210,7 +215,8 @@ impl Entry {
 
     /// Ends the wait if the server has not answered for a TTL: it has forgotten the attempt.
     pub(crate) fn expire_wait(&self, now: Instant) {
-        let silent = matches!(&*self.stage(), Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl);
+        let silent =
+            matches!(&*self.stage(), Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl);
         if silent {
             self.end_wait(End::Unreachable);
         }

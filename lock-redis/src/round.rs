@@ -146,9 +146,8 @@ impl Session {
     async fn round(&self) {
         let now = CLOCK.now();
         let due = self.book().take_due(now);
-        let of_role = |role| {
-            due.iter().filter(|entry| entry.role(now) == Some(role)).collect::<Vec<_>>()
-        };
+        let of_role =
+            |role| due.iter().filter(|entry| entry.role(now) == Some(role)).collect::<Vec<_>>();
         let (holds, waits) = (of_role(Role::Holds), of_role(Role::Waits));
         let chunks = holds.chunks(CHUNK).map(|chunk| (chunk, &[][..]));
         let mut chunks: Vec<(&[&Arc<Entry>], &[&Arc<Entry>])> = chunks.collect();
@@ -181,8 +180,7 @@ impl Session {
         let waiting: Vec<_> = waits.iter().map(|entry| entry.member()).collect();
         let limit = holds.iter().chain(waits).map(|entry| entry.patience()).min();
         let sent = CLOCK.now();
-        let answer =
-            self.call(&script::round(&held, &waiting), limit.unwrap_or_default()).await?;
+        let answer = self.call(&script::round(&held, &waiting), limit.unwrap_or_default()).await?;
         let Ok((renewed, seen)) = script::rounded(&answer, held.len()) else { return Ok(()) };
         for (entry, mine) in holds.iter().zip(renewed) {
             entry.renewed(sent, mine);

@@ -209,9 +209,12 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
         Value::Int(0) => Ok(Acquired::Busy),
         Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
         Value::Array(parts) => match numbers(parts).as_deref() {
-            Some([fence, pttl, place, foreign]) => {
-                Ok(Acquired::Waits(waits(*fence, *pttl, usize::try_from(*place).ok(), *foreign > 0)))
-            }
+            Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
+                *fence,
+                *pttl,
+                usize::try_from(*place).ok(),
+                *foreign > 0,
+            ))),
             _ => Err(error::unexpected("acquire", value)),
         },
         _ => Err(error::unexpected("acquire", value)),

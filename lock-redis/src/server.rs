@@ -43,7 +43,8 @@ impl Session {
                 let Some(lock) = lock_of(fence).filter(|lock| lock.starts_with(prefix)) else {
                     continue;
                 };
-                let answer = self.question("sweep", &script::sweep(fence, lock, older_than)).await?;
+                let answer =
+                    self.question("sweep", &script::sweep(fence, lock, older_than)).await?;
                 swept += u64::from(answer == Value::Int(1));
             }
             if next == b"0" {

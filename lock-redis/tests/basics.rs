@@ -1,0 +1,380 @@
+//! One client and a few: grants, queue, counts, descriptions.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::*;
+use lock_core::{
+    Attempt, DistributedLock, Error, FencingToken, LossReason, Requirement, wall_clock,
+};
+use lock_lab::Redis;
+
+const TTL: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn acquire_and_release_are_two_commands() {
+    let server = server().await;
+    let locks = locks(&server.url()).await;
+    let lock = locks.lock("orders").unwrap();
+    let before = server.counters().await.unwrap();
+    for _ in 0..100 {
+        lock.acquire().await.unwrap().release().await.unwrap();
+        lock.try_acquire().await.unwrap().unwrap().release().await.unwrap();
+    }
+    let calls = server.counters().await.unwrap().since(&before);
+    assert_eq!(calls.get("cmd.evalsha"), 400, "{calls}");
+    for other in ["script|load", "eval", "ping", "publish", "get|", "subscribe", "client|info"] {
+        assert_eq!(calls.get(&format!("cmd.{other}")), 0, "{calls}");
+    }
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn the_key_is_what_foreign_clients_write() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    assert_eq!(server.command(&[b"TYPE", b"orders"]).await.unwrap(), "string");
+    let pttl: u64 = server.command(&[b"PTTL", b"orders"]).await.unwrap().parse().unwrap();
+    assert!((9000..=10000).contains(&pttl), "{pttl}");
+    let refused = server.command(&[b"SET", b"orders", b"x", b"NX", b"PX", b"1000"]).await.unwrap();
+    assert_eq!(refused, "(nil)");
+    lease.release().await.unwrap();
+    assert_eq!(server.command(&[b"EXISTS", b"orders"]).await.unwrap(), "0");
+}
+
+#[tokio::test]
+async fn names_are_escaped_unless_they_are_native() {
+    let server = server().await;
+    let escaped = driver(&format!("{}?prefix=app:", server.url())).await;
+    let native = driver(&format!("{}?layout=native", server.url())).await;
+    for (driver, key) in [(&escaped, "app:a%2Fb%7D"), (&native, "a/b}")] {
+        let lease = acquire(driver, "a/b}", TTL).await.unwrap();
+        assert_eq!(server.command(&[b"EXISTS", key.as_bytes()]).await.unwrap(), "1", "{key}");
+        lease.release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn waiters_are_served_in_order_and_by_pushes() {
+    let server = server().await;
+    let one = driver(&server.url()).await;
+    let two = driver(&server.url()).await;
+    let mut lease = acquire(&one, "orders", TTL).await.unwrap();
+    let mut waiters = Vec::new();
+    for i in 0..6 {
+        let driver = if i % 2 == 0 { &one } else { &two };
+        waiters.push(Waiter::queued(driver, &server, "orders", TTL).await);
+    }
+    let before = server.counters().await.unwrap();
+    for waiter in waiters {
+        let token = lease.token();
+        lease.release().await.unwrap();
+        lease = waiter.granted().await;
+        assert!(lease.token() > token);
+    }
+    let calls = server.counters().await.unwrap().since(&before);
+    assert_eq!((calls.get("cmd.evalsha"), calls.get("cmd.publish")), (6, 6), "{calls}");
+    lease.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_waiter_leaves_from_the_middle() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let first = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let second = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let third = Waiter::queued(&driver, &server, "orders", TTL).await;
+    second.attempt.cancel();
+    assert!(second.ended().await.is_err());
+    assert_eq!(queue_length(&server, "orders").await, 2);
+    lease.release().await.unwrap();
+    first.granted().await.release().await.unwrap();
+    third.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_try_never_overtakes_and_leaves_nothing() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let before = server.keys().await.unwrap();
+    assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
+    assert_eq!(server.keys().await.unwrap(), before);
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    // The key vanishes while somebody waits: it is the waiter's turn, not the trier's.
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
+    waiter.granted().await.release().await.unwrap();
+    lease.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn release_and_renew_act_on_the_own_grant_only() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let stale = acquire(&driver, "orders", TTL).await.unwrap();
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    let fresh = acquire(&driver, "orders", TTL).await.unwrap();
+    assert!(matches!(stale.renew().await, Err(Error::Lost { .. })));
+    stale.release().await.unwrap();
+    stale.release().await.unwrap();
+    fresh.renew().await.unwrap();
+    assert_eq!(server.command(&[b"EXISTS", b"orders"]).await.unwrap(), "1");
+    fresh.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn tokens_rise_also_when_keys_are_deleted() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut last = FencingToken::new(0);
+    for round in 0..30 {
+        let lease = acquire(&driver, "orders", TTL).await.unwrap();
+        assert!(lease.token() > last);
+        last = lease.token();
+        match round % 3 {
+            0 => drop(server.command(&[b"FLUSHALL"]).await.unwrap()),
+            1 => drop(server.command(&[b"DEL", b"orders"]).await.unwrap()),
+            _ => lease.release().await.unwrap(),
+        }
+    }
+}
+
+#[tokio::test]
+async fn tokens_rise_also_when_the_clock_is_set_back() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut last = acquire(&driver, "orders", TTL).await.unwrap();
+    // The last token is an hour ahead of the clock now.
+    let ahead = last.token().value() + 3_600_000_000;
+    let fence = companion("orders", "fence");
+    server.command(&[b"SET", &fence, ahead.to_string().as_bytes()]).await.unwrap();
+    for step in 1..=20 {
+        let waiter = match step % 2 {
+            0 => Some(Waiter::queued(&driver, &server, "orders", TTL).await),
+            _ => None,
+        };
+        last.release().await.unwrap();
+        last = match waiter {
+            Some(waiter) => waiter.granted().await,
+            None => acquire(&driver, "orders", TTL).await.unwrap(),
+        };
+        assert_eq!(last.token(), FencingToken::new(ahead + step));
+    }
+    last.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_queue_tells_who_and_since_when() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    assert!(driver.inspect(&name("orders")).await.unwrap().is_empty());
+    let before = wall_clock();
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let mut request = request("orders", TTL);
+    request.holder = "the night shift".into();
+    let attempt = Attempt::new();
+    let (waiting, mine) = (driver.clone(), attempt.clone());
+    let waiter = tokio::spawn(async move { waiting.acquire(request, mine).await });
+    until(async || queue_length(&server, "orders").await == 1).await;
+
+    let queue = driver.inspect(&name("orders")).await.unwrap();
+    let (holder, waits) = (&queue[0].holder, &queue[1]);
+    assert_eq!(holder.description.as_deref(), Some(&*lock_core::this_process()));
+    assert_eq!(holder.token, Some(lease.token()));
+    let since = holder.since.unwrap();
+    assert!(since + Duration::from_millis(1) >= before && since <= wall_clock());
+    assert_eq!(waits.attempt, Some(attempt.id()));
+    assert_eq!(waits.holder.description.as_deref(), Some("the night shift"));
+    assert!(waits.holder.since.unwrap() >= since);
+
+    lease.release().await.unwrap();
+    let lease = within(waiter).await.unwrap().unwrap();
+    let queue = driver.inspect(&name("orders")).await.unwrap();
+    assert_eq!(queue.len(), 1);
+    assert_eq!(queue[0].attempt, Some(attempt.id()));
+    assert_eq!(queue[0].holder.description.as_deref(), Some("the night shift"));
+    lease.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_timed_out_wait_says_who_holds() {
+    let server = server().await;
+    let locks = locks(&server.url()).await;
+    let guard = locks.lock("orders").unwrap().holder("the day shift").acquire().await.unwrap();
+    let waiting = locks.lock("orders").unwrap().wait(Duration::from_millis(50));
+    let error = waiting.acquire().await.unwrap_err();
+    assert!(error.to_string().contains("held by the day shift"), "{error}");
+    assert!(matches!(error, Error::WaitTimeout { position: Some(1), .. }), "{error}");
+    guard.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_fixed_term_ends_on_the_server() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_millis(600);
+    let lease = acquire_fixed(&driver, "orders", ttl).await.unwrap();
+    lease.renew().await.unwrap();
+    // Nobody renews it further, so the next one gets it although nobody releases it.
+    let next = acquire(&driver, "orders", ttl).await.unwrap();
+    assert!(next.token() > lease.token());
+    assert!(driver.clock().now() >= lease.validity().until());
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_held_lock_is_renewed_and_a_short_hold_is_not() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_millis(600);
+    let lease = acquire(&driver, "orders", ttl).await.unwrap();
+    let first = lease.validity().until();
+    until(async || lease.validity().until() > first + ttl * 3).await;
+    assert!(!lease.validity().has_ended());
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn deleted_keys_are_noticed_by_holders() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
+    server.command(&[b"FLUSHALL"]).await.unwrap();
+    assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn deleted_keys_are_noticed_by_waiters() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_millis(900);
+    let holder = acquire(&driver, "orders", ttl).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", ttl).await;
+    server.command(&[b"FLUSHALL"]).await.unwrap();
+    assert!(is_unavailable(&waiter.ended().await));
+    assert_eq!(within(holder.validity().lost()).await, LossReason::EntryGone);
+}
+
+#[tokio::test]
+async fn flushed_scripts_are_loaded_again() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", Duration::from_millis(600)).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
+    let first = lease.validity().until();
+    until(async || lease.validity().until() > first).await;
+    server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
+    lease.release().await.unwrap();
+    server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    acquire(&driver, "other", TTL).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn closing_frees_everything_and_ends_the_client() {
+    let server = server().await;
+    let closing = driver(&server.url()).await;
+    let held = acquire(&closing, "a", TTL).await.unwrap();
+    let fixed = acquire_fixed(&closing, "b", TTL).await.unwrap();
+    let waiter = Waiter::queued(&closing, &server, "a", TTL).await;
+    closing.close().await.unwrap();
+    assert!(matches!(waiter.ended().await, Err(Error::Closed { .. })));
+    assert_eq!(within(held.validity().lost()).await, LossReason::SessionEnded);
+    assert_eq!(within(fixed.validity().lost()).await, LossReason::SessionEnded);
+    assert!(matches!(acquire(&closing, "a", TTL).await, Err(Error::Closed { .. })));
+    assert!(matches!(closing.inspect(&name("a")).await, Err(Error::Closed { .. })));
+    closing.close().await.unwrap();
+    nothing_is_left(&server).await;
+    let keys = server.keys().await.unwrap();
+    assert!(keys.iter().all(|key| key.ends_with(b"\xFFfence")), "{keys:?}");
+}
+
+#[tokio::test]
+async fn a_dropped_client_leaves_no_connection_and_no_description() {
+    let server = server().await;
+    let before = server.counters().await.unwrap().get("clients");
+    let locks = locks(&server.url()).await;
+    locks.lock("orders").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert!(server.counters().await.unwrap().get("clients") > before);
+    drop(locks);
+    until(async || server.counters().await.unwrap().get("clients") == before).await;
+    until(async || server.keys().await.unwrap().len() == 1).await;
+}
+
+#[tokio::test]
+async fn old_fences_are_swept() {
+    let server = server().await;
+    let driver = driver(&format!("{}?prefix=app:", server.url())).await;
+    let held = acquire(&driver, "held", TTL).await.unwrap();
+    for i in 0..50 {
+        acquire(&driver, &format!("n{i}"), TTL).await.unwrap().release().await.unwrap();
+    }
+    server.command(&[b"SET", &companion("foreign", "fence"), b"1"]).await.unwrap();
+    assert_eq!(driver.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
+    assert_eq!(driver.sweep(Duration::ZERO).await.unwrap(), 50);
+    assert_eq!(server.command(&[b"EXISTS", &companion("foreign", "fence")]).await.unwrap(), "1");
+    assert_eq!(server.command(&[b"EXISTS", &companion("app:held", "fence")]).await.unwrap(), "1");
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_is_survived_only_with_every_write_on_disk() {
+    let careless = server().await;
+    assert!(!driver(&careless.url()).await.guarantees().meets(Requirement::SurvivesRestart));
+    let durable = Redis::start().await.unwrap();
+    assert!(driver(&durable.url()).await.guarantees().meets(Requirement::SurvivesRestart));
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_is_an_error_in_time() {
+    let server = Redis::builder().appendonly(false).password("secret").start().await.unwrap();
+    let host = server.addr();
+    for url in [format!("redis://{host}"), format!("redis://:wrong@{host}")] {
+        for mode in ["queue", "simple"] {
+            let error = refused_in_time(&format!("{url}?mode={mode}")).await;
+            assert!(matches!(error, Error::Denied { .. }), "{url} {mode}: {error:?}");
+            assert!(!format!("{error:?}").contains("wrong"), "{error:?}");
+        }
+    }
+    let right = driver(&format!("{}/3", server.url())).await;
+    acquire(&right, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(server.keys().await.unwrap(), Vec::<Vec<u8>>::new(), "it must be in database 3");
+    assert!(!format!("{right:?}").contains("secret"));
+    let error = refused_in_time(&format!("{}?ttl=100ms", server.url())).await;
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error:?}");
+    server.kill();
+    let error = refused_in_time(&server.url()).await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}
+
+async fn refused_in_time(url: &str) -> Error {
+    let connecting = tokio::time::timeout(Duration::from_secs(5), try_driver(url));
+    connecting.await.expect("no answer within 5 s").unwrap_err()
+}
+
+#[tokio::test]
+async fn a_full_memory_is_told_and_stops_no_hand_over() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
+    let full = acquire(&driver, "other", TTL).await;
+    assert!(matches!(full, Err(Error::Rejected { .. })), "{full:?}");
+    lease.release().await.unwrap();
+    let lease = waiter.granted().await;
+    lease.renew().await.unwrap();
+    lease.release().await.unwrap();
+    nothing_is_left(&server).await;
+}

@@ -1,0 +1,342 @@
+//! Broken networks, dead servers, dead clients, foreign clients.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::*;
+use lock_core::{Clock, DistributedLock, Error, LossReason};
+use lock_lab::{Proxy, Redis};
+
+const TTL: Duration = Duration::from_secs(10);
+
+#[tokio::test]
+async fn a_lost_answer_of_an_acquire_is_asked_for_again() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let driver = driver(&server.url_via(&proxy)).await;
+    for _ in 0..5 {
+        let dropped = proxy.stats().replies_dropped;
+        proxy.drop_next_reply();
+        let lease = acquire(&driver, "orders", TTL).await.unwrap();
+        assert_eq!(proxy.stats().replies_dropped, dropped + 1);
+        assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 1);
+        lease.release().await.unwrap();
+    }
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_lost_answer_of_a_release_is_asked_for_again() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let driver = driver(&server.url_via(&proxy)).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    proxy.drop_next_reply();
+    lease.release().await.unwrap();
+    assert!(left_behind(&server).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_lost_answer_of_a_queueing_request_keeps_its_place() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let lease = acquire(&near, "orders", TTL).await.unwrap();
+    proxy.drop_next_reply();
+    let first = Waiter::queued(&far, &server, "orders", TTL).await;
+    let second = Waiter::queued(&near, &server, "orders", TTL).await;
+    until(async || proxy.stats().replies_dropped == 1).await;
+    lease.release().await.unwrap();
+    first.granted().await.release().await.unwrap();
+    second.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_lost_push_is_made_up_for_by_the_round() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let lease = acquire(&near, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&far, &server, "orders", Duration::from_secs(3)).await;
+    proxy.drop_next_reply();
+    lease.release().await.unwrap();
+    let lease = waiter.granted().await;
+    assert_eq!(proxy.stats().replies_dropped, 1);
+    assert!(far.clock().now() < lease.validity().until());
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let ttl = Duration::from_millis(900);
+    let lease = acquire(&near, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
+    // The push and all answers are held back until the grant has expired and somebody else holds.
+    proxy.half_open();
+    lease.release().await.unwrap();
+    proxy.cut();
+    let holder = acquire(&near, "orders", TTL).await.unwrap();
+    proxy.heal();
+    let result = waiter.ended().await;
+    if let Ok(late) = &result {
+        // Only as a waiter who comes after the present holder.
+        assert!(late.token() > holder.token());
+        assert!(holder.validity().has_ended());
+    }
+    assert!(is_unavailable(&result), "{result:?}");
+    holder.renew().await.unwrap();
+    holder.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_holder_that_is_cut_off_loses_before_the_next_one_gets_it() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let lock = lock_core::Locks::new(far).lock("orders").unwrap().ttl(ttl);
+    let guard = lock.acquire().await.unwrap();
+    let waiter = Waiter::queued(&near, &server, "orders", TTL).await;
+    proxy.cut();
+    let cut = Clock::Boot.now();
+    let lost = tokio::spawn({
+        let lost = guard.lost();
+        async move { (lost.await, Clock::Boot.now()) }
+    });
+    let next = waiter.granted().await;
+    let granted = Clock::Boot.now();
+    let (reason, told) = within(lost).await.unwrap();
+    assert_eq!(reason, LossReason::Expired);
+    assert!(told < granted, "told {:?} after", told.since(granted));
+    assert!(granted.since(cut) < ttl + Duration::from_secs(1), "{:?}", granted.since(cut));
+    next.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn holders_and_waiters_survive_a_short_outage() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    let ttl = Duration::from_secs(3);
+    let lease = acquire(&far, "orders", ttl).await.unwrap();
+    let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
+    let before = lease.validity().until();
+    proxy.refuse();
+    tokio::time::sleep(ttl / 2).await;
+    proxy.heal();
+    until(async || lease.validity().until() > before).await;
+    assert!(!lease.validity().has_ended());
+    lease.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn holders_and_waiters_survive_a_restart_that_keeps_the_data() {
+    let server = Redis::start().await.unwrap();
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    server.restart().await.unwrap();
+    lease.renew().await.unwrap();
+    assert_eq!(queue_length(&server, "orders").await, 1);
+    let token = lease.token();
+    lease.release().await.unwrap();
+    let lease = waiter.granted().await;
+    assert!(lease.token() > token);
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_restart_without_data_is_told_to_holders_and_waiters() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let token = lease.token();
+    server.restart().await.unwrap();
+    assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
+    assert!(is_unavailable(&waiter.ended().await));
+    assert!(acquire(&driver, "orders", TTL).await.unwrap().token() > token);
+}
+
+#[tokio::test]
+async fn a_server_that_stays_away_is_an_error_after_a_ttl() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let lease = acquire(&driver, "held", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "held", ttl).await;
+    server.stop();
+    let start = Clock::Boot.now();
+    assert!(is_unavailable(&acquire(&driver, "orders", ttl).await));
+    assert!(is_unavailable(&waiter.ended().await));
+    let took = Clock::Boot.now().since(start);
+    assert!(took < ttl * 3, "{took:?}");
+    server.resume();
+    lease.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    for lock in ["free", "held"] {
+        let near = driver(&server.url()).await;
+        let held = match lock {
+            "held" => Some(acquire(&near, lock, TTL).await.unwrap()),
+            _ => None,
+        };
+        // The request waits in the network while its caller leaves, its connection is given up,
+        // and the attempt is withdrawn by another connection: it must not act after that.
+        proxy.cut();
+        let waiter = Waiter::start(&far, lock, TTL);
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        waiter.attempt.cancel();
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        proxy.heal();
+        drop(waiter.ended().await.map(|lease| tokio::spawn(async move { lease.release().await })));
+        if let Some(held) = held {
+            held.release().await.unwrap();
+        }
+        nothing_is_left(&server).await;
+        // Nor does it come back.
+        acquire(&near, lock, TTL).await.unwrap().release().await.unwrap();
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_millis(600);
+    for _ in 0..3 {
+        server.stop();
+        let waiters: Vec<_> =
+            (0..20).map(|i| Waiter::start(&driver, &format!("n{i}"), ttl)).collect();
+        for waiter in waiters {
+            assert!(is_unavailable(&waiter.ended().await));
+        }
+        server.resume();
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_waiter_in_the_middle_is_passed_over() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let dying = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let lease = acquire(&near, "orders", TTL).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", TTL).await;
+    let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(1)).await;
+    let last = Waiter::queued(&near, &server, "orders", TTL).await;
+    proxy.cut();
+    assert!(is_unavailable(&dead.ended().await));
+    lease.release().await.unwrap();
+    let lease = first.granted().await;
+    lease.release().await.unwrap();
+    last.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_dead_holder_is_followed_within_its_ttl() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let dying = driver(&server.url_via(&proxy)).await;
+    let near = driver(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let _held = acquire(&dying, "orders", ttl).await.unwrap();
+    // Their own TTL is far longer, so that no round of theirs helps in time.
+    let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
+    let second = Waiter::queued(&near, &server, "orders", TTL * 6).await;
+    proxy.cut();
+    let cut = Clock::Boot.now();
+    let lease = first.granted().await;
+    let took = Clock::Boot.now().since(cut);
+    assert!(took < ttl + Duration::from_millis(500), "{took:?}");
+    lease.release().await.unwrap();
+    second.granted().await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_foreign_holder_is_waited_for_and_a_foreign_poller_is_kept_out() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let set: &[&[u8]] = &[b"SET", b"orders", b"token", b"NX", b"PX", b"60000"];
+    assert_eq!(server.command(set).await.unwrap(), "OK");
+    assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let queue = driver.inspect(&name("orders")).await.unwrap();
+    assert_eq!((queue.len(), queue[0].attempt, &queue[0].holder.description), (2, None, &None));
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    let freed = Clock::Boot.now();
+    let lease = waiter.granted().await;
+    assert!(Clock::Boot.now().since(freed) < Duration::from_secs(2));
+    assert_eq!(server.command(set).await.unwrap(), "(nil)");
+    lease.release().await.unwrap();
+    assert_eq!(server.command(set).await.unwrap(), "OK");
+}
+
+#[tokio::test]
+async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    server.command(&[b"SET", b"orders", b"token", b"NX", b"PX", b"700"]).await.unwrap();
+    let start = Clock::Boot.now();
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let took = Clock::Boot.now().since(start);
+    assert!(took < Duration::from_millis(1200), "{took:?}");
+    lease.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_key_of_another_type_is_a_foreign_holder() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    server.command(&[b"HSET", b"orders", b"redisson", b"1"]).await.unwrap();
+    assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_renewal_never_touches_what_somebody_else_holds() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
+    server.command(&[b"SET", b"orders", b"token", b"PX", b"60000"]).await.unwrap();
+    assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
+    lease.release().await.unwrap();
+    let pttl: u64 = server.command(&[b"PTTL", b"orders"]).await.unwrap().parse().unwrap();
+    assert!(pttl > 50_000, "{pttl}");
+}
+
+#[tokio::test]
+async fn a_blackholed_server_is_an_error_in_time() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    proxy.cut();
+    let url = server.url_via(&proxy);
+    let connecting = tokio::time::timeout(Duration::from_secs(5), try_driver(&url));
+    let error = connecting.await.expect("no answer within 5 s").unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+}

@@ -1,0 +1,137 @@
+//! What the tests share: a private server, clients, and foreign clients.
+#![allow(dead_code, reason = "no test file uses all of it")]
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use lock_core::{
+    Attempt, DistributedLock, Error, Lease, LockName, Locks, Request, Result, StoreUrl, Term, Wait,
+};
+use lock_lab::Redis;
+use lock_redis::{RedisConfig, RedisLock};
+
+/// Longer than anything here takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub async fn server() -> Redis {
+    Redis::builder().appendonly(false).start().await.unwrap()
+}
+
+pub async fn driver(url: &str) -> Arc<RedisLock> {
+    Arc::new(try_driver(url).await.unwrap())
+}
+
+pub async fn try_driver(url: &str) -> Result<RedisLock> {
+    RedisLock::connect(RedisConfig::from_url(&StoreUrl::parse(url)?)?).await
+}
+
+pub async fn locks(url: &str) -> Locks {
+    Locks::new(driver(url).await)
+}
+
+pub fn name(name: &str) -> LockName {
+    LockName::new(name).unwrap()
+}
+
+pub fn request(lock: &str, ttl: Duration) -> Request {
+    Request::new(name(lock), ttl)
+}
+
+/// Acquires without lock-core, which would hide what the driver does.
+pub async fn acquire(driver: &RedisLock, lock: &str, ttl: Duration) -> Result<Box<dyn Lease>> {
+    within(driver.acquire(request(lock, ttl), Attempt::new())).await
+}
+
+pub async fn try_acquire(driver: &RedisLock, lock: &str, ttl: Duration) -> Result<Box<dyn Lease>> {
+    let mut request = request(lock, ttl);
+    request.wait = Wait::Try;
+    within(driver.acquire(request, Attempt::new())).await
+}
+
+pub async fn acquire_fixed(
+    driver: &RedisLock,
+    lock: &str,
+    ttl: Duration,
+) -> Result<Box<dyn Lease>> {
+    let mut request = request(lock, ttl);
+    request.term = Term::Fixed;
+    within(driver.acquire(request, Attempt::new())).await
+}
+
+/// An attempt that runs in a task of its own.
+pub struct Waiter {
+    pub attempt: Attempt,
+    pub task: tokio::task::JoinHandle<Result<Box<dyn Lease>>>,
+}
+
+impl Waiter {
+    /// Starts an attempt and returns when it is in the queue.
+    pub async fn queued(
+        driver: &Arc<RedisLock>,
+        server: &Redis,
+        lock: &str,
+        ttl: Duration,
+    ) -> Self {
+        let before = queue_length(server, lock).await;
+        let waiter = Self::start(driver, lock, ttl);
+        until(async || queue_length(server, lock).await > before).await;
+        waiter
+    }
+
+    pub fn start(driver: &Arc<RedisLock>, lock: &str, ttl: Duration) -> Self {
+        let attempt = Attempt::new();
+        let (driver, mine) = (driver.clone(), attempt.clone());
+        let request = request(lock, ttl);
+        let task = tokio::spawn(async move { driver.acquire(request, mine).await });
+        Self { attempt, task }
+    }
+
+    pub async fn granted(self) -> Box<dyn Lease> {
+        self.ended().await.unwrap()
+    }
+
+    pub async fn ended(self) -> Result<Box<dyn Lease>> {
+        within(self.task).await.unwrap()
+    }
+}
+
+pub async fn queue_length(server: &Redis, lock: &str) -> usize {
+    let key = companion(lock, "queue");
+    server.command(&[b"LLEN", &key]).await.unwrap().parse().unwrap()
+}
+
+pub fn companion(lock: &str, what: &str) -> Vec<u8> {
+    [b"{", lock.as_bytes(), b"}\xFF", what.as_bytes()].concat()
+}
+
+/// What is on the server besides fences and what clients say about themselves.
+pub async fn left_behind(server: &Redis) -> Vec<String> {
+    let keys = server.keys().await.unwrap();
+    let kept = |key: &&Vec<u8>| !key.ends_with(b"\xFFfence") && !key.starts_with(b"{distlock}\xFF");
+    keys.iter().filter(kept).map(|key| String::from_utf8_lossy(key).into_owned()).collect()
+}
+
+pub async fn nothing_is_left(server: &Redis) {
+    until(async || left_behind(server).await.is_empty()).await;
+}
+
+pub async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(PATIENCE, future).await.expect("it takes too long")
+}
+
+/// Looks again and again; this is how tests wait for the server's state, which tells nobody.
+pub async fn until(mut condition: impl AsyncFnMut() -> bool) {
+    within(async {
+        while !condition().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+pub fn is_contended(result: &Result<Box<dyn Lease>>) -> bool {
+    matches!(result, Err(Error::Contended { .. }))
+}
+
+pub fn is_unavailable<T>(result: &Result<T>) -> bool {
+    matches!(result, Err(Error::Unavailable { .. }))
+}
