@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
 
 use crate::{
-    queue::Entry,
+    entry::Entry,
     session::{CLOCK, Session},
 };
 

@@ -67,6 +67,7 @@
 
 mod config;
 mod connection;
+mod entry;
 mod error;
 mod inspect;
 mod key;

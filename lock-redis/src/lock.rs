@@ -10,6 +10,7 @@ use lock_core::{
 
 use crate::{
     config::{Mode, RedisConfig, TTL},
+    entry::Entry as Attempted,
     error::STORE,
     key::Key,
     lease::RedisLease,
@@ -93,7 +94,7 @@ impl DistributedLock for RedisLock {
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let key = Key::new(&self.config, &request.name);
-        let entry = queue::Entry::new(&self.session, key, &request, &attempt);
+        let entry = Attempted::new(&self.session, key, &request, &attempt);
         self.session.enter(&entry)?;
         let granted = match self.config.mode {
             Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,

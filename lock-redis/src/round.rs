@@ -11,8 +11,8 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
+    entry::{Entry, Role},
     error::{self, STORE},
-    queue::{Entry, Role},
     script::{self, Member},
     session::{CLOCK, Failure, Session},
 };

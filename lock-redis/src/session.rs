@@ -20,9 +20,9 @@ use uuid::Uuid;
 use crate::{
     config::{Mode, RedisConfig},
     connection::{Connection, Connector, OnPush, Peer},
+    entry::Entry,
     error::{self, STORE},
     key::client_key,
-    queue::Entry,
     round::{self, Book},
     script::{self, Ticket},
 };

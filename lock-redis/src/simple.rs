@@ -5,7 +5,8 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Attempt, Effect, Error, Instant, Request, Result, Wait};
 
 use crate::{
-    queue::{Entry, clean_up},
+    entry::Entry,
+    queue::clean_up,
     script::{self, Acquired},
     session::{CLOCK, Session, jitter},
 };

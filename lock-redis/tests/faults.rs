@@ -243,14 +243,17 @@ async fn a_dead_waiter_in_the_middle_is_passed_over() {
     let near = driver(&server.url()).await;
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let first = Waiter::queued(&near, &server, "orders", TTL).await;
-    let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(1)).await;
+    let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(3)).await;
     let last = Waiter::queued(&near, &server, "orders", TTL).await;
     proxy.cut();
     assert!(is_unavailable(&dead.ended().await));
     lease.release().await.unwrap();
-    let lease = first.granted().await;
-    lease.release().await.unwrap();
+    let before = server.counters().await.unwrap();
+    first.granted().await.release().await.unwrap();
     last.granted().await.release().await.unwrap();
+    // The lock was never parked on the dead one: no round, no push but one.
+    let calls = server.counters().await.unwrap().since(&before);
+    assert_eq!((calls.get("cmd.evalsha"), calls.get("cmd.publish")), (2, 1), "{calls}");
     nothing_is_left(&server).await;
 }
 

@@ -1,0 +1,403 @@
+//! One attempt from its first request to its end: what is known of it.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{
+    Attempt, Instant, LockName, LossReason, Request, Result, Term, Validity, deadline::safe_until,
+    this_process,
+};
+use redis::Cmd;
+use tokio::sync::Notify;
+
+use crate::{
+    config::Mode,
+    error,
+    key::Key,
+    script::{self, Seen, Ticket, Waits},
+    session::{CLOCK, Session, jitter},
+};
+
+/// The head asks a foreign holder's key again after this long, then less and less often.
+const FIRST_ASK: Duration = Duration::from_millis(50);
+const LONGEST_ASK: Duration = Duration::from_secs(1);
+/// How much later than the holder's key expires the head asks, and the others: the head goes first.
+const HEAD_SLACK: Duration = Duration::from_millis(2);
+const OTHERS_SLACK: Duration = Duration::from_millis(400);
+
+/// An attempt that this client makes, waits with, or holds a lock by.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) ticket: Ticket,
+    pub(crate) key: Key,
+    pub(crate) name: LockName,
+    pub(crate) ttl: Duration,
+    pub(crate) term: Term,
+    /// Whether the holder says about itself something else than its client does.
+    pub(crate) described: bool,
+    stage: Mutex<Stage>,
+    moved: Notify,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Its first request is on its way. A push may be seen before the answer that came before it.
+    Asking { pushed: Option<u64> },
+    /// It waits, and said so last by a request that was sent at `sent`.
+    Waiting { sent: Instant, fence: u64, ask: Option<Instant>, asked: u32 },
+    /// It was granted; nobody has taken note yet. The grant is not older than `sent`.
+    Granted { sent: Instant, token: u64 },
+    /// It holds, as confirmed by a request that was sent at `sent`.
+    Held { sent: Instant, validity: Validity },
+    /// It is over.
+    Over(End),
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum End {
+    Gone,
+    Unreachable,
+    Closed,
+}
+
+/// In which part of a round an entry takes part.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    Holds,
+    Waits,
+}
+
+impl Entry {
+    pub(crate) fn new(
+        session: &Session,
+        key: Key,
+        request: &Request,
+        attempt: &Attempt,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            ticket: session.ticket(attempt.id()),
+            key,
+            name: request.name.clone(),
+            ttl: request.ttl,
+            term: request.term,
+            described: session.mode == Mode::Queue && request.holder != this_process(),
+            stage: Mutex::new(Stage::Asking { pushed: None }),
+            moved: Notify::new(),
+        })
+    }
+
+    fn stage(&self) -> MutexGuard<'_, Stage> {
+        // Nothing panics while it holds this.
+        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How long one request about this entry waits for its answer.
+    pub(crate) fn patience(&self) -> Duration {
+        (self.ttl / 3).clamp(Duration::from_millis(100), Duration::from_secs(2))
+    }
+
+    /// The command that removes whatever the attempt has on the server.
+    pub(crate) fn release(&self, mode: Mode) -> Cmd {
+        match mode {
+            Mode::Queue => script::release(&self.key, &self.ticket, self.described),
+            Mode::Simple => script::simple_release(&self.key, &self.ticket),
+        }
+    }
+
+    /// A push says that the attempt was granted. It may be late, and the attempt may have lost that
+    /// grant and queued up again; then it is no newer than what the server said since.
+    pub(crate) fn pushed(&self, token: u64) {
+        let mut stage = self.stage();
+        match &mut *stage {
+            Stage::Asking { pushed } => *pushed = (*pushed).max(Some(token)),
+            Stage::Waiting { sent, fence, .. } if token > *fence => {
+                *stage = Stage::Granted { sent: *sent, token };
+                self.moved.notify_one();
+            }
+            _ => {}
+        }
+    }
+
+    /// The server says that the attempt waits. Answers when to ask again, if that is before the
+    /// next round.
+    pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
+        let mut stage = self.stage();
+        let asked = match &*stage {
+            Stage::Asking { pushed: Some(token) } if *token > said.fence => {
+                *stage = Stage::Granted { sent, token: *token };
+                self.moved.notify_one();
+                return None;
+            }
+            Stage::Asking { .. } => 0,
+            Stage::Waiting { sent: before, asked, .. } if sent >= *before => *asked,
+            _ => return None,
+        };
+        let (delay, asked) = self.next_ask(said, asked);
+        let ask = delay.map(|delay| CLOCK.now() + delay);
+        *stage = Stage::Waiting { sent, fence: said.fence, ask, asked };
+        ask
+    }
+
+    /// Nobody tells when a holder dies, or when a foreign one releases.
+    fn next_ask(&self, said: Waits, asked: u32) -> (Option<Duration>, u32) {
+        let head = said.place == Some(1);
+        let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
+        let expiry = said.pttl.map(|pttl| pttl + slack);
+        let (poll, asked) = match head && said.foreign {
+            true => {
+                let pause = (FIRST_ASK * 2u32.saturating_pow(asked)).min(LONGEST_ASK);
+                (Some(jitter(pause)), (asked + 1).min(16))
+            }
+            false => (None, 0),
+        };
+        let delay = [expiry, poll].into_iter().flatten().min();
+        // The round comes by then anyway.
+        (delay.filter(|delay| *delay < self.ttl / 3), asked)
+    }
+
+    /// A round's answer for a waiting attempt.
+    pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
+        match seen {
+            Seen::Waits(said) => self.waits(sent, said),
+            Seen::Holds(token) => {
+                self.granted(sent, token);
+                None
+            }
+            Seen::Gone => {
+                self.end_wait(End::Gone);
+                None
+            }
+        }
+    }
+
+    fn granted(&self, confirmed: Instant, token: u64) {
+        let mut stage = self.stage();
+        match &mut *stage {
+            Stage::Waiting { .. } => {
+                *stage = Stage::Granted { sent: confirmed, token };
+                self.moved.notify_one();
+            }
+            Stage::Granted { sent, token: same } if token == *same => {
+                *sent = confirmed.max(*sent);
+            }
+            Stage::Held { sent, validity } => {
+                *sent = confirmed.max(*sent);
+                validity.extend(safe_until(confirmed, self.ttl));
+            }
+            _ => {}
+        }
+    }
+
+    /// A round's answer for a held lock.
+    pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
+        let mut stage = self.stage();
+        if let Stage::Held { sent, validity } = &mut *stage {
+            if mine {
+                *sent = confirmed.max(*sent);
+                validity.extend(safe_until(confirmed, self.ttl));
+            } else {
+                validity.lose(LossReason::EntryGone);
+            }
+        }
+    }
+
+    fn end_wait(&self, end: End) {
+        let mut stage = self.stage();
+        if let Stage::Waiting { .. } = &*stage {
+            *stage = Stage::Over(end);
+            self.moved.notify_one();
+        }
+    }
+
+    /// Ends the wait if the server has not answered for a TTL: it has forgotten the attempt.
+    pub(crate) fn expire_wait(&self, now: Instant) {
+        let silent =
+            matches!(&*self.stage(), Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl);
+        if silent {
+            self.end_wait(End::Unreachable);
+        }
+    }
+
+    /// The client is closed: every lock that it holds is free, and nobody waits any more.
+    pub(crate) fn closed(&self) {
+        let stage = std::mem::replace(&mut *self.stage(), Stage::Over(End::Closed));
+        if let Stage::Held { validity, .. } = stage {
+            validity.lose(LossReason::SessionEnded);
+        }
+        self.moved.notify_one();
+    }
+
+    /// How a round is to treat the entry: `None` if it has nothing to say. A lock that was
+    /// confirmed just now waits for the next round, so that short holds are never renewed.
+    pub(crate) fn role(&self, now: Instant) -> Option<Role> {
+        match &*self.stage() {
+            Stage::Waiting { .. } => Some(Role::Waits),
+            Stage::Held { sent, validity } => {
+                let renew = self.term == Term::Renewed
+                    && !validity.has_ended()
+                    && now.since(*sent) >= self.ttl / 6;
+                renew.then_some(Role::Holds)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the entry still wants to ask at this instant.
+    pub(crate) fn asks_at(&self, at: Instant) -> bool {
+        matches!(&*self.stage(), Stage::Waiting { ask: Some(ask), .. } if *ask == at)
+    }
+
+    /// Whether the client was closed meanwhile.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&*self.stage(), Stage::Over(_))
+    }
+
+    /// Takes note of a grant: from now on it is held, and renewed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the client was closed meanwhile.
+    pub(crate) fn hold(&self, sent: Instant) -> Result<Validity> {
+        let mut stage = self.stage();
+        if let Stage::Over(_) = &*stage {
+            return Err(error::closed());
+        }
+        let validity = Validity::new(&self.name, safe_until(sent, self.ttl));
+        *stage = Stage::Held { sent, validity: validity.clone() };
+        Ok(validity)
+    }
+
+    /// Waits until the attempt is granted or over.
+    pub(crate) async fn decided(&self) -> Result<(Instant, u64), End> {
+        loop {
+            match &*self.stage() {
+                Stage::Granted { sent, token } => return Ok((*sent, *token)),
+                Stage::Over(end) => return Err(*end),
+                _ => {}
+            }
+            // A permit is kept for a notification that comes before this.
+            self.moved.notified().await;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::config::RedisConfig;
+
+    const TTL: Duration = Duration::from_secs(9);
+
+    fn entry() -> Entry {
+        let name = LockName::new("orders").unwrap();
+        Entry {
+            ticket: Ticket::simple(Uuid::new_v4()),
+            key: Key::new(&RedisConfig::new("localhost", 6379), &name),
+            name,
+            ttl: TTL,
+            term: Term::Renewed,
+            described: false,
+            stage: Mutex::new(Stage::Asking { pushed: None }),
+            moved: Notify::new(),
+        }
+    }
+
+    fn said(fence: u64) -> Waits {
+        Waits { fence, pttl: Some(TTL), place: None, foreign: false }
+    }
+
+    fn granted(entry: &Entry) -> Option<(Instant, u64)> {
+        match &*entry.stage() {
+            Stage::Granted { sent, token } => Some((*sent, *token)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
+        let entry = entry();
+        let sent = CLOCK.now();
+        entry.waits(sent, said(7));
+        entry.pushed(7);
+        assert_eq!(granted(&entry), None);
+        entry.waits(sent + TTL / 3, said(9));
+        entry.pushed(8);
+        assert_eq!(granted(&entry), None);
+        entry.pushed(10);
+        assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+    }
+
+    #[test]
+    fn an_answer_that_was_overtaken_changes_nothing() {
+        let entry = entry();
+        let sent = CLOCK.now();
+        entry.waits(sent + TTL / 3, said(9));
+        entry.waits(sent, said(5));
+        entry.pushed(8);
+        assert_eq!(granted(&entry), None);
+        entry.pushed(10);
+        assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+        entry.waits(sent + TTL, said(10));
+        assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+    }
+
+    #[test]
+    fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
+        for (token, grant) in [(8, true), (7, false)] {
+            let entry = entry();
+            let sent = CLOCK.now();
+            entry.pushed(token);
+            entry.waits(sent, said(7));
+            assert_eq!(granted(&entry), grant.then_some((sent, token)));
+        }
+    }
+
+    #[test]
+    fn only_what_has_run_for_a_while_is_renewed() {
+        let entry = entry();
+        let sent = CLOCK.now();
+        let validity = entry.hold(sent).unwrap();
+        assert_eq!(entry.role(sent + TTL / 7), None);
+        assert_eq!(entry.role(sent + TTL / 5), Some(Role::Holds));
+        validity.lose(LossReason::Expired);
+        assert_eq!(entry.role(sent + TTL / 5), None);
+        let fixed = Entry { term: Term::Fixed, ..self::entry() };
+        fixed.hold(sent).unwrap();
+        assert_eq!(fixed.role(sent + TTL / 5), None);
+    }
+
+    #[test]
+    fn a_renewal_counts_from_when_it_was_sent() {
+        let entry = entry();
+        let sent = CLOCK.now();
+        let validity = entry.hold(sent).unwrap();
+        entry.renewed(sent + TTL / 3, true);
+        assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+        entry.renewed(sent, true);
+        assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+        entry.renewed(sent + TTL / 2, false);
+        assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+    }
+
+    #[test]
+    fn who_asks_when() {
+        let entry = entry();
+        let ask = |pttl, place, foreign, asked| {
+            entry.next_ask(Waits { fence: 0, pttl, place, foreign }, asked).0
+        };
+        let ms = Duration::from_millis;
+        // The round comes before the holder can have died.
+        assert_eq!(ask(Some(TTL), Some(1), false, 0), None);
+        assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
+        let other = ask(Some(ms(100)), None, false, 0).unwrap();
+        assert!((ms(300)..=ms(500)).contains(&other), "{other:?}");
+        // A foreign holder without an expiry: asked ever less often, by the head only.
+        assert!((ms(25)..=ms(50)).contains(&ask(None, Some(1), true, 0).unwrap()));
+        assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
+        assert_eq!(ask(None, None, true, 0), None);
+    }
+}
