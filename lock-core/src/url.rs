@@ -143,17 +143,17 @@ impl<'a> Options<'a> {
         self.given.get(option).map(String::as_str)
     }
 
-    /// A duration: a whole number and `ms`, `s`, `m` or `h`.
+    /// A duration: a whole number above zero and `ms`, `s`, `m` or `h`.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidOption`] if it is anything else.
     pub fn duration(&mut self, option: &'static str) -> Result<Option<Duration>> {
         let Some(text) = self.text(option) else { return Ok(None) };
-        let duration = parse_duration(text);
-        duration
-            .map(Some)
-            .ok_or_else(|| invalid(option, text, "expected a number with ms, s, m or h, as in 15s"))
+        match parse_duration(text).filter(|duration| !duration.is_zero()) {
+            Some(duration) => Ok(Some(duration)),
+            None => Err(invalid(option, text, "expected a number with ms, s, m or h, as in 15s")),
+        }
     }
 
     /// A whole number within a range.

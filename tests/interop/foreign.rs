@@ -48,7 +48,9 @@ impl Foreign {
         let python = std::env::var_os("DISTLOCK_TEST_PYTHON").map_or(private, PathBuf::from);
         assert!(python.exists(), "no {}; run ./test, which makes it", python.display());
         let mut command = Command::new(python);
-        Self::start(command.arg(here.join("tests/interop").join(script)).args(arguments), |line| line)
+        Self::start(command.arg(here.join("tests/interop").join(script)).args(arguments), |line| {
+            line
+        })
     }
 
     fn start(command: &mut Command, read: fn(String) -> String) -> Self {
@@ -89,7 +91,8 @@ impl Foreign {
         let pid = self.child.id().expect("the foreign client runs").to_string();
         let sent = std::process::Command::new("kill").args(["-INT", &pid]).status();
         assert!(sent.expect("kill").success());
-        let ended = tokio::time::timeout(std::time::Duration::from_secs(20), self.child.wait()).await;
+        let ended =
+            tokio::time::timeout(std::time::Duration::from_secs(20), self.child.wait()).await;
         ended.expect("the foreign client ends").expect("its exit code");
     }
 }

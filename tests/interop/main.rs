@@ -126,14 +126,18 @@ mod kazoo {
     async fn lock_excludes_us() {
         let server = lock_lab::ZooKeeper::start().await.unwrap();
         let locks = connect(&server.url()).await;
-        it_excludes_us(&locks, "orders", Foreign::kazoo(server.addr(), "/locks/orders", "-lock-")).await;
+        it_excludes_us(&locks, "orders", Foreign::kazoo(server.addr(), "/locks/orders", "-lock-"))
+            .await;
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lock_waits_for_us() {
         let server = lock_lab::ZooKeeper::start().await.unwrap();
         let locks = connect(&server.url()).await;
-        we_exclude_it(&locks, "orders", async || Foreign::kazoo(server.addr(), "/locks/orders", "-lock-")).await;
+        we_exclude_it(&locks, "orders", async || {
+            Foreign::kazoo(server.addr(), "/locks/orders", "-lock-")
+        })
+        .await;
     }
 
     /// Documented, because it surprises: without the pattern, kazoo counts only its own nodes.

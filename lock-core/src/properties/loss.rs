@@ -116,6 +116,11 @@ async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
 /// A waiter is cut off until its entry has expired: it gets an error, and never the lock.
 async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("waiter"), h.client().await?, h.client().await?);
+    if !shows_waiters(&*b) {
+        return Ok(Outcome::Skipped(
+            "waiters have no entry that could expire: they poll".to_owned(),
+        ));
+    }
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     b.cut().await;
