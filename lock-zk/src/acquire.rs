@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, Lease, Request, Result, Term, Validity, Wait, deadline::margin,
-    trace, wall_clock,
+    Attempt, Clock, Effect, Error, Instant, Lease, Request, Result, Term, Validity, Wait,
+    deadline::margin, trace, wall_clock,
 };
 use serde::Serialize;
 use zookeeper_client::{Acls, CreateMode, Error as ZkError, EventType};

@@ -1,4 +1,80 @@
 //! The ZooKeeper driver of distlock.
+//!
+//! ```no_run
+//! use lock_core::{Locks, StoreUrl};
+//! use lock_zk::{ZkConfig, ZkLock};
+//!
+//! # async fn example() -> lock_core::Result<()> {
+//! let url = StoreUrl::parse("zookeeper://127.0.0.1:2181")?;
+//! let locks = Locks::new(ZkLock::connect(ZkConfig::from_url(&url)?).await?);
+//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! guard.release().await
+//! # }
+//! ```
+//!
+//! # What lies in ZooKeeper (layout version 1)
+//!
+//! `<chroot><prefix>/<name>/_c_<attempt>-lock-<sequence>`: one ephemeral sequential node per
+//! attempt, in a directory per lock. The lowest sequence holds the lock, and each node waits for
+//! the one before it. The node's data says who made it (`{"holder":..,"since":..}`). Directories
+//! are containers: the server deletes them some time after they have become empty.
+//!
+//! This is the layout of Curator's `InterProcessMutex`, so Curator and this crate exclude each
+//! other and queue up together on the same path. So does kazoo's
+//! `Lock(path, extra_lock_patterns=["-lock-"])`; without that argument kazoo counts its own nodes
+//! only, and would take a lock that is held here. Every other child that ends in a sequence counts
+//! as somebody who wants the lock alone.
+//!
+//! Names are percent-encoded: letters, digits, `-`, `_` and `.` stay, everything else becomes
+//! `%XX`, so that any name is one directory. With `layout=native` a name is a path, as Curator and
+//! kazoo take it; what ZooKeeper forbids in a path is refused, and so is `a/x-0000000001`, which
+//! would count as an entry of the lock `a`.
+//!
+//! # What a TTL means here
+//!
+//! ZooKeeper's timeout belongs to the session, so a client has one session per TTL in use, at most
+//! eight. The server clamps timeouts (by default to 2 to 20 ticks of 2 s); [`ZkLock::connect`] asks
+//! it how, and a TTL outside of that is an error that names the range.
+//!
+//! The server notices a dead client at the first tick after its TTL;
+//! [`expiry_slack`](lock_core::Guarantees::expiry_slack) says how much later that may be. A fixed
+//! term is ended by the client, at its full length; if the client crashes or is cut off before,
+//! the session's timeout ends it.
+//!
+//! A holder's deadline counts from the send time of the last answered request of its session,
+//! never from the client crate's `Expired`, which comes after the server has given the lock away.
+//! When nothing was heard for one TTL the session is given up: holders have been told by their
+//! deadlines, waiters are told now, and the next acquire opens a new one.
+//!
+//! One gap is left, and it needs two faults at once: in an ensemble, a follower tells the leader
+//! twice per tick which sessions are alive. If it dies after an answer and before telling, and the
+//! client reaches no other server, the leader counts from the answer before. The fencing token
+//! covers it.
+//!
+//! # What it costs
+//!
+//! | | requests |
+//! |---|---|
+//! | acquire and release | create and list in one flight, then delete: 3 |
+//! | with others of the same client before it | the same 3: whoever is released passes the lock on within the process, before the server has confirmed the deletion |
+//! | behind another client | one more, a watch on the node before, and now and then a second list |
+//! | try, if anybody is there | 1 list; nothing is written |
+//! | try, if nobody is there | 1 list more than an acquire |
+//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
+//! | waiting for more than one TTL | 1 per TTL |
+//! | an idle client | 1 per third of the TTL and session, besides the client crate's pings; however many locks it holds |
+//!
+//! On Linux, where TCP_NODELAY can be set from outside the client crate, create and list take one
+//! network round trip; elsewhere two.
+//!
+//! A try that comes at the same moment as another acquire may leave a node for one round trip, and
+//! then two tries at the same moment may both find the lock busy.
+//!
+//! # The token
+//!
+//! The fencing token is the node's `czxid`, the number of the transaction that created it. It rises
+//! with every creation in the whole ensemble, whatever happens to nodes and directories; the
+//! sequence begins again when a directory was deleted.
 
 mod acquire;
 mod config;
@@ -17,6 +93,7 @@ mod sentinel;
 mod session;
 mod sessions;
 
+/// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;
 
 pub use crate::{

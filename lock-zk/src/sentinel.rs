@@ -95,7 +95,8 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
     let mut entry = Some(entry);
     // Held only for the time of a request: a lock's memory is not a watch's business.
     while let Some(alive) = entry.take().or_else(|| weak.upgrade()) {
-        match arm(&session, &alive).await {
+        // Boxed, since it is over soon, and what is left here stays as long as the lock is held.
+        match Box::pin(arm(&session, &alive)).await {
             Ok(Some(watcher)) => {
                 drop(alive);
                 match watcher.changed().await.event_type {
