@@ -29,6 +29,10 @@ async fn zero_and_tiny_waits(h: &dyn Harness) -> Checked {
 
 async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     let (name, a, b, c) = (fresh("blame"), h.client().await?, h.client().await?, h.client().await?);
+    if !shows_waiters(&*c) {
+        let store = c.locks().guarantees().store;
+        return Ok(Outcome::Skipped(format!("{store} keeps no record of holders in this mode")));
+    }
     let guard =
         soon("acquire", lock(h, &*a, &name)?.holder("the nightly report").acquire()).await??;
     let waiter = queue_up(h, &*b, &name, 1).await?;
@@ -40,8 +44,7 @@ async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     let holder = holder.as_ref().ok_or("it does not say who holds the lock")?;
     ensure!(holder.description.as_deref() == Some("the nightly report"), "it blames {holder:?}");
     ensure!(holder.since.is_some(), "it does not say since when: {holder:?}");
-    let expected = shows_waiters(&*c).then_some(2);
-    ensure!(*position == expected, "position {position:?} instead of {expected:?}");
+    ensure!(*position == Some(2), "position {position:?} instead of 2");
     ensure!(*waited >= wait, "waited only {waited:?} of {wait:?}");
     soon("release", guard.release()).await??;
     drop(soon("the waiter's turn", waiter).await???);
