@@ -1,13 +1,14 @@
 //! The entry of one attempt in the store, from the request that makes it to the one that removes it.
 
-use std::{ops::ControlFlow, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Error, FencingToken, Instant, LockName, Request, Result, Term, Wait,
+    Attempt, Clock, Error, FencingToken, Instant, Request, Result, Term, Wait,
     deadline::safe_until, trace,
 };
 
 use crate::{
+    connection::Insisted,
     entry,
     error::{Failure, Kind},
     layout,
@@ -30,27 +31,27 @@ pub(crate) struct Claim {
     pub(crate) session: Arc<Session>,
     pub(crate) queue: Arc<str>,
     pub(crate) key: Arc<str>,
-    /// Until when an unanswered request may still make the key.
+    slot: u32,
+    /// The entry's create revision, once it is known.
+    revision: Option<i64>,
+    /// Until then an acquiring request that was not answered may still make the entry.
     unsettled: Option<Instant>,
 }
 
 impl Claim {
-    pub(crate) fn new(
-        store: &Arc<Store>,
-        session: Arc<Session>,
-        queue: Arc<str>,
-        attempt: &Attempt,
-    ) -> Self {
-        let key = layout::key(&queue, session.lease, attempt.id()).into();
-        Self { store: store.clone(), session, queue, key, unsettled: None }
+    fn new(store: &Arc<Store>, session: Arc<Session>, queue: Arc<str>) -> Self {
+        let slot = store.slots.take(&queue);
+        let key = layout::key(&queue, session.lease, slot).into();
+        Self { store: store.clone(), session, queue, key, slot, revision: None, unsettled: None }
     }
 
-    /// Makes the entry. `Break` if the request is not to wait and somebody is there.
+    /// Makes the entry. `None` if the request is not to wait and somebody is there, or if the key is
+    /// in use.
     async fn enter(
         &mut self,
         request: &Request,
         attempt: &Attempt,
-    ) -> Result<ControlFlow<(), Entered>, Failure> {
+    ) -> Result<Option<Entered>, Failure> {
         let (queue, key, lease) = (&*self.queue, &*self.key, self.session.lease);
         let note = entry::note(&request.holder, attempt.id());
         let txn = match request.wait {
@@ -65,15 +66,19 @@ impl Claim {
         };
         let connection = &self.store.connection;
         let insisted = connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
-        self.unsettled = insisted.ambiguous.then(|| Clock::Boot.now() + SETTLED);
-        let answer = insisted.result?;
-        match request.wait {
-            Wait::Try => requests::entered_if_free(answer),
-            _ => requests::queued_up(answer, &self.key).map(ControlFlow::Continue),
+        if insisted.ambiguous {
+            self.unsettled = Some(Clock::Boot.now() + SETTLED);
         }
+        let answer = insisted.result?;
+        let entered = match request.wait {
+            Wait::Try => requests::entered_if_free(answer, &note)?,
+            _ => requests::queued_up(answer, &note)?,
+        };
+        self.revision = entered.as_ref().map(|entered| entered.revision);
+        Ok(entered)
     }
 
-    /// Waits until every entry before this one is gone.
+    /// Waits until every entry before this one is gone. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before } = entered;
         trace::queued(&request.name, attempt.id(), before.len());
@@ -92,27 +97,37 @@ impl Claim {
         }
     }
 
-    /// The grant, if the session still lives.
-    fn hold(
+    /// Waits for the turn and takes it; the claim again if that came to nothing.
+    async fn settle(
         self,
-        revision: i64,
+        entered: Entered,
         request: &Request,
+        attempt: &Attempt,
         asked: Instant,
-        waited: bool,
-    ) -> Result<EtcdLease, Self> {
+    ) -> Result<EtcdLease, (Self, Error)> {
+        let (revision, waits) = (entered.revision, !entered.before.is_empty());
+        if waits {
+            match self.wait(entered, request, attempt).await {
+                Ok(true) => {}
+                Ok(false) => return Err((self, contended(request))),
+                Err(error) => return Err((self, error)),
+            }
+        }
+        let granted_at = if waits { Clock::Boot.now() } else { asked };
         let cap = match request.term {
-            Term::Fixed => safe_until(asked, request.ttl),
+            Term::Fixed => safe_until(granted_at, request.ttl),
             _ => Instant::NEVER,
         };
         let Some((validity, slot)) = self.session.hold(&request.name, cap) else {
-            return Err(self);
+            let error = self.session_ended();
+            return Err((self, error));
         };
         let watcher = &self.store.watcher;
-        if !waited {
+        if !waits {
             watcher.add_young(self.key.clone(), revision, validity.clone());
         } else if !watcher.names().hold(&self.queue, revision, &validity) {
             self.session.unhold(slot);
-            return Err(self);
+            return Err((self, vanished()));
         }
         let token = FencingToken::new(revision.unsigned_abs());
         Ok(EtcdLease::new(self, request, token, validity, slot))
@@ -124,23 +139,39 @@ impl Claim {
     ///
     /// What etcd said, if it could not be told for so long that the lease has ended.
     pub(crate) async fn remove(&self) -> Result<()> {
-        let connection = &self.store.connection;
-        let deleted = requests::delete(connection, &self.key, || self.session.is_over()).await;
-        if let Some(settled) = self.unsettled {
-            // A late request could make the key once more, on a session that lives on.
-            let claim = Self { unsettled: None, ..self.clone() };
-            self.store.runtime.spawn(async move {
-                Clock::Boot.sleep_until(settled).await;
-                if !claim.session.is_over() {
-                    let connection = &claim.store.connection;
-                    requests::delete(connection, &claim.key, || claim.session.is_over()).await;
-                }
-            });
+        let deleted = self.delete().await;
+        let now = Clock::Boot.now();
+        let late_delete = deleted.ambiguous.then(|| now + SETTLED);
+        match self.unsettled.max(late_delete) {
+            None => self.free(),
+            Some(until) => drop(self.store.runtime.spawn(self.clone().settle_down(until))),
         }
         match deleted.result {
             Err(_) if self.session.is_gone() => Ok(()),
             result => result.map_err(|failure| failure.into_error("release", true)),
         }
+    }
+
+    async fn delete(&self) -> Insisted<()> {
+        let connection = &self.store.connection;
+        requests::delete(connection, &self.key, || self.session.is_over()).await
+    }
+
+    /// Some request was not answered. A late acquire could make the entry once more, on a session
+    /// that lives on, and a late delete could hit the key's next user. So the key rests until
+    /// neither can come any more, and is deleted once more.
+    async fn settle_down(self, mut until: Instant) {
+        loop {
+            Clock::Boot.sleep_until(until).await;
+            if self.session.is_over() || !self.delete().await.ambiguous {
+                return self.free();
+            }
+            until = Clock::Boot.now() + SETTLED;
+        }
+    }
+
+    fn free(&self) {
+        self.store.slots.give(&self.queue, self.slot);
     }
 
     /// Removes the entry in the background.
@@ -165,8 +196,8 @@ fn vanished() -> Error {
         .into_error("acquire", false)
 }
 
-fn contended(name: &LockName) -> Error {
-    Error::Contended { name: name.clone() }
+fn contended(request: &Request) -> Error {
+    Error::Contended { name: request.name.clone() }
 }
 
 /// One attempt, from the request to the grant.
@@ -178,69 +209,48 @@ pub(crate) async fn acquire(
     let queue = store.layout.queue(&request.name)?;
     loop {
         let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
-        let mut claim = Claim::new(store, session.clone(), queue.clone(), attempt);
+        let mut claim = Claim::new(store, session.clone(), queue.clone());
         let asked = Clock::Boot.now();
-        match claim.enter(request, attempt).await {
-            Ok(ControlFlow::Continue(entered)) => {
-                return settle(claim, entered, request, attempt, asked).await;
-            }
-            Ok(ControlFlow::Break(())) => return Err(contended(&request.name)),
-            // The lease had died before it was used here: nothing was entered, begin again.
-            Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
-            Err(failure) => {
-                let ambiguous = claim.unsettled.is_some();
-                if ambiguous {
-                    claim.abandon();
+        let error = match claim.enter(request, attempt).await {
+            Ok(Some(entered)) => match claim.settle(entered, request, attempt, asked).await {
+                Ok(lease) => return Ok(lease),
+                Err((claim, error)) => {
+                    let revision = claim.revision.unwrap_or_default();
+                    store.watcher.names().leave(&claim.queue, revision);
+                    return Err(give_up(claim, attempt, error).await);
                 }
-                return Err(failure.into_error("acquire", ambiguous));
+            },
+            Ok(None) if request.wait == Wait::Try => contended(request),
+            // The key is there and is not ours: a late request of an attempt before has made it.
+            // It is on that attempt's list of things to remove; this one takes the next key.
+            Ok(None) => {
+                let taken = claim;
+                let next = Box::pin(acquire(store, request, attempt)).await;
+                taken.free();
+                return next;
             }
-        }
+            // The lease had died before it was used here: nothing was made, begin again.
+            Err(failure) if failure.kind == Kind::LeaseGone => {
+                claim.free();
+                store.sessions.gone(&session);
+                continue;
+            }
+            Err(failure) => failure.into_error("acquire", claim.unsettled.is_some()),
+        };
+        return Err(give_up(claim, attempt, error).await);
     }
 }
 
-/// An entry was made: waits for its turn if others are before it.
-async fn settle(
-    claim: Claim,
-    entered: Entered,
-    request: &Request,
-    attempt: &Attempt,
-    asked: Instant,
-) -> Result<EtcdLease> {
-    let (revision, waits) = (entered.revision, !entered.before.is_empty());
-    let mut granted_at = asked;
-    let turn = match waits {
-        true => claim.wait(entered, request, attempt).await,
-        false => Ok(true),
-    };
-    let error = match turn {
-        Ok(true) => {
-            if waits {
-                granted_at = Clock::Boot.now();
-            }
-            match claim.hold(revision, request, granted_at, waits) {
-                Ok(lease) => return Ok(lease),
-                Err(claim_again) => return give_back(claim_again, revision).await,
-            }
-        }
-        Ok(false) => contended(&request.name),
-        Err(error) => error,
-    };
-    claim.store.watcher.names().leave(&claim.queue, revision);
-    if attempt.is_cancelled() {
-        claim.remove().await?;
+/// Removes what an attempt left: at once if its caller has left and only this is left to do, else in
+/// the background.
+async fn give_up(claim: Claim, attempt: &Attempt, error: Error) -> Error {
+    if claim.revision.is_none() && claim.unsettled.is_none() {
+        claim.free();
+    } else if attempt.is_cancelled() {
+        // The session's end removes it otherwise.
+        drop(claim.remove().await);
     } else {
         claim.abandon();
     }
-    Err(error)
-}
-
-/// The turn came and the session, or the entry, was gone.
-async fn give_back(claim: Claim, revision: i64) -> Result<EtcdLease> {
-    claim.store.watcher.names().leave(&claim.queue, revision);
-    let error = match claim.session.is_live() {
-        true => vanished(),
-        false => claim.session_ended(),
-    };
-    claim.abandon();
-    Err(error)
+    error
 }

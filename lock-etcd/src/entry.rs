@@ -7,7 +7,7 @@ use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::layout::attempt_of;
+use crate::layout::is_ours;
 
 /// The value of an entry's key, as JSON. For people: nothing is decided by it.
 #[derive(Debug, Deserialize, Serialize)]
@@ -33,14 +33,13 @@ pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
 
 /// An entry as others see it. All that is known of a foreign client's is that it is there.
 pub(crate) fn read(kv: &KeyValue) -> Entry {
-    let Some(attempt) = attempt_of(kv.key()) else {
+    let note: Option<Note<'_>> = serde_json::from_slice(kv.value()).ok();
+    let Some(note) = note.filter(|_| is_ours(kv.key())) else {
         return Entry::new(None, Holder::default());
     };
-    let note: Option<Note<'_>> = serde_json::from_slice(kv.value()).ok();
-    let since = note.as_ref().and_then(|note| time(note.since));
-    let description = note.map(|note| note.holder.into_owned());
     let token = FencingToken::new(kv.create_revision().unsigned_abs());
-    Entry::new(Some(attempt), Holder::new(description, since, Some(token)))
+    let holder = Holder::new(Some(note.holder.into_owned()), time(note.since), Some(token));
+    Entry::new(Uuid::try_parse(&note.attempt).ok(), holder)
 }
 
 fn time(millis: u64) -> Option<SystemTime> {

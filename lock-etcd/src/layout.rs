@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use lock_core::{Error, LockName, Result};
-use uuid::Uuid;
 
-/// How names become keys: `<prefix><name>/<lease id in hex>.<attempt>`.
+/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) prefix: String,
@@ -34,9 +33,9 @@ impl Layout {
     }
 }
 
-/// The key of one attempt: never used twice, so that a late request cannot meet a later attempt.
-pub(crate) fn key(queue: &str, lease: i64, attempt: Uuid) -> String {
-    format!("{queue}{lease:x}.{attempt}")
+/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots).
+pub(crate) fn key(queue: &str, lease: i64, slot: u32) -> String {
+    format!("{queue}{lease:x}.{slot:x}")
 }
 
 /// The queue that a key belongs to.
@@ -45,12 +44,13 @@ pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
     &key[..end]
 }
 
-/// The attempt that made a key; `None` for a foreign client's.
-pub(crate) fn attempt_of(key: &[u8]) -> Option<Uuid> {
-    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok()?;
-    let (lease, attempt) = entry.split_once('.')?;
-    i64::from_str_radix(lease, 16).ok()?;
-    Uuid::try_parse(attempt).ok()
+/// Whether a key is of this layout, and not a foreign client's.
+pub(crate) fn is_ours(key: &[u8]) -> bool {
+    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok();
+    let parts = entry.and_then(|entry| entry.split_once('.'));
+    parts.is_some_and(|(lease, slot)| {
+        i64::from_str_radix(lease, 16).is_ok() && u32::from_str_radix(slot, 16).is_ok()
+    })
 }
 
 #[cfg(test)]
@@ -77,14 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn our_keys_tell_their_attempt_and_foreign_ones_do_not() {
-        let attempt = Uuid::new_v4();
-        let key = key("ns/a/", 0x1f, attempt);
-        assert!(key.starts_with("ns/a/1f."));
+    fn our_keys_are_told_from_foreign_ones() {
+        let key = key("ns/a/", 0x1f, 10);
+        assert_eq!(key, "ns/a/1f.a");
         assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
-        assert_eq!(attempt_of(key.as_bytes()), Some(attempt));
-        for foreign in ["ns/a/694d8a5c3e7f", "ns/a/", "ns/a/x.y", "ns/a/1f.y"] {
-            assert_eq!(attempt_of(foreign.as_bytes()), None, "{foreign}");
+        assert!(is_ours(key.as_bytes()));
+        for foreign in ["ns/a/694d8a5c3e7f", "ns/a/", "ns/a/x.y", "ns/a/1f.y", "ns/a/1f.-1"] {
+            assert!(!is_ours(foreign.as_bytes()), "{foreign}");
         }
     }
 }

@@ -52,14 +52,21 @@ impl EtcdLease {
     }
 
     /// Ends the bookkeeping of this grant, once.
-    fn forget(&self) -> bool {
+    fn forget(&self) {
         if self.released.swap(true, Ordering::AcqRel) {
-            return false;
+            return;
         }
-        self.claim.session.unhold(self.slot);
-        let revision = i64::try_from(self.token.value()).unwrap_or(i64::MAX);
-        self.claim.store.watcher.names().leave(&self.claim.queue, revision);
-        true
+        let Claim { session, store, queue, key, .. } = &self.claim;
+        session.unhold(self.slot);
+        match self.validity.loss() {
+            None => store.watcher.names().release(queue, self.revision(), key),
+            // What was lost is not handed over: whoever had it may still be at work.
+            Some(_) => store.watcher.names().leave(queue, self.revision()),
+        }
+    }
+
+    fn revision(&self) -> i64 {
+        i64::try_from(self.token.value()).unwrap_or(i64::MAX)
     }
 
     fn lost(&self, reason: LossReason) -> Error {
@@ -92,7 +99,8 @@ impl Lease for EtcdLease {
         session.hurry();
         self.claim.store.sessions.work.notify_one();
         let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), session.renewed_since(asked));
-        let exists = requests::exists(&self.claim.store.connection, &self.claim.key);
+        let exists =
+            requests::exists(&self.claim.store.connection, &self.claim.key, self.revision());
         let (renewed, exists) = tokio::join!(renewed, exists);
         let renewed = renewed.map_err(|_| unanswered(self.ttl))?;
         let Some(sent) = renewed else { return self.check().and(Err(session_over(self))) };

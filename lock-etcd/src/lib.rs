@@ -27,6 +27,7 @@ mod queue;
 mod requests;
 mod session;
 mod sessions;
+mod slots;
 mod store;
 mod stream;
 mod watch;

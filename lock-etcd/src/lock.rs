@@ -17,6 +17,7 @@ use crate::{
     error::STORE,
     keepalive, lister, requests,
     sessions::{Sessions, new_lease},
+    slots::Slots,
     store::Store,
     stream,
     watch::Watcher,
@@ -60,6 +61,7 @@ impl EtcdLock {
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,
+            slots: Slots::default(),
             sessions: Arc::new(Sessions::new(connection.clone())),
             watcher: Arc::new(Watcher::new(connection.clone())),
             connection,

@@ -133,7 +133,7 @@ impl Names {
     }
 
     /// A hold that never waited lasts: watch its key from now on.
-    pub(crate) fn watch_hold(&mut self, key: &str, revision: i64, validity: Validity) {
+    pub(crate) fn watch_hold(&mut self, key: Arc<str>, revision: i64, validity: Validity) {
         // Released meanwhile: it has left, and must not come back.
         if validity.has_ended() {
             return;
@@ -150,17 +150,31 @@ impl Names {
         self.judge(&queue, None);
     }
 
-    /// An attempt is over.
-    pub(crate) fn leave(&mut self, queue: &str, revision: i64) {
+    /// An attempt is over: it gave up, or what it held is lost.
+    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64) {
         let Some(named) = self.named.get_mut(queue) else { return };
-        if named.queue.leave(revision).is_none() || !named.queue.is_idle() {
+        if named.queue.leave(revision).is_some() {
+            self.left(queue);
+        }
+    }
+
+    /// A holder is done, and its key is about to be deleted: if one of ours is next in line, the
+    /// lock is its without waiting for the store. Everybody else waits for the deletion.
+    pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        if named.queue.is_idle() {
             return;
         }
-        let Some((queue, named)) = self.named.get_key_value(queue) else { return };
-        let (queue, hot) = (queue.clone(), named.hot);
-        match hot {
-            true => self.set_due(&queue, Some(Clock::Boot.now() + LINGER)),
-            false => self.close(&queue),
+        named.queue.released(revision, key.as_bytes());
+        self.judge(queue, None);
+        self.left(queue);
+    }
+
+    fn left(&mut self, queue: &Arc<str>) {
+        match self.named.get(queue) {
+            Some(named) if !named.queue.is_idle() => {}
+            Some(named) if named.hot => self.set_due(queue, Some(Clock::Boot.now() + LINGER)),
+            _ => self.close(queue),
         }
     }
 

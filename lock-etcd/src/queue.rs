@@ -203,6 +203,16 @@ impl<M> Queue<M> {
         Some(mine.what)
     }
 
+    /// Ours gave the lock back, and its deletion is on its way. The next one need not wait for that
+    /// if it is ours, too.
+    pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
+        if self.live.get(key) == Some(&revision) {
+            self.live.remove(key);
+            self.forget_place(revision);
+        }
+        self.leave(revision);
+    }
+
     /// Whether none of ours is in it.
     pub(crate) fn is_idle(&self) -> bool {
         self.mine.is_empty()

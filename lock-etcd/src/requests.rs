@@ -1,10 +1,10 @@
 //! The requests and their answers, taken apart.
 
-use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use etcd_client::{
     Compare, CompareOp, GetOptions, GetResponse, SortOrder, SortTarget, Txn, TxnOp, TxnResponse,
-    proto::{PbKeyValue, PbRangeResponse, PbTxnOpResponse},
+    proto::{PbRangeResponse, PbTxnOpResponse},
 };
 
 use crate::{
@@ -31,7 +31,7 @@ pub(crate) fn queue_up(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn 
         .when([Compare::create_revision(key, CompareOp::Equal, 0)])
         // The range comes first and so does not see the put.
         .and_then([range(queue), put(key, lease, value)])
-        .or_else([range(queue)])
+        .or_else([get(key), range(queue)])
 }
 
 /// The transaction that enters an empty queue only. Sent again, it tells whether the first sending
@@ -40,38 +40,52 @@ pub(crate) fn enter_if_free(queue: &str, key: &str, lease: i64, value: &[u8]) ->
     Txn::new()
         .when([Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()])
         .and_then([put(key, lease, value)])
-        .or_else([TxnOp::get(key, Some(GetOptions::new().with_keys_only()))])
+        .or_else([get(key)])
 }
 
 fn range(queue: &str) -> TxnOp {
     TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
 }
 
+fn get(key: &str) -> TxnOp {
+    TxnOp::get(key, None)
+}
+
 fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
     TxnOp::put(key, value, Some(etcd_client::PutOptions::new().with_lease(lease)))
 }
 
-/// The answer to [`queue_up`].
-pub(crate) fn queued_up(answer: TxnResponse, key: &str) -> Result<Entered, Failure> {
+/// The answer to [`queue_up`]; `None` if the key is some other attempt's.
+pub(crate) fn queued_up(answer: TxnResponse, value: &[u8]) -> Result<Option<Entered>, Failure> {
     let (fresh, revision) = (answer.succeeded(), revision(&answer)?);
-    let mut before = places(first_range(answer)?);
+    let mut ranges = ranges(answer);
+    let mut next = || ranges.next().ok_or(NO_RANGE).map_err(Failure::senseless);
     if fresh {
-        return Ok(Entered { revision, before });
+        return Ok(Some(Entered { revision, before: places(next()?) }));
     }
-    let own = before.iter().find(|place| place.key == key.as_bytes());
-    let revision = own.ok_or(Failure::senseless("no entry where there is one"))?.revision;
+    let Some(revision) = own(&next()?, value) else { return Ok(None) };
+    let mut before = places(next()?);
     before.retain(|place| place.revision < revision);
-    Ok(Entered { revision, before })
+    Ok(Some(Entered { revision, before }))
 }
 
-/// The answer to [`enter_if_free`]; `Break` if somebody else is there.
-pub(crate) fn entered_if_free(answer: TxnResponse) -> Result<ControlFlow<(), Entered>, Failure> {
-    let entered = |revision| ControlFlow::Continue(Entered { revision, before: Vec::new() });
-    if answer.succeeded() {
-        return Ok(entered(revision(&answer)?));
-    }
-    let own = first_range(answer)?.kvs.into_iter().next();
-    Ok(own.map_or(ControlFlow::Break(()), |own| entered(own.create_revision)))
+const NO_RANGE: &str = "no range in the answer";
+
+/// The answer to [`enter_if_free`]; `None` if somebody else is there.
+pub(crate) fn entered_if_free(
+    answer: TxnResponse,
+    value: &[u8],
+) -> Result<Option<Entered>, Failure> {
+    let revision = match answer.succeeded() {
+        true => Some(revision(&answer)?),
+        false => own(&first_range(answer)?, value),
+    };
+    Ok(revision.map(|revision| Entered { revision, before: Vec::new() }))
+}
+
+/// The create revision of the key, if it has this attempt's value.
+fn own(range: &PbRangeResponse, value: &[u8]) -> Option<i64> {
+    range.kvs.first().filter(|kv| kv.value == value).map(|kv| kv.create_revision)
 }
 
 fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
@@ -79,7 +93,7 @@ fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
 }
 
 fn first_range(answer: TxnResponse) -> Result<PbRangeResponse, Failure> {
-    ranges(answer).next().ok_or(Failure::senseless("no range in the answer"))
+    ranges(answer).next().ok_or(NO_RANGE).map_err(Failure::senseless)
 }
 
 fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
@@ -87,14 +101,6 @@ fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
         Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
         _ => None,
     })
-}
-
-fn places(range: PbRangeResponse) -> Vec<Place> {
-    range.kvs.into_iter().map(place).collect()
-}
-
-fn place(kv: PbKeyValue) -> Place {
-    Place { revision: kv.create_revision, key: kv.key }
 }
 
 /// Several queues as they stand at one revision.
@@ -107,18 +113,22 @@ pub(crate) struct Lists {
 /// be a while ago, and asks no other member.
 pub(crate) async fn list(
     connection: &Connection,
-    queues: &[std::sync::Arc<str>],
+    queues: &[Arc<str>],
     exact: bool,
 ) -> Result<Lists, Failure> {
     let mut options = GetOptions::new().with_prefix().with_keys_only();
     if !exact {
         options = options.with_serializable();
     }
-    let ranges_of = |queue: &std::sync::Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
-    let txn = Txn::new().and_then(queues.iter().map(ranges_of).collect::<Vec<_>>());
+    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
+    let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
     let answer = connection.call(|member| send_txn(member, &txn)).await?;
     let revision = revision(&answer)?;
     Ok(Lists { revision, queues: ranges(answer).map(places).collect() })
+}
+
+fn places(range: PbRangeResponse) -> Vec<Place> {
+    range.kvs.into_iter().map(|kv| Place { revision: kv.create_revision, key: kv.key }).collect()
 }
 
 /// Sends a transaction.
@@ -130,7 +140,10 @@ pub(crate) fn send_txn(
     async move { kv.txn(txn).await }
 }
 
-/// Deletes one key. It is gone afterwards, whoever deleted it.
+/// Deletes an attempt's entry. It is gone afterwards, whoever deleted it.
+///
+/// Deletes by key alone, which costs etcd half of what a transaction that compares first does. So
+/// the key must not be used again before no sending of this can arrive any more.
 pub(crate) async fn delete(
     connection: &Connection,
     key: &str,
@@ -155,15 +168,19 @@ pub(crate) async fn inspect(connection: &Connection, queue: &str) -> Result<GetR
         .await
 }
 
-/// Whether a key is there, by the word of the whole cluster.
-pub(crate) async fn exists(connection: &Connection, key: &str) -> Result<bool, Failure> {
+/// Whether an entry is there, by the word of the whole cluster.
+pub(crate) async fn exists(
+    connection: &Connection,
+    key: &str,
+    revision: i64,
+) -> Result<bool, Failure> {
     let answer = connection
         .call(|member| {
             let (mut kv, key) = (member.kv.clone(), key.to_owned());
-            async move { kv.get(key, Some(GetOptions::new().with_count_only())).await }
+            async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
         })
         .await?;
-    Ok(answer.count() > 0)
+    Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
 /// Makes a lease with an id of our own, so that a lost answer does not leave a second one. The

@@ -4,13 +4,16 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use crate::{connection::Connection, layout::Layout, sessions::Sessions, watch::Watcher};
+use crate::{
+    connection::Connection, layout::Layout, sessions::Sessions, slots::Slots, watch::Watcher,
+};
 
 /// One client's connection, sessions and watches.
 #[derive(Debug)]
 pub(crate) struct Store {
     pub(crate) layout: Layout,
     pub(crate) connection: Arc<Connection>,
+    pub(crate) slots: Slots,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) runtime: Handle,

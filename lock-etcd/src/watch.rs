@@ -98,7 +98,7 @@ impl Watcher {
             let first = young.pop_front();
             drop(young);
             if let Some(Young { key, revision, validity, .. }) = first {
-                self.names().watch_hold(&key, revision, validity);
+                self.names().watch_hold(key, revision, validity);
             }
         }
     }
