@@ -145,29 +145,21 @@ impl Session {
 
     async fn round(&self) {
         let now = CLOCK.now();
-        let due = self.book().take_due(now);
-        let of_role =
-            |role| due.iter().filter(|entry| entry.role(now) == Some(role)).collect::<Vec<_>>();
-        let (holds, waits) = (of_role(Role::Holds), of_role(Role::Waits));
-        let chunks = holds.chunks(CHUNK).map(|chunk| (chunk, &[][..]));
-        let mut chunks: Vec<(&[&Arc<Entry>], &[&Arc<Entry>])> = chunks.collect();
-        // The last chunk of the held and the first of the waiting fit into one request.
-        let room = CHUNK - holds.len() % CHUNK;
-        let (first, rest) = waits.split_at(waits.len().min(room));
-        match chunks.last_mut().filter(|(held, _)| held.len() < CHUNK) {
-            Some((_, waiting)) => *waiting = first,
-            None if !first.is_empty() => chunks.push((&[], first)),
-            None => {}
-        }
-        chunks.extend(rest.chunks(CHUNK).map(|chunk| (&[][..], chunk)));
-        for (holds, waits) in chunks {
+        let entries = self.book().take_due(now);
+        let with_role = |role| {
+            entries.iter().filter(move |entry| entry.role(now) == Some(role)).collect::<Vec<_>>()
+        };
+        let mut due = with_role(Role::Holds);
+        let held = due.len();
+        due.extend(with_role(Role::Waits));
+        for (i, chunk) in due.chunks(CHUNK).enumerate() {
+            let (holds, waits) = chunk.split_at(held.saturating_sub(i * CHUNK).min(chunk.len()));
             if let Err(failure) = self.renew_chunk(holds, waits).await {
-                self.round_failed(&failure);
-                return;
+                return self.round_failed(&failure);
             }
         }
-        if !holds.is_empty() {
-            trace::renewed(STORE, holds.len());
+        if held > 0 {
+            trace::renewed(STORE, held);
         }
     }
 
@@ -220,10 +212,11 @@ pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
     loop {
         let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
         let left = due.since(CLOCK.now());
-        let _ = match due {
-            Instant::NEVER => Ok(earlier.notified().await),
-            _ => timeout(left, earlier.notified()).await,
-        };
+        if due == Instant::NEVER {
+            earlier.notified().await;
+        } else {
+            let _ = timeout(left, earlier.notified()).await;
+        }
         let Some(session) = session.upgrade() else { return };
         if session.book().next_due() <= CLOCK.now() {
             session.round().await;

@@ -26,6 +26,12 @@ local function look(lock, base, attempt, ttl)
   if not record then
     return 0, 0, 0, 0
   end
+  if tonumber(string.sub(record, 1, 16)) <= now then
+    -- Out of reach for a TTL: it is told so, and not revived, whether or not somebody has passed it.
+    redis.call('HDEL', base .. 'waiting', attempt)
+    redis.call('LREM', base .. 'queue', 1, attempt)
+    return 0, 0, 0, 0
+  end
   record = digits(now + ttl * 1000) .. string.sub(record, 17)
   redis.call('HSET', base .. 'waiting', attempt, record)
   local first = redis.call('LINDEX', base .. 'queue', 0) == attempt
