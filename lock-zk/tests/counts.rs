@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lock_core::Clock;
 use lock_lab::{Counters, ZooKeeper};
+use lock_zk::client::{Acls, CreateMode};
 use support::*;
 
 /// What `work` cost, without the asking itself and the clients' pings.
@@ -26,14 +27,20 @@ async fn packets<F: Future<Output = ()>>(server: &ZooKeeper, mut work: impl FnMu
     least
 }
 
+/// Keeps the server from deleting a lock's directory whenever it is empty: making it again costs
+/// requests of its own.
+async fn keep(server: &ZooKeeper, directory: &str) {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    raw(server).await.mkdir(&format!("{directory}/no-entry"), &options).await.unwrap();
+}
+
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_three_requests() {
     let server = server().await;
     let locks = open(&server.url()).await;
+    keep(&server, "/locks/three").await;
     let lock = locks.lock("three").unwrap();
-    // A container stays while it has never been empty for long.
     let pair = || async { lock.acquire().await.unwrap().release().await.unwrap() };
-    pair().await;
     assert_eq!(packets(&server, pair).await, 3);
     let (used, ()) = cost(&server, pair()).await;
     assert_eq!(used.get("requests.update"), 2, "{used}");
@@ -87,6 +94,7 @@ async fn a_release_wakes_one_waiter() {
 async fn a_hand_over_within_a_process_is_three_requests() {
     let server = server().await;
     let locks = open(&server.url()).await;
+    keep(&server, "/locks/hot").await;
     let rounds = 50;
     let work = || async {
         let workers = (0..8).map(|_| {
@@ -135,14 +143,16 @@ async fn create_and_list_are_one_flight() {
     let server = server().await;
     let proxy = proxy(&server).await;
     let locks = open(&server.url_via(&proxy)).await;
+    keep(&server, "/locks/far").await;
     let lock = locks.lock("far").unwrap();
-    lock.acquire().await.unwrap().release().await.unwrap();
     let one_way = Duration::from_millis(100);
     proxy.delay(one_way);
-    let start = Clock::Boot.now();
-    let guard = lock.acquire().await.unwrap();
-    let took = Clock::Boot.now().since(start);
-    proxy.delay(Duration::ZERO);
-    guard.release().await.unwrap();
-    assert!(took >= one_way * 2 && took < one_way * 4, "{took:?}");
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let start = Clock::Boot.now();
+        let guard = lock.acquire().await.unwrap();
+        least = least.min(Clock::Boot.now().since(start));
+        guard.release().await.unwrap();
+    }
+    assert!(least >= one_way * 2 && least < one_way * 4, "{least:?}");
 }
