@@ -51,7 +51,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
     }
     let mut resets = 0_u64;
     while Clock::Boot.now() < end {
-        let proxy = &proxies[usize::from(resets % 3 == 0)];
+        let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
         match resets % 2 {
             0 => proxy.drop_next_reply(),
             _ => proxy.reset(),
