@@ -12,6 +12,8 @@ type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Resu
 const COMPARE_AND_DELETE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then \
                                   return redis.call('DEL', KEYS[1]) end return 0";
 
+const HELD: usize = 10_000;
+
 #[tokio::main]
 async fn main() -> Result<()> {
     let seconds = std::env::args().nth(1).map_or(Ok(2.0), |s| s.parse())?;
@@ -36,6 +38,14 @@ async fn main() -> Result<()> {
         ratios.sort_by(f64::total_cmp);
         println!("{tasks} tasks: throughput {:.2} of the floor's", ratios[1]);
     }
+    let locks = connect(&server.url()).await?;
+    let before = resident()?;
+    let mut guards = Vec::with_capacity(HELD);
+    for i in 0..HELD {
+        guards.push(locks.lock(format!("held-{i}"))?.acquire().await?);
+    }
+    println!("{HELD} locks held: {} bytes of this process per lock", (resident()? - before) / HELD);
+    drop(guards);
     for (title, options, clients, waiters) in [
         ("16 waiters", "", 1, 16),
         ("64 waiters", "", 1, 64),
@@ -51,6 +61,13 @@ async fn main() -> Result<()> {
         report(title, &waits, limit, &server.counters().await?.since(&before));
     }
     Ok(())
+}
+
+/// How many bytes of memory this process uses.
+fn resident() -> Result<usize> {
+    let pages = std::fs::read_to_string("/proc/self/statm")?;
+    let resident: usize = pages.split(' ').nth(1).unwrap_or_default().parse()?;
+    Ok(resident * 4096)
 }
 
 async fn connect(url: &str) -> Result<Locks> {

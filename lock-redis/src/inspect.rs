@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Entry, FencingToken, Holder, Result};
+use lock_core::{Entry, Error, FencingToken, Holder, Result};
 use redis::{Value, cmd};
 
 use crate::{
@@ -51,9 +51,16 @@ impl Session {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let mut get = cmd("GET");
             get.arg(client_key(client));
-            let (_, value) = self.insist("inspect", &get, LIMIT, deadline, None).await?;
-            if let Some(text) = bytes(&value) {
-                known.insert(client.to_owned(), String::from_utf8_lossy(&text).into_owned());
+            match self.insist("inspect", &get, LIMIT, deadline, None).await {
+                Ok((_, value)) => {
+                    let text = bytes(&value);
+                    known.extend(text.map(|text| {
+                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
+                    }));
+                }
+                // These keys do not start with the prefix. Who may not read them sees no names.
+                Err(Error::Denied { .. }) => break,
+                Err(error) => return Err(error),
             }
         }
         Ok(known)

@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, this_process, trace};
-use redis::{Cmd, PushInfo, PushKind, RedisError, Value, cmd};
+use redis::{Cmd, ErrorKind, PushInfo, PushKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
@@ -148,7 +148,13 @@ impl Session {
                 self.lose(connection.number, error.clone());
                 Err(Failure::Lost(error))
             }
-            Err(error) => Err(Failure::Refused(error)),
+            Err(error) => {
+                if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) {
+                    // It is a replica now. The address may lead to the new primary.
+                    self.lose(connection.number, error.clone());
+                }
+                Err(Failure::Refused(error))
+            }
         }
     }
 
@@ -242,12 +248,16 @@ impl Session {
         Ok(())
     }
 
-    /// Says who this client is, for people who look at a queue.
+    /// Says who this client is, for people who look at a queue. A server that is full, or does not
+    /// let this client write there, is good enough for locks.
     async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
         let mut set = cmd("SET");
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
-        connection.call(&set, LONGEST_PAUSE).await.map(drop)
+        match connection.call(&set, LONGEST_PAUSE).await {
+            Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Runs on the connection's own task, in order with the answers.

@@ -266,6 +266,20 @@ async fn deleted_keys_are_noticed_by_waiters() {
 }
 
 #[tokio::test]
+async fn a_deleted_queue_strands_nobody() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    for key in ["queue", "waiting"] {
+        let lease = acquire(&driver, "orders", TTL).await.unwrap();
+        let waiter = Waiter::queued(&driver, &server, "orders", Duration::from_secs(1)).await;
+        server.command(&[b"DEL", &companion("orders", key)]).await.unwrap();
+        lease.release().await.unwrap();
+        assert!(is_unavailable(&waiter.ended().await), "{key}");
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
 async fn flushed_scripts_are_loaded_again() {
     let server = server().await;
     let driver = driver(&server.url()).await;
@@ -372,9 +386,31 @@ async fn a_full_memory_is_told_and_stops_no_hand_over() {
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
     let full = acquire(&driver, "other", TTL).await;
     assert!(matches!(full, Err(Error::Rejected { .. })), "{full:?}");
+    // Not even a new connection is in the way.
+    server.command(&[b"CLIENT", b"KILL", b"TYPE", b"pubsub"]).await.unwrap();
     lease.release().await.unwrap();
     let lease = waiter.granted().await;
     lease.renew().await.unwrap();
     lease.release().await.unwrap();
     nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_user_with_few_permissions_is_enough() {
+    let server = server().await;
+    let user = "ACL SETUSER few on >pass ~app:* ~{app:* &distlock:* -@all +@read +@write \
+                +@scripting +@transaction +@connection +time +publish +subscribe -client";
+    let words: Vec<_> = user.split_whitespace().map(str::as_bytes).collect();
+    server.command(&words).await.unwrap();
+    let url = format!("redis://few:pass@{}?prefix=app:", server.addr());
+    let driver = driver(&url).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::start(&driver, "orders", TTL);
+    until(async || queue_length(&server, "app:orders").await == 1).await;
+    assert_eq!(driver.inspect(&name("orders")).await.unwrap().len(), 2);
+    lease.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    let forbidden = try_driver(&format!("redis://few:pass@{}?mode=queue", server.addr())).await;
+    let outside = acquire(&std::sync::Arc::new(forbidden.unwrap()), "orders", TTL).await;
+    assert!(matches!(outside, Err(Error::Denied { .. })), "{outside:?}");
 }

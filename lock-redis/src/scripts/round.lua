@@ -23,7 +23,9 @@ local function look(lock, base, attempt, ttl)
     return 3, same_token(base, now), 0, 0
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
-  if not record then
+  if not record or not holder then
+    -- Free, and not its turn: somebody has deleted the queue.
+    redis.call('HDEL', base .. 'waiting', attempt)
     return 0, 0, 0, 0
   end
   if tonumber(string.sub(record, 1, 16)) <= now then
