@@ -112,8 +112,8 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: Etcd::start().await?,
         options: "",
-        // The least that etcd grants is 2 s.
-        ttl: Duration::from_secs(2),
+        // Longer than a restart of the server takes on a busy machine.
+        ttl: Duration::from_secs(5),
         delete: |etcd, name| {
             Box::pin(async move {
                 etcd.delete_prefix(format!("{}/", name.escaped()).as_bytes()).await?;
@@ -149,7 +149,8 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: ZooKeeper::start().await?,
         options: "",
-        ttl: Duration::from_secs(2),
+        // Longer than a restart of the server takes on a busy machine.
+        ttl: Duration::from_secs(5),
         delete: |server, name| {
             Box::pin(async move {
                 let raw = Raw::connect(&server.addr().to_string()).await?;

@@ -1,0 +1,127 @@
+//! What locking costs, counted by the servers: requests for a lock that is free, and what a release
+//! causes when others wait. Counts are exact, unlike times; what a client sends in the background
+//! (renewals) only ever adds, so the least of a few rounds is the cost.
+#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::time::Duration;
+
+use distlock::{LockGuard, Locks};
+use lock_lab::{Counters, Server};
+use support::{Running, connect, eventually};
+use tokio::task::JoinSet;
+
+const ROUNDS: usize = 5;
+const PAIRS: u64 = 100;
+
+/// A server that allows a TTL so long that hardly a renewal falls into a round.
+async fn patient(store: &str) -> (Running, String) {
+    let server: Running = match store {
+        "zookeeper" => {
+            let builder = lock_lab::ZooKeeper::builder().tick(Duration::from_secs(2));
+            Box::new(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
+        }
+        _ => support::start(store).await,
+    };
+    let url = format!("{}?ttl=40s", server.url());
+    (server, url)
+}
+
+/// Requests of clients, without renewals and without what the counting itself costs.
+fn requests(store: &str, since: &Counters) -> u64 {
+    match store {
+        "etcd" => ["msg.Txn", "msg.Range", "msg.Put", "msg.DeleteRange"]
+            .map(|what| since.get(what))
+            .iter()
+            .sum(),
+        "redis" => since.get("cmd.evalsha") + since.get("cmd.eval"),
+        // One packet asks for the counters.
+        _ => since.get("packets_received").saturating_sub(1),
+    }
+}
+
+/// Events that the server sent to clients.
+fn events(store: &str, since: &Counters) -> u64 {
+    match store {
+        "etcd" => since.get("sent.Watch"),
+        "redis" => since.get("cmd.publish"),
+        // The next waiter's, and the one that the holder has set on its own node.
+        _ => since
+            .iter()
+            .filter(|(what, _)| what.starts_with("fired."))
+            .map(|(_, count)| count)
+            .sum(),
+    }
+}
+
+/// Two requests on etcd and Redis; three on ZooKeeper, where a client must also look whether it is
+/// the first.
+async fn a_free_lock(store: &str) {
+    let (server, url) = patient(store).await;
+    let locks = connect(&url).await;
+    let pair =
+        async || locks.lock("counted").unwrap().acquire().await.unwrap().release().await.unwrap();
+    pair().await;
+    let mut least = u64::MAX;
+    for _ in 0..ROUNDS {
+        let before = server.counters().await.unwrap();
+        for _ in 0..PAIRS {
+            pair().await;
+        }
+        let since = server.counters().await.unwrap().since(&before);
+        least = least.min(requests(store, &since));
+    }
+    let each = if store == "zookeeper" { 3 } else { 2 };
+    assert_eq!(least, each * PAIRS, "requests for {PAIRS} acquires and releases");
+}
+
+/// Whoever waits first is granted, and nobody else is woken: no request, and no more than one event
+/// for each client that waits.
+async fn a_release_before_waiters(store: &str) {
+    let (server, url) = patient(store).await;
+    for waiters in [2, 10, 100] {
+        let mut clients = Vec::new();
+        for _ in 0..waiters.min(10) {
+            clients.push(connect(&url).await);
+        }
+        release(store, &server, &clients, waiters).await;
+    }
+}
+
+async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize) {
+    let name = format!("counted-{waiters}");
+    let mut holder = clients[0].lock(&name).unwrap().acquire().await.unwrap();
+    let mut queue: JoinSet<LockGuard> = JoinSet::new();
+    let wait = |n: usize| clients[n % clients.len()].lock(&name).unwrap().acquire();
+    let length = |n| {
+        let (locks, name) = (&clients[0], &name);
+        async move { locks.inspect(name).await.unwrap().len() == n }
+    };
+    let (mut caused, mut delivered) = (u64::MAX, u64::MAX);
+    for round in 0..ROUNDS {
+        while queue.len() < waiters {
+            let waiter = wait(round + queue.len() + 1);
+            queue.spawn(async { waiter.await.unwrap() });
+        }
+        eventually("all wait", || length(waiters + 1)).await;
+        let before = server.counters().await.unwrap();
+        holder.release().await.unwrap();
+        holder = queue.join_next().await.unwrap().unwrap();
+        let since = server.counters().await.unwrap().since(&before);
+        assert!(queue.try_join_next().is_none(), "a second waiter was granted");
+        caused = caused.min(requests(store, &since) - 1);
+        delivered = delivered.min(events(store, &since));
+    }
+    println!(
+        "{store}: release with {waiters} waiters of {} clients: {caused} requests, {delivered} events",
+        clients.len()
+    );
+    assert_eq!(caused, 0, "requests that a release caused with {waiters} waiters");
+    assert!(delivered <= clients.len() as u64, "{delivered} events for {} clients", clients.len());
+}
+
+on_every_store!(a_free_lock, a_release_before_waiters);
