@@ -85,9 +85,12 @@ impl ZkConfig {
         Ok(Self { hosts, chroot, login, prefix, layout, access, ttl })
     }
 
-    /// What the client crate calls a connect string.
-    pub(crate) fn ensemble(&self) -> String {
-        format!("{}{}", self.hosts.join(","), self.chroot)
+    /// What the client crate calls a connect string, with each host so often that there are at
+    /// least so many.
+    pub(crate) fn ensemble(&self, hosts: usize) -> String {
+        let rounds = hosts.div_ceil(self.hosts.len());
+        let all = vec![self.hosts.join(","); rounds].join(",");
+        format!("{all}{}", self.chroot)
     }
 }
 
@@ -124,7 +127,7 @@ mod tests {
     #[test]
     fn everything_has_a_default() {
         let config = config("zookeeper://").unwrap();
-        assert_eq!(config.ensemble(), "127.0.0.1:2181");
+        assert_eq!(config.ensemble(1), "127.0.0.1:2181");
         assert_eq!((config.prefix.as_str(), config.layout), ("/locks", Layout::Escaped));
         assert_eq!((config.ttl, config.access), (None, Access::Open));
     }
@@ -134,7 +137,8 @@ mod tests {
         let url =
             "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&acl=creator";
         let config = config(url).unwrap();
-        assert_eq!(config.ensemble(), "a:2181,b:2182/app/x");
+        assert_eq!(config.ensemble(1), "a:2181,b:2182/app/x");
+        assert_eq!(config.ensemble(3), "a:2181,b:2182,a:2181,b:2182/app/x");
         assert_eq!(config.login.as_deref(), Some("me:se@cret"));
         assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));
         assert_eq!((config.ttl, config.access), (Some(Duration::from_secs(5)), Access::Creator));

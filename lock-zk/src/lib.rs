@@ -62,7 +62,7 @@
 //! | try, if nobody is there | 1 list more than an acquire |
 //! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
 //! | waiting for more than one TTL | 1 per TTL |
-//! | an idle client | 1 per third of the TTL and session, besides the client crate's pings; however many locks it holds |
+//! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |
 //!
 //! On Linux, where TCP_NODELAY can be set from outside the client crate, create and list take one
 //! network round trip; elsewhere two.

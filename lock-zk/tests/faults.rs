@@ -92,6 +92,24 @@ async fn holding_and_waiting_survive_a_restart_of_the_server() {
     drop(soon("the last one holds", last).await.unwrap().unwrap());
 }
 
+/// The client crate alone would have paused for 3.2 s in between.
+#[tokio::test]
+async fn an_outage_of_most_of_the_ttl_is_survived() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let (here, there) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    let ttl = Duration::from_secs(5);
+    let guard = here.lock("away").unwrap().ttl(ttl).acquire().await.unwrap();
+    let waiter = queue_up(&there, here.lock("away").unwrap().ttl(ttl), "away", 1).await;
+    proxy.refuse();
+    tokio::time::sleep(ttl * 7 / 10).await;
+    proxy.heal();
+    eventually("the lock is renewed", || async { guard.remaining() > ttl / 2 }).await;
+    guard.release().await.unwrap();
+    drop(soon("the waiter holds", waiter).await.unwrap().unwrap());
+    assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+}
+
 #[tokio::test]
 async fn an_unanswered_creation_is_found_again() {
     let server = server().await;
