@@ -133,15 +133,19 @@ impl Claim {
         Ok(EtcdLease::new(self, request, token, validity, slot))
     }
 
-    /// Removes the entry: it is gone when this returns `Ok`, and nothing makes it again.
+    /// Removes the entry: it is gone when this returns `Ok`, and nothing makes it again. Not to be
+    /// called again then: the key may be a later attempt's.
     ///
     /// # Errors
     ///
-    /// What etcd said, if it could not be told for so long that the lease has ended.
+    /// What etcd said, if it refuses, or could not be told for so long that the lease has ended.
     pub(crate) async fn remove(&self) -> Result<()> {
         let deleted = self.delete().await;
-        let now = Clock::Boot.now();
-        let late_delete = deleted.ambiguous.then(|| now + SETTLED);
+        if deleted.result.is_err() && !self.session.is_over() {
+            // The key stays this attempt's.
+            return deleted.result.map_err(|failure| failure.into_error("release", false));
+        }
+        let late_delete = deleted.ambiguous.then(|| Clock::Boot.now() + SETTLED);
         match self.unsettled.max(late_delete) {
             None => self.free(),
             Some(until) => drop(self.store.runtime.spawn(self.clone().settle_down(until))),
@@ -221,13 +225,11 @@ pub(crate) async fn acquire(
                 }
             },
             Ok(None) if request.wait == Wait::Try => contended(request),
-            // The key is there and is not ours: a late request of an attempt before has made it.
-            // It is on that attempt's list of things to remove; this one takes the next key.
+            // The key is there and is not ours: a request that came later than any should has made
+            // it. It goes, and this attempt takes the next key.
             Ok(None) => {
-                let taken = claim;
-                let next = Box::pin(acquire(store, request, attempt)).await;
-                taken.free();
-                return next;
+                claim.abandon();
+                continue;
             }
             // The lease had died before it was used here: nothing was made, begin again.
             Err(failure) if failure.kind == Kind::LeaseGone => {

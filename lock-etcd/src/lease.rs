@@ -11,7 +11,7 @@ use lock_core::{
     Clock, Error, FencingToken, Lease, LockName, LossReason, Request, Result, Term, Validity,
     deadline::safe_until,
 };
-use tokio::time::timeout;
+use tokio::{sync::Mutex, time::timeout};
 
 use crate::{
     claim::Claim,
@@ -30,7 +30,8 @@ pub struct EtcdLease {
     token: FencingToken,
     validity: Validity,
     slot: usize,
-    released: AtomicBool,
+    forgotten: AtomicBool,
+    removed: Mutex<bool>,
 }
 
 impl EtcdLease {
@@ -42,7 +43,8 @@ impl EtcdLease {
         slot: usize,
     ) -> Self {
         let (name, ttl, fixed) = (request.name.clone(), request.ttl, request.term == Term::Fixed);
-        Self { claim, name, ttl, fixed, token, validity, slot, released: AtomicBool::new(false) }
+        let (forgotten, removed) = (AtomicBool::new(false), Mutex::new(false));
+        Self { claim, name, ttl, fixed, token, validity, slot, forgotten, removed }
     }
 
     /// The key of the lock's entry: for a guarded write of your own, `CreateRevision(key) == token`
@@ -53,7 +55,7 @@ impl EtcdLease {
 
     /// Ends the bookkeeping of this grant, once.
     fn forget(&self) {
-        if self.released.swap(true, Ordering::AcqRel) {
+        if self.forgotten.swap(true, Ordering::AcqRel) {
             return;
         }
         let Claim { session, store, queue, key, .. } = &self.claim;
@@ -76,7 +78,7 @@ impl EtcdLease {
     fn check(&self) -> Result<()> {
         match self.validity.loss() {
             Some(reason) => Err(self.lost(reason)),
-            None if self.released.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
+            None if self.forgotten.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
             None => Ok(()),
         }
     }
@@ -115,7 +117,13 @@ impl Lease for EtcdLease {
 
     async fn release(&self) -> Result<()> {
         self.forget();
-        self.claim.remove().await
+        // One at a time: a second call must not hit the key's next user.
+        let mut removed = self.removed.lock().await;
+        if !*removed {
+            self.claim.remove().await?;
+            *removed = true;
+        }
+        Ok(())
     }
 }
 

@@ -84,6 +84,7 @@ impl EtcdLock {
 
 /// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants.
 async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
+    requests::check_login(&member).await?;
     let lease = new_lease();
     let shortest = requests::send_grant(&member, lease, 1).await?;
     member.lease.clone().revoke(lease).await?;

@@ -378,12 +378,6 @@ impl Names {
         named.listing = false;
         self.judge(queue, None);
     }
-
-    /// How many names are watched, for tests.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.named.len()
-    }
 }
 
 impl Named {

@@ -218,3 +218,7 @@ impl<M> Queue<M> {
         self.mine.is_empty()
     }
 }
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -131,6 +131,20 @@ fn places(range: PbRangeResponse) -> Vec<Place> {
     range.kvs.into_iter().map(|kv| Place { revision: kv.create_revision, key: kv.key }).collect()
 }
 
+/// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
+/// found out when it does it.
+pub(crate) async fn check_login(member: &Member) -> Answer<()> {
+    let anything = GetOptions::new().with_count_only().with_serializable();
+    match member.kv.clone().get("\0", Some(anything)).await {
+        Err(etcd_client::Error::GRpcStatus(status))
+            if status.code() == tonic::Code::PermissionDenied =>
+        {
+            Ok(())
+        }
+        answer => answer.map(drop),
+    }
+}
+
 /// Sends a transaction.
 pub(crate) fn send_txn(
     member: &Member,

@@ -1,0 +1,198 @@
+//! What an etcd lock is and costs.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{DistributedLock, Error, LossReason, Request};
+use support::*;
+
+#[tokio::test]
+async fn an_uncontended_lock_costs_one_transaction_and_one_delete() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    // The first lock of a TTL makes the session.
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let before = etcd.counters().await.unwrap();
+    for n in 0..50 {
+        let guard = locks.lock(format!("job{}", n % 5)).unwrap().acquire().await.unwrap();
+        guard.release().await.unwrap();
+    }
+    let now = etcd.counters().await.unwrap();
+    let expected = [("DeleteRange".to_owned(), 50), ("Txn".to_owned(), 50)];
+    assert_eq!(requests(&now, &before), expected);
+    assert_eq!((now.get("leases"), now.get("watchers")), (1, 0));
+}
+
+#[tokio::test]
+async fn the_token_is_the_create_revision_of_the_key() {
+    let etcd = etcd().await;
+    let driver = driver(&format!("{}?prefix=ns/", etcd.url())).await;
+    let lease = acquire(&driver, Request::new(name("a/b"), Duration::from_secs(10))).await;
+    let token = i64::try_from(lease.token().value()).unwrap();
+    assert_eq!(token, etcd.revision().await.unwrap());
+    let key = String::from_utf8(etcd.keys().await.unwrap().remove(0)).unwrap();
+    let leases = etcd.leases().await.unwrap();
+    assert_eq!(key, format!("ns/a%2Fb/{:x}.0", leases[0]));
+    lease.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn keys_are_used_again_so_that_the_index_of_etcd_does_not_grow() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    for _ in 0..20 {
+        let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+        let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+        until_queued(&locks, "job", 2).await;
+        let keys = etcd.keys().await.unwrap();
+        let slots: Vec<_> = keys.iter().map(|key| key[key.len() - 2..].to_vec()).collect();
+        assert_eq!(slots.len(), 2);
+        assert!(slots.contains(&b".0".to_vec()) && slots.contains(&b".1".to_vec()), "{slots:?}");
+        guard.release().await.unwrap();
+        soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn inspect_shows_holder_and_waiters_in_order_and_what_they_wrote_down() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let lock = locks.lock("job").unwrap();
+    let guard = lock.clone().holder("the \"first\"").acquire().await.unwrap();
+    let waiting = tokio::spawn(lock.holder("the second").acquire());
+    until_queued(&locks, "job", 2).await;
+    etcd.put(b"job/694d8a5c", b"").await.unwrap();
+    let queue = locks.inspect("job").await.unwrap();
+    let shown: Vec<_> = queue.iter().map(|entry| entry.holder.description.as_deref()).collect();
+    assert_eq!(shown, [Some("the \"first\""), Some("the second"), None]);
+    assert_eq!(queue[0].holder.token, Some(guard.token()));
+    assert!(queue[0].attempt.is_some() && queue[0].holder.since.is_some());
+    assert_eq!(queue[2], lock_core::Entry::new(None, lock_core::Holder::default()));
+    waiting.abort();
+}
+
+#[tokio::test]
+async fn one_etcd_lease_for_each_ttl_and_client() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    assert_eq!(etcd.leases().await.unwrap().len(), 0);
+    let mut guards = Vec::new();
+    for n in 0..20 {
+        let lock = locks.lock(format!("job{n}")).unwrap();
+        guards.push(lock.ttl(Duration::from_secs(5 + n % 2)).acquire().await.unwrap());
+    }
+    assert_eq!(etcd.leases().await.unwrap().len(), 2);
+    drop((guards, locks));
+    until("the leases are gone", || async { etcd.leases().await.unwrap().is_empty() }).await;
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn ttls_that_etcd_would_change_are_refused() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    // The shortest lease is one and a half elections: 1.5 s, in whole seconds.
+    assert_eq!(*locks.guarantees().ttl.start(), Duration::from_secs(2));
+    for (ttl, expected) in [(1000, "2s to 3600s"), (2500, "whole seconds")] {
+        let lock = locks.lock("job").unwrap().ttl(Duration::from_millis(ttl));
+        let error = lock.acquire().await.unwrap_err();
+        assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn an_etcd_with_slow_elections_has_longer_ttls() {
+    let builder = lock_lab::Etcd::builder().in_memory();
+    let etcd = builder.arg("--election-timeout").arg("4000").start().await.unwrap();
+    let locks = locks(&etcd.url()).await;
+    assert_eq!(*locks.guarantees().ttl.start(), Duration::from_secs(6));
+}
+
+#[tokio::test]
+async fn more_ttls_than_a_client_takes() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let with_ttl = |seconds| locks.lock("job").unwrap().ttl(Duration::from_secs(seconds));
+    // Idle sessions make room.
+    for seconds in 10..80 {
+        with_ttl(seconds).acquire().await.unwrap().release().await.unwrap();
+    }
+    until("idle ones are gone", || async { etcd.leases().await.unwrap().len() <= 64 }).await;
+    let mut guards = Vec::new();
+    for seconds in 100..164 {
+        let lock = locks.lock(format!("job{seconds}")).unwrap();
+        guards.push(lock.ttl(Duration::from_secs(seconds)).acquire().await.unwrap());
+    }
+    let error = with_ttl(200).acquire().await.unwrap_err().to_string();
+    assert!(error.contains("64"), "{error}");
+}
+
+#[tokio::test]
+async fn a_try_leaves_nothing() {
+    let etcd = etcd().await;
+    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let guard = ours.lock("job").unwrap().acquire().await.unwrap();
+    theirs.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let (before, revision) = (etcd.counters().await.unwrap(), etcd.revision().await.unwrap());
+    assert!(theirs.lock("job").unwrap().try_acquire().await.unwrap().is_none());
+    let now = etcd.counters().await.unwrap();
+    assert_eq!(requests(&now, &before).iter().map(|(_, n)| n).sum::<u64>(), 2, "ours and revision");
+    assert_eq!(etcd.revision().await.unwrap(), revision);
+    guard.release().await.unwrap();
+    let guard = theirs.lock("job").unwrap().try_acquire().await.unwrap();
+    guard.unwrap().release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_closed_client_frees_its_locks_and_says_so() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    locks.driver().close().await.unwrap();
+    assert_eq!(etcd.keys().await.unwrap(), Vec::<Vec<u8>>::new());
+    assert_eq!(etcd.leases().await.unwrap(), Vec::<i64>::new());
+    assert_eq!(soon(guard.lost()).await, LossReason::SessionEnded);
+    assert!(matches!(soon(waiting).await.unwrap(), Err(Error::Closed { .. })));
+    let again = locks.lock("job").unwrap().acquire().await;
+    assert!(matches!(again, Err(Error::Closed { .. })));
+    assert!(matches!(locks.inspect("job").await, Err(Error::Closed { .. })));
+    drop((guard, locks));
+    until("its streams are closed", || async {
+        etcd.counters().await.unwrap().get("watch_streams") == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ten_thousand_idle_locks_cost_what_one_costs() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let ttl = Duration::from_secs(3);
+    let mut guards = Vec::new();
+    for batch in 0..100 {
+        let batch = (0..100).map(|n| {
+            let lock = locks.lock(format!("job{batch}-{n}")).unwrap().ttl(ttl);
+            tokio::spawn(lock.acquire())
+        });
+        for guard in batch.collect::<Vec<_>>() {
+            guards.push(guard.await.unwrap().unwrap());
+        }
+    }
+    // Each is watched by and by, so that a deletion is told at once.
+    until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") == 10_000 })
+        .await;
+    let before = etcd.counters().await.unwrap();
+    let pings = |now: &lock_lab::Counters| now.since(&before).get("msg.LeaseKeepAlive");
+    until("it was renewed five times", || async { pings(&etcd.counters().await.unwrap()) >= 5 })
+        .await;
+    let now = etcd.counters().await.unwrap();
+    assert_eq!(requests(&now, &before), []);
+    assert_eq!(now.since(&before).get("msg.Watch"), 0);
+    assert!(guards.iter().all(|guard| guard.is_valid()));
+}

@@ -1,0 +1,93 @@
+//! What connecting says when it cannot.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, StoreUrl};
+use lock_etcd::client::{Client, RoleGrantPermissionResponse};
+use support::*;
+
+async fn refusal(url: &str) -> Error {
+    let started = Clock::Boot.now();
+    let error = lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap_err();
+    assert!(Clock::Boot.now().since(started) < Duration::from_secs(5), "{error}");
+    error
+}
+
+#[tokio::test]
+async fn a_port_where_nobody_listens() {
+    let error = refusal("etcd://127.0.0.1:1").await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_exist() {
+    let error = refusal("etcd://no-such-host.invalid").await;
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn members_that_are_silent() {
+    let etcd = etcd().await;
+    let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    proxy.cut();
+    let host = proxy.addr();
+    let error = refusal(&format!("etcd://{host}")).await;
+    assert!(error.to_string().contains("no answer"), "{error}");
+    refusal(&format!("etcd://{host},{host},{host},{host}")).await;
+}
+
+#[tokio::test]
+async fn the_first_of_two_members_is_dead() {
+    let etcd = etcd().await;
+    let locks = locks(&format!("etcd://127.0.0.1:1,{}", etcd.addr())).await;
+    locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_default_ttl_that_etcd_would_raise() {
+    let etcd = etcd().await;
+    let error = refusal(&format!("{}?ttl=1s", etcd.url())).await;
+    assert!(error.to_string().contains("2s to"), "{error}");
+    assert!(etcd.leases().await.unwrap().is_empty());
+}
+
+async fn with_users(etcd: &lock_lab::Etcd) -> Result<RoleGrantPermissionResponse, Failure> {
+    use lock_etcd::client::{Permission, PermissionType};
+    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
+    admin.user_add("root", "pässword", None).await?;
+    admin.user_grant_role("root", "root").await?;
+    admin.role_add("locker").await?;
+    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
+    let granted = admin.role_grant_permission("locker", keys).await?;
+    admin.user_add("me", "s3cret", None).await?;
+    admin.user_grant_role("me", "locker").await?;
+    admin.auth_enable().await?;
+    Ok(granted)
+}
+
+#[tokio::test]
+async fn logins() {
+    let etcd = etcd().await;
+    let host = etcd.addr();
+    let error = refusal(&format!("etcd://me:s3cret@{host}")).await;
+    assert!(matches!(error, Error::Denied { .. }), "authentication is off: {error}");
+    with_users(&etcd).await.unwrap();
+    for login in ["me:wrong@", "nobody:s3cret@", ""] {
+        let error = refusal(&format!("etcd://{login}{host}")).await;
+        assert!(matches!(error, Error::Denied { .. }), "{login}: {error}");
+        assert!(!error.to_string().contains("s3cret"));
+    }
+    let root = locks(&format!("etcd://root:p%C3%A4ssword@{host}")).await;
+    root.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let locks = locks(&format!("etcd://me:s3cret@{host}?prefix=locks/")).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    guard.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    let elsewhere = support::locks(&format!("etcd://me:s3cret@{host}?prefix=other/")).await;
+    let error = elsewhere.lock("job").unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}

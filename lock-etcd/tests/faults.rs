@@ -1,0 +1,231 @@
+//! What breaks, and what holders and waiters are told.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, LossReason};
+use support::*;
+
+#[tokio::test]
+async fn a_lost_reply_to_the_acquire_is_asked_for_again() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    proxy.half_open();
+    let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    let revision = etcd.revision().await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    let guard = soon(acquiring).await.unwrap().unwrap();
+    assert_eq!(i64::try_from(guard.token().value()).unwrap(), revision, "the first one counts");
+    assert_eq!(etcd.keys().await.unwrap().len(), 1);
+    guard.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_a_try_is_asked_for_again() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    proxy.half_open();
+    let trying = tokio::spawn(locks.lock("job").unwrap().try_acquire());
+    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    proxy.reset();
+    proxy.heal();
+    let guard = soon(trying).await.unwrap().unwrap().expect("nobody else was there");
+    guard.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_the_release_is_asked_for_again() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    proxy.half_open();
+    let releasing = tokio::spawn(guard.release());
+    until_clean(&etcd).await;
+    // Somebody else holds it by the time that the release is sent again.
+    let other = support::locks(&etcd.url()).await.lock("job").unwrap().acquire().await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    soon(releasing).await.unwrap().unwrap();
+    assert!(other.is_valid());
+    assert_eq!(etcd.keys().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_acquire_given_up_while_its_reply_is_lost_leaves_nothing() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    proxy.half_open();
+    let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    acquiring.abort();
+    proxy.reset();
+    proxy.heal();
+    until_clean(&etcd).await;
+    assert_eq!(etcd.leases().await.unwrap().len(), 1, "the session lives on");
+}
+
+#[tokio::test]
+async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
+    let etcd = etcd().await;
+    let (cut_off, proxy) = behind_proxy(&etcd, "?ttl=2s").await;
+    let others = locks(&etcd.url()).await;
+    let guard = cut_off.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(others.lock("job").unwrap().acquire());
+    until_queued(&others, "job", 2).await;
+    let cut_at = Clock::Boot.now();
+    proxy.cut();
+    assert_eq!(soon(guard.lost()).await, LossReason::Expired);
+    assert!(Clock::Boot.now().since(cut_at) < Duration::from_secs(2));
+    assert!(!waiting.is_finished(), "told too late");
+    let next = soon(waiting).await.unwrap().unwrap();
+    let slack = others.guarantees().expiry_slack;
+    assert!(Clock::Boot.now().since(cut_at) < Duration::from_secs(3) + slack);
+    assert!(next.token() > guard.token());
+    // Back again: what it left behind must not touch the new holder.
+    proxy.heal();
+    cut_off.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert!(next.is_valid());
+}
+
+#[tokio::test]
+async fn a_blackhole_that_ends_in_time_costs_nothing() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=8s").await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    proxy.cut();
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    proxy.heal();
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn holders_and_waiters_survive_a_restart_of_the_server() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    etcd.restart().await.unwrap();
+    assert!(guard.is_valid());
+    let held = guard.token();
+    guard.release().await.unwrap();
+    let next = soon(waiting).await.unwrap().unwrap();
+    assert!(next.token() > held);
+    next.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn what_happened_while_the_watch_was_broken_is_found_out() {
+    let etcd = etcd().await;
+    let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    let theirs = locks(&etcd.url()).await;
+    let guard = theirs.lock("job").unwrap().acquire().await.unwrap();
+    let holding = ours.lock("held").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(ours.lock("job").unwrap().acquire());
+    until_queued(&theirs, "job", 2).await;
+    // Theirs watches what it holds, too.
+    until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") == 3 })
+        .await;
+    proxy.refuse();
+    guard.release().await.unwrap();
+    etcd.delete_prefix(b"held/").await.unwrap();
+    // Nothing of it can be replayed.
+    etcd.compact().await.unwrap();
+    proxy.heal();
+    let _granted = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(soon(holding.lost()).await, LossReason::EntryGone);
+}
+
+#[tokio::test]
+async fn a_deleted_entry_is_told_at_once() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().ttl(Duration::from_secs(60)).acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("other").unwrap().acquire());
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    let deleted_at = Clock::Boot.now();
+    etcd.delete_prefix(b"job/").await.unwrap();
+    assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
+    // Not watched for 50 ms after the grant, and etcd takes up to 100 ms to catch up.
+    assert!(Clock::Boot.now().since(deleted_at) < Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_waiter_whose_entry_is_deleted_is_told_and_not_granted() {
+    let etcd = etcd().await;
+    let (holder, ours) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let guard = holder.lock("job").unwrap().acquire().await.unwrap();
+    let before = etcd.keys().await.unwrap();
+    let waiting = tokio::spawn(ours.lock("job").unwrap().acquire());
+    until_queued(&ours, "job", 2).await;
+    let keys = etcd.keys().await.unwrap();
+    let own = keys.iter().find(|key| !before.contains(key)).unwrap();
+    etcd.delete(own).await.unwrap();
+    let told = soon(waiting).await.unwrap();
+    assert!(told.is_err(), "{told:?}");
+    assert!(guard.is_valid());
+}
+
+#[tokio::test]
+async fn a_waiter_and_its_predecessor_of_one_session_that_is_revoked() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    let lease = etcd.leases().await.unwrap()[0];
+    etcd.revoke(lease).await.unwrap();
+    let told = soon(waiting).await.unwrap();
+    assert!(matches!(told, Err(Error::Unavailable { .. } | Error::Rejected { .. })), "{told:?}");
+    let reason = soon(guard.lost()).await;
+    assert!(matches!(reason, LossReason::EntryGone | LossReason::SessionEnded), "{reason:?}");
+    // A new session is made by and by: at the latest when the keep-alive finds out.
+    soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_that_died_unnoticed_is_replaced_by_the_next_acquire() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    etcd.revoke(etcd.leases().await.unwrap()[0]).await.unwrap();
+    locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(etcd.leases().await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_next_member_is_asked_when_one_is_gone() {
+    let etcd = etcd().await;
+    let first = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let second = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let locks = locks(&format!("etcd://{},{}?ttl=6s", first.addr(), second.addr())).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    first.cut();
+    let guard = {
+        guard.release().await.unwrap();
+        soon(waiting).await.unwrap().unwrap()
+    };
+    // From the second, which is gone now, back to the first.
+    first.heal();
+    second.refuse();
+    tokio::time::sleep(Duration::from_secs(7)).await;
+    assert!(guard.is_valid());
+    guard.release().await.unwrap();
+    until_clean(&etcd).await;
+}

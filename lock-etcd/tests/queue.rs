@@ -1,0 +1,212 @@
+//! The queue: order, wake-ups and what they cost.
+
+mod support;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::Locks;
+use support::*;
+use tokio::task::JoinHandle;
+
+/// Waits in the queue behind `entries - 1` others; writes its number down when it holds, then
+/// releases.
+async fn waiter(
+    locks: &Locks,
+    entries: usize,
+    number: usize,
+    order: &Arc<Mutex<Vec<usize>>>,
+) -> JoinHandle<()> {
+    let (lock, order) = (locks.lock("job").unwrap(), order.clone());
+    let waiting = tokio::spawn(async move {
+        let guard = lock.acquire().await.unwrap();
+        order.lock().unwrap().push(number);
+        guard.release().await.unwrap();
+    });
+    until_queued(locks, "job", entries).await;
+    waiting
+}
+
+#[tokio::test]
+async fn waiters_of_several_clients_are_served_in_order() {
+    let etcd = etcd().await;
+    let clients = [locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await];
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let guard = clients[0].lock("job").unwrap().acquire().await.unwrap();
+    let mut waiting = Vec::new();
+    for number in 0..12 {
+        // Neighbours of one client hand over without etcd's help, the others with it.
+        let client = &clients[number / 2 % 3];
+        waiting.push(waiter(client, number + 2, number, &order).await);
+    }
+    guard.release().await.unwrap();
+    for waiting in waiting {
+        soon(waiting).await.unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), (0..12).collect::<Vec<_>>());
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn waiters_leave_and_die_in_the_middle() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let (doomed, proxy) = behind_proxy(&etcd, "?ttl=2s").await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let first = waiter(&locks, 2, 1, &order).await;
+    let leaving = waiter(&locks, 3, 2, &order).await;
+    let third = waiter(&locks, 4, 3, &order).await;
+    let dying = waiter(&doomed, 5, 4, &order).await;
+    let fifth = waiter(&locks, 6, 5, &order).await;
+    leaving.abort();
+    until_queued(&locks, "job", 5).await;
+    proxy.refuse();
+    guard.release().await.unwrap();
+    for waiting in [first, third, fifth] {
+        soon(waiting).await.unwrap();
+    }
+    assert_eq!(*order.lock().unwrap(), [1, 3, 5]);
+    assert!(soon(dying).await.is_err(), "it is told that its session ended");
+    until_clean(&etcd).await;
+}
+
+/// Watches settle for 100 ms after they begin; nothing is sent after that.
+async fn until_quiet(etcd: &lock_lab::Etcd) {
+    let mut last = etcd.counters().await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let now = etcd.counters().await.unwrap();
+        if requests(&now, &last).is_empty() {
+            return;
+        }
+        last = now;
+    }
+}
+
+#[tokio::test]
+async fn a_release_wakes_one_and_asks_nothing() {
+    for waiters in [2, 10, 100] {
+        let etcd = etcd().await;
+        let (holder, ours) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+        let guard = holder.lock("job").unwrap().acquire().await.unwrap();
+        let (woken, mut wake) = tokio::sync::mpsc::unbounded_channel();
+        for _ in 0..waiters {
+            let (lock, woken) = (ours.lock("job").unwrap(), woken.clone());
+            tokio::spawn(async move { woken.send(lock.acquire().await) });
+        }
+        until_queued(&ours, "job", waiters + 1).await;
+        until_quiet(&etcd).await;
+        let before = etcd.counters().await.unwrap();
+        guard.release().await.unwrap();
+        let next = soon(wake.recv()).await.unwrap().unwrap();
+        until_quiet(&etcd).await;
+        let now = etcd.counters().await.unwrap();
+        assert_eq!(requests(&now, &before), [("DeleteRange".to_owned(), 1)]);
+        // One event for the client that waits; the holder did not watch, or gets one, too.
+        assert!(now.since(&before).get("sent.Watch") <= 2, "{}", now.since(&before));
+        assert!(wake.try_recv().is_err(), "only one is woken");
+        drop(next);
+    }
+}
+
+#[tokio::test]
+async fn a_contended_lock_costs_two_requests_and_one_event() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let run = |rounds: usize| {
+        let lock = locks.lock("job").unwrap();
+        (0..8).map(move |_| {
+            let lock = lock.clone();
+            tokio::spawn(async move {
+                for _ in 0..rounds {
+                    lock.acquire().await.unwrap().release().await.unwrap();
+                }
+            })
+        })
+    };
+    // The watch begins; as long as the name is hot it stays.
+    for task in run(20).collect::<Vec<_>>() {
+        soon(task).await.unwrap();
+    }
+    until_quiet(&etcd).await;
+    let before = etcd.counters().await.unwrap();
+    for task in run(50).collect::<Vec<_>>() {
+        soon(task).await.unwrap();
+    }
+    let now = etcd.counters().await.unwrap();
+    let expected = [("DeleteRange".to_owned(), 400), ("Txn".to_owned(), 400)];
+    assert_eq!(requests(&now, &before), expected);
+    assert!(now.since(&before).get("sent.Watch") <= 400);
+}
+
+#[tokio::test]
+async fn a_name_that_has_cooled_down_is_not_watched() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    until("it is watched", || async { etcd.counters().await.unwrap().get("watchers") == 1 }).await;
+    guard.release().await.unwrap();
+    soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    until("it is not watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn acquires_dropped_at_any_moment_leave_nothing() {
+    let etcd = etcd().await;
+    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let mut work = Vec::new();
+    for task in 0..32u64 {
+        let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
+        work.push(tokio::spawn(async move {
+            for n in 0..100u64 {
+                let lock = locks.lock(format!("job{}", n % 3)).unwrap();
+                let moment = Duration::from_micros((task * 7919 + n * 104_729) % 8000);
+                drop(tokio::time::timeout(moment, lock.acquire()).await);
+            }
+        }));
+    }
+    for work in work {
+        tokio::time::timeout(PATIENCE * 4, work).await.unwrap().unwrap();
+    }
+    until_clean(&etcd).await;
+    for name in ["job0", "job1", "job2"] {
+        soon(theirs.lock(name).unwrap().acquire()).await.unwrap().release().await.unwrap();
+    }
+    until("nothing is watched", || async { etcd.counters().await.unwrap().get("watchers") == 0 })
+        .await;
+    assert_eq!(etcd.leases().await.unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_never_hold_and_tokens_rise() {
+    let etcd = etcd().await;
+    let last = Arc::new(Mutex::new(0));
+    let inside = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let mut work = Vec::new();
+    for _ in 0..3 {
+        let locks = locks(&etcd.url()).await;
+        for _ in 0..6 {
+            let (lock, last, inside) = (locks.lock("job").unwrap(), last.clone(), inside.clone());
+            work.push(tokio::spawn(async move {
+                for _ in 0..40 {
+                    let guard = lock.acquire().await.unwrap();
+                    assert!(!inside.swap(true, std::sync::atomic::Ordering::SeqCst));
+                    let token = guard.token().value();
+                    assert!(token > std::mem::replace(&mut *last.lock().unwrap(), token));
+                    tokio::task::yield_now().await;
+                    inside.store(false, std::sync::atomic::Ordering::SeqCst);
+                    guard.release().await.unwrap();
+                }
+            }));
+        }
+    }
+    for work in work {
+        tokio::time::timeout(PATIENCE * 4, work).await.unwrap().unwrap();
+    }
+}

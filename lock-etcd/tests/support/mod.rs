@@ -1,0 +1,74 @@
+//! What the tests share.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::{future::Future, time::Duration};
+
+use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
+use lock_etcd::EtcdLock;
+use lock_lab::{Counters, Etcd, Proxy};
+
+/// As long as it takes on a busy machine.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+pub async fn driver(url: &str) -> EtcdLock {
+    lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap()
+}
+
+pub async fn locks(url: &str) -> Locks {
+    Locks::new(driver(url).await)
+}
+
+pub async fn etcd() -> Etcd {
+    Etcd::builder().in_memory().start().await.unwrap()
+}
+
+/// A client behind a proxy of its own.
+pub async fn behind_proxy(etcd: &Etcd, options: &str) -> (Locks, Proxy) {
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let locks = locks(&format!("{}{options}", etcd.url_via(&proxy))).await;
+    (locks, proxy)
+}
+
+/// Waits until something is so.
+pub async fn until<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
+    let end = Clock::Boot.now() + PATIENCE;
+    while !is_so().await {
+        assert!(Clock::Boot.now() < end, "waited in vain until {what}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Waits until a name has so many entries.
+pub async fn until_queued(locks: &Locks, name: &str, entries: usize) {
+    until("they are queued", || async { locks.inspect(name).await.unwrap().len() == entries })
+        .await;
+}
+
+/// Waits until a future is ready, and no longer than is sensible.
+pub async fn soon<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(PATIENCE, future).await.expect("not ready in time")
+}
+
+/// Waits until nothing is left in the store but the sessions of clients.
+pub async fn until_clean(etcd: &Etcd) {
+    until("the keys are gone", || async { etcd.keys().await.unwrap().is_empty() }).await;
+}
+
+/// What the server was asked since `before`, without what is sent in the background.
+pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
+    let spent = now.since(before);
+    let background = ["rpc.LeaseKeepAlive", "rpc.Watch"];
+    let rpc = spent.iter().filter(|(key, _)| key.starts_with("rpc.") && !background.contains(key));
+    rpc.map(|(key, count)| (key["rpc.".len()..].to_owned(), count)).collect()
+}
+
+pub fn name(name: &str) -> LockName {
+    LockName::new(name).unwrap()
+}
+
+/// A request straight to the driver.
+pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn Lease> {
+    soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
+}
