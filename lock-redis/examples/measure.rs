@@ -38,14 +38,6 @@ async fn main() -> Result<()> {
         ratios.sort_by(f64::total_cmp);
         println!("{tasks} tasks: throughput {:.2} of the floor's", ratios[1]);
     }
-    let locks = connect(&server.url()).await?;
-    let before = resident()?;
-    let mut guards = Vec::with_capacity(HELD);
-    for i in 0..HELD {
-        guards.push(locks.lock(format!("held-{i}"))?.acquire().await?);
-    }
-    println!("{HELD} locks held: {} bytes of this process per lock", (resident()? - before) / HELD);
-    drop(guards);
     for (title, options, clients, waiters) in [
         ("16 waiters", "", 1, 16),
         ("64 waiters", "", 1, 64),
@@ -60,6 +52,13 @@ async fn main() -> Result<()> {
         let waits = one_name(&locks, waiters, limit).await?;
         report(title, &waits, limit, &server.counters().await?.since(&before));
     }
+    let locks = connect(&server.url()).await?;
+    let before = resident()?;
+    let mut guards = Vec::with_capacity(HELD);
+    for i in 0..HELD {
+        guards.push(locks.lock(format!("held-{i}"))?.acquire().await?);
+    }
+    println!("{HELD} locks held: {} bytes of this process per lock", (resident()? - before) / HELD);
     Ok(())
 }
 

@@ -208,6 +208,10 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
     match value {
         Value::Int(0) => Ok(Acquired::Busy),
         Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
+        Value::BulkString(digits) => {
+            let token = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+            token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
+        }
         Value::Array(parts) => match numbers(parts).as_deref() {
             Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
                 *fence,

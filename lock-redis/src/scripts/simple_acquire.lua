@@ -1,5 +1,5 @@
 -- ACQUIRE without a queue. KEYS: lock, fence. ARGV: attempt, TTL in ms.
--- Answers the token, or 0 if somebody holds the lock.
+-- Answers the token, or the number 0 if somebody holds the lock.
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
     return 0
@@ -8,10 +8,11 @@ if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   redis.call('PEXPIRE', KEYS[1], ARGV[2])
 end
 local time = redis.call('TIME')
-local token = time[1] * 1000000 + time[2]
+-- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
+local token = time[1] .. string.sub('00000' .. time[2], -6)
 local last = redis.call('SET', KEYS[2], token, 'GET')
-if last and last + 0 >= token then
-  token = last + 1
+if last and last >= token then
+  token = string.format('%.0f', last + 1)
   redis.call('SET', KEYS[2], token)
 end
 return token
