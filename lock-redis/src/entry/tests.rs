@@ -1,0 +1,117 @@
+//! The rules of an attempt's state, without a server.
+
+use uuid::Uuid;
+
+use super::*;
+use crate::config::RedisConfig;
+
+const TTL: Duration = Duration::from_secs(9);
+
+fn entry() -> Entry {
+    let name = LockName::new("orders").unwrap();
+    Entry {
+        ticket: Ticket::simple(Uuid::new_v4()),
+        key: Key::new(&RedisConfig::new("localhost", 6379), &name),
+        name,
+        ttl: TTL,
+        term: Term::Renewed,
+        described: false,
+        stage: Mutex::new(Stage::Asking { pushed: None }),
+        moved: Notify::new(),
+    }
+}
+
+fn said(fence: u64) -> Waits {
+    Waits { fence, pttl: Some(TTL), place: None, foreign: false }
+}
+
+fn granted(entry: &Entry) -> Option<(Instant, u64)> {
+    match &*entry.stage() {
+        Stage::Granted { sent, token } => Some((*sent, *token)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    entry.waits(sent, said(7));
+    entry.pushed(7);
+    assert_eq!(granted(&entry), None);
+    entry.waits(sent + TTL / 3, said(9));
+    entry.pushed(8);
+    assert_eq!(granted(&entry), None);
+    entry.pushed(10);
+    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+}
+
+#[test]
+fn an_answer_that_was_overtaken_changes_nothing() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    entry.waits(sent + TTL / 3, said(9));
+    entry.waits(sent, said(5));
+    entry.pushed(8);
+    assert_eq!(granted(&entry), None);
+    entry.pushed(10);
+    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+    entry.waits(sent + TTL, said(10));
+    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+}
+
+#[test]
+fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
+    for (token, grant) in [(8, true), (7, false)] {
+        let entry = entry();
+        let sent = CLOCK.now();
+        entry.pushed(token);
+        entry.waits(sent, said(7));
+        assert_eq!(granted(&entry), grant.then_some((sent, token)));
+    }
+}
+
+#[test]
+fn only_what_has_run_for_a_while_is_renewed() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    let validity = entry.hold(sent).unwrap();
+    assert_eq!(entry.role(sent + TTL / 7), None);
+    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Holds));
+    validity.lose(LossReason::Expired);
+    assert_eq!(entry.role(sent + TTL / 5), None);
+    let fixed = Entry { term: Term::Fixed, ..self::entry() };
+    fixed.hold(sent).unwrap();
+    assert_eq!(fixed.role(sent + TTL / 5), None);
+}
+
+#[test]
+fn a_renewal_counts_from_when_it_was_sent() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    let validity = entry.hold(sent).unwrap();
+    entry.renewed(sent + TTL / 3, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+    entry.renewed(sent, true);
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+    entry.renewed(sent + TTL / 2, false);
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}
+
+#[test]
+fn who_asks_when() {
+    let entry = entry();
+    let ask = |pttl, place, foreign, asked| {
+        entry.next_ask(Waits { fence: 0, pttl, place, foreign }, asked).0
+    };
+    let ms = Duration::from_millis;
+    // The round comes before the holder can have died.
+    assert_eq!(ask(Some(TTL), Some(1), false, 0), None);
+    assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
+    let other = ask(Some(ms(100)), None, false, 0).unwrap();
+    assert!((ms(300)..=ms(500)).contains(&other), "{other:?}");
+    // A foreign holder without an expiry: asked ever less often, by the head only.
+    assert!((ms(25)..=ms(50)).contains(&ask(None, Some(1), true, 0).unwrap()));
+    assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
+    assert_eq!(ask(None, None, true, 0), None);
+}
