@@ -66,8 +66,9 @@ impl<W: Watched + HasSlot> Alarm<W> {
         due.next_id += 1;
         due.entries.insert(key, Arc::downgrade(watched));
         *lock(&watched.slot().0) = Some(key);
+        let earlier = at.nanos() < self.armed.fetch_min(at.nanos(), Ordering::AcqRel);
         drop(due);
-        if at.nanos() < self.armed.load(Ordering::Acquire) {
+        if earlier {
             self.earlier.notify_one();
         }
     }
@@ -87,6 +88,10 @@ impl<W: Watched + HasSlot> Alarm<W> {
             let mut due = lock(&self.due);
             let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
             if next > now {
+                // An entry that has come and gone leaves its time: to wake once in vain at that time
+                // is cheaper than to be woken by each short hold.
+                let armed = Instant::from_nanos(self.armed.load(Ordering::Acquire));
+                let next = if armed > now { next.min(armed) } else { next };
                 // Stored under the lock: an entry added later compares with this value.
                 self.armed.store(next.nanos(), Ordering::Release);
                 return next;
