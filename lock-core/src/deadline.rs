@@ -100,8 +100,7 @@ impl Clock {
     }
 }
 
-/// The time of day in milliseconds since 1970, for people: "held since 14:03". It may jump, so
-/// nothing is ever decided by it.
+/// The time of day, for people: "held since 14:03". It may jump, so nothing is ever decided by it.
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {
     SystemTime::now()
@@ -122,10 +121,11 @@ pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
 #[allow(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
 fn tokio_nanos() -> u64 {
     static START: OnceLock<tokio::time::Instant> = OnceLock::new();
-    // A start of its own, well in the past, so that subtractions near the start do not saturate.
-    const HEAD_START: Duration = Duration::from_secs(86_400);
+    // Runtimes with virtual clocks of their own may be behind the one that read first.
+    const HEAD_START: Duration = Duration::from_secs(100 * 365 * 86_400);
     let now = tokio::time::Instant::now();
-    nanos(now.saturating_duration_since(*START.get_or_init(|| now)) + HEAD_START)
+    let start = *START.get_or_init(|| now);
+    nanos((now + HEAD_START).saturating_duration_since(start))
 }
 
 #[cfg(target_os = "linux")]

@@ -143,6 +143,7 @@ pub enum Error {
 
 /// Whether a failed request may have changed the store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
 pub enum Effect {
     /// The store did not act. Trying again is safe.
     None,

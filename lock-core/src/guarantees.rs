@@ -12,6 +12,9 @@ use crate::{Error, Result};
 pub struct Guarantees {
     /// The store's name: `etcd`, `redis`, `zookeeper`, `memory`.
     pub store: &'static str,
+    /// Which kinds of locks there are. All stores have the exclusive one; what is shared or counted
+    /// is still to come.
+    pub kinds: &'static [LockKind],
     /// Which faults of the store a held lock survives.
     pub survives: Survives,
     /// In which order waiters are served.
@@ -40,6 +43,7 @@ impl Guarantees {
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
+            kinds: &[LockKind::Exclusive],
             survives: Survives::default(),
             fairness: Fairness::None,
             wake: Wake::Poll,
@@ -99,6 +103,14 @@ impl Guarantees {
         }
         Err(Error::Unmet { store: self.store, missing })
     }
+}
+
+/// What people can ask for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum LockKind {
+    /// One holder at a time.
+    Exclusive,
 }
 
 /// Which faults of the store a held lock survives, so that nobody else is granted meanwhile.

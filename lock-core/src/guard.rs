@@ -1,6 +1,6 @@
 //! A lock that is held.
 
-use std::{fmt, ops::Deref, sync::Arc};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     Held, Instant, Lease, LockName, Result, Term, alarm::Slot, held::Inner, locks::Client,
@@ -27,10 +27,11 @@ impl LockGuard {
         client: Arc<Client>,
         name: LockName,
         lease: Box<dyn Lease>,
+        ttl: Duration,
         term: Term,
         cap: Instant,
     ) -> Self {
-        let inner = Arc::new(Inner { client, name, lease, term, cap, slot: Slot::new() });
+        let inner = Arc::new(Inner { client, name, lease, ttl, term, cap, slot: Slot::new() });
         inner.client.alarm.add(&inner, inner.until());
         Self(Held(inner))
     }

@@ -5,6 +5,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use crate::{
     Error, FencingToken, Instant, Lease, LockName, LossReason, Result, Term, Validity,
     alarm::{HasSlot, Slot, Watched},
+    deadline,
     locks::Client,
     owner::Owned,
     trace,
@@ -22,6 +23,7 @@ pub(crate) struct Inner {
     pub(crate) client: Arc<Client>,
     pub(crate) name: LockName,
     pub(crate) lease: Box<dyn Lease>,
+    pub(crate) ttl: Duration,
     pub(crate) term: Term,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
@@ -55,7 +57,9 @@ impl Held {
     }
 
     /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
-    /// lock; never ready after a release. The future borrows nothing.
+    /// lock; never ready after a release. The future borrows nothing. It
+    /// needs the runtime in which the store was connected; when that has ended, only
+    /// [`is_valid`](Self::is_valid) tells.
     ///
     /// # Cancel safety
     ///
@@ -121,8 +125,17 @@ impl Inner {
         };
         if self.validity().lose(reason) {
             self.client.alarm.remove(self);
-            self.client.runtime.spawn(self.clone().give_back());
+            self.client.runtime.spawn(self.clone().give_back_later());
         }
+    }
+
+    /// Gives the grant back when its holder has had the margin to stop: given back at once, it would
+    /// be the next holder's before this one has heard of its loss.
+    async fn give_back_later(self: Arc<Self>) {
+        let clock = self.client.clock;
+        clock.sleep_until(clock.now() + deadline::margin(self.ttl)).await;
+        // A failure is traced.
+        let _ = self.give_back().await;
     }
 
     /// Removes the grant's entry from the store.

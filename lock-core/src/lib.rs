@@ -53,7 +53,7 @@ pub use crate::{
     error::{BoxError, Effect, Error, Result},
     gate::{Gate, StaleToken},
     guarantees::{
-        Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Requirement, Survives, Wake,
+        Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,
     },
     guard::LockGuard,
     held::Held,

@@ -10,7 +10,7 @@ use crate::{
     Wait, locks::Client, owner::Owned, run::run_while_held, trace,
 };
 
-/// How long [`Lock::try_acquire`] and the diagnosis of a timed-out wait may take at the most.
+/// How long [`Lock::try_acquire`] may take at the most.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// An exclusive lock with its options. Cheap to clone; may be acquired many times.
@@ -47,8 +47,9 @@ impl Lock {
         self
     }
 
-    /// How long [`acquire`](Self::acquire) and [`run`](Self::run) wait at the most. Zero asks once
-    /// without queueing. Default: for ever.
+    /// How long [`acquire`](Self::acquire) and [`run`](Self::run) wait at the most; asking the store
+    /// who is in the way takes up to 1 s more when the store is slow. Zero asks once without
+    /// queueing. Default: for ever.
     pub fn wait(mut self, limit: Duration) -> Self {
         self.wait = Some(limit);
         self
@@ -89,6 +90,10 @@ impl Lock {
     ///
     /// Dropping the future leaves the queue; the place in it is lost. Whatever was under way is
     /// cleaned up in the background, also a grant that arrives too late.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will do.
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -116,7 +121,10 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            match lock.answer(lock.attempt(Wait::Try, Attempt::new()), "try_acquire").await {
+            match lock
+                .answer(ANSWER_LIMIT, lock.attempt(Wait::Try, Attempt::new()), "try_acquire")
+                .await
+            {
                 Ok(guard) => Ok(Some(guard)),
                 Err(Error::Contended { .. }) => Ok(None),
                 Err(error) => Err(error),
@@ -182,8 +190,10 @@ impl Lock {
     async fn at_once(&self) -> Result<LockGuard> {
         let attempt = Attempt::new();
         let id = attempt.id();
-        match self.answer(self.attempt(Wait::Try, attempt), "acquire").await {
-            Err(Error::Contended { .. }) => Err(self.diagnose(id, Duration::ZERO).await),
+        match self.answer(ANSWER_LIMIT, self.attempt(Wait::Try, attempt), "acquire").await {
+            Err(Error::Contended { .. }) => {
+                Err(self.diagnose(id, Duration::ZERO, Duration::from_secs(1)).await)
+            }
             answer => answer,
         }
     }
@@ -198,19 +208,28 @@ impl Lock {
             return answer;
         }
         let waited = self.client.clock.now().since(started);
-        tokio::select! {
+        let patience = limit.clamp(Duration::from_millis(100), Duration::from_secs(1));
+        let error = tokio::select! {
             biased;
             // Granted in the last moment: better late than in vain.
-            answer = &mut attempt => answer,
-            error = self.diagnose(id, waited) => Err(error),
+            answer = &mut attempt => return answer,
+            error = self.diagnose(id, waited, patience) => error,
+        };
+        match error {
+            // Granted already, the store says; its word to us is on the way.
+            Error::WaitTimeout { name, waited, position: Some(0), .. } => {
+                let nobody = Error::WaitTimeout { name, waited, holder: None, position: None };
+                tokio::time::timeout(patience, attempt).await.unwrap_or(Err(nobody))
+            }
+            error => Err(error),
         }
     }
 
     /// Why a wait was in vain: somebody holds the lock, or the store does not answer.
-    async fn diagnose(&self, attempt: Uuid, waited: Duration) -> Error {
+    async fn diagnose(&self, attempt: Uuid, waited: Duration, patience: Duration) -> Error {
         let name = &self.request.name;
         let driver = &self.client.driver;
-        match self.answer(driver.inspect(name), "acquire").await {
+        match self.answer(patience, driver.inspect(name), "acquire").await {
             Err(error) => error,
             Ok(queue) => {
                 let position = queue.iter().position(|entry| entry.attempt == Some(attempt));
@@ -222,16 +241,17 @@ impl Lock {
 
     async fn answer<T>(
         &self,
+        limit: Duration,
         call: impl Future<Output = Result<T>>,
         op: &'static str,
     ) -> Result<T> {
-        match tokio::time::timeout(ANSWER_LIMIT, call).await {
+        match tokio::time::timeout(limit, call).await {
             Ok(answer) => answer,
             Err(_) => Err(Error::Unavailable {
                 store: self.client.driver.guarantees().store,
                 op,
                 effect: crate::Effect::Unknown,
-                source: format!("no answer within {ANSWER_LIMIT:?}").into(),
+                source: format!("no answer within {limit:?}").into(),
             }),
         }
     }
@@ -244,14 +264,14 @@ async fn grant(
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
-    let (name, term) = (request.name.clone(), request.term);
+    let (name, ttl, term) = (request.name.clone(), request.ttl, request.term);
     match client.driver.acquire(request, attempt.clone()).await {
         Ok(lease) => {
             let now = client.clock.now();
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // For a caller who has left, the guard is dropped with the answer: released at once.
-            Ok(LockGuard::new(client, name, lease, term, cap))
+            Ok(LockGuard::new(client, name, lease, ttl, term, cap))
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);

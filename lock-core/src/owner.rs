@@ -2,11 +2,12 @@
 
 use std::{
     future::Future,
+    mem,
     pin::Pin,
     task::{Context, Poll},
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, task::JoinHandle};
 
 /// A future that is polled to its end whoever drops it.
 ///
@@ -15,16 +16,30 @@ use tokio::runtime::Handle;
 /// `select!`), the work moves to a task of its own and is finished there. So drivers are
 /// straight-line code, and every acquire, renew and release is cancellation-safe at every await
 /// point by construction.
+///
+/// A caller in another runtime than the client's only waits: timers belong to the runtime in which
+/// they were first polled, and that one may end before the work does.
 pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
-    work: Option<Pin<Box<F>>>,
+    work: Work<F>,
     on_drop: Option<D>,
     runtime: Handle,
+}
+
+enum Work<F: Future> {
+    Here(Pin<Box<F>>),
+    There(JoinHandle<F::Output>),
+    Over,
 }
 
 impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
     /// Owns `work`. `on_drop` tells the work that its caller has left.
     pub(crate) fn new(runtime: &Handle, work: F, on_drop: D) -> Self {
-        Self { work: Some(Box::pin(work)), on_drop: Some(on_drop), runtime: runtime.clone() }
+        let at_home = Handle::try_current().is_ok_and(|here| here.id() == runtime.id());
+        let work = match at_home {
+            true => Work::Here(Box::pin(work)),
+            false => Work::There(runtime.spawn(work)),
+        };
+        Self { work, on_drop: Some(on_drop), runtime: runtime.clone() }
     }
 }
 
@@ -33,22 +48,38 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
-        // Polling again after the end is the caller's mistake; waiting for ever is no answer to
-        // anything but does not panic.
-        let Some(work) = &mut this.work else { return Poll::Pending };
-        let done = std::task::ready!(work.as_mut().poll(cx));
-        this.work = None;
-        Poll::Ready(done)
+        // Taken out while it is polled: work that panics must not be polled again.
+        match mem::replace(&mut this.work, Work::Over) {
+            Work::Here(mut work) => match work.as_mut().poll(cx) {
+                Poll::Ready(done) => return Poll::Ready(done),
+                Poll::Pending => this.work = Work::Here(work),
+            },
+            Work::There(mut task) => match Pin::new(&mut task).poll(cx) {
+                Poll::Ready(Ok(done)) => return Poll::Ready(done),
+                Poll::Ready(Err(error)) if error.is_panic() => {
+                    std::panic::resume_unwind(error.into_panic())
+                }
+                // The client's runtime has ended; there is no answer any more.
+                Poll::Ready(Err(_)) => {}
+                Poll::Pending => this.work = Work::There(task),
+            },
+            // Polling again after the end is the caller's mistake; waiting for ever is no answer to
+            // anything but does not panic.
+            Work::Over => {}
+        }
+        Poll::Pending
     }
 }
 
 impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Owned<F, D> {
     fn drop(&mut self) {
-        let Some(work) = self.work.take() else { return };
-        if let Some(on_drop) = self.on_drop.take() {
+        let work = mem::replace(&mut self.work, Work::Over);
+        if let (Work::Here(_) | Work::There(_), Some(on_drop)) = (&work, self.on_drop.take()) {
             on_drop();
         }
-        self.runtime.spawn(work);
+        if let Work::Here(work) = work {
+            self.runtime.spawn(work);
+        }
     }
 }
 

@@ -78,11 +78,6 @@ impl Validity {
         self.0.until.fetch_max(until.nanos(), Ordering::AcqRel);
     }
 
-    /// Moves the end, also backward: for a store that took back what it had confirmed (a failover).
-    pub fn set_until(&self, until: Instant) {
-        self.0.until.store(until.nanos(), Ordering::Release);
-    }
-
     /// Ends the grant as lost. Only the first end counts: this does nothing after a release, and
     /// answers whether it was the first.
     pub fn lose(&self, reason: LossReason) -> bool {
