@@ -69,7 +69,7 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
 async fn driver(url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
     match url.scheme() {
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.store().client())),
+        "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.connect()?)),
         #[cfg(feature = "etcd")]
         "etcd" => {
             Ok(Arc::new(lock_etcd::EtcdLock::connect(lock_etcd::EtcdConfig::from_url(url)?).await?))

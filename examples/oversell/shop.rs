@@ -106,4 +106,9 @@ impl Sale {
     pub fn oversold(&self) -> u32 {
         self.sold.saturating_sub(self.stock)
     }
+
+    /// Whether everything was sold, and nothing twice.
+    pub fn is_right(&self) -> bool {
+        self.sold == self.stock
+    }
 }

@@ -19,11 +19,11 @@ impl Default for Table {
 
 impl Table {
     pub fn add(&mut self, scenario: Scenario, sale: &Sale) {
-        let verdict = match (scenario.must_hold(), sale.oversold()) {
-            (true, 0) => "held",
-            (true, _) => "BROKEN",
-            (false, 0) => "lucky",
-            (false, _) => "oversold, as expected",
+        let verdict = match (scenario.must_hold(), sale.is_right()) {
+            (true, true) => "held",
+            (true, false) => "BROKEN",
+            (false, true) => "lucky",
+            (false, false) => "oversold, as expected",
         };
         let number = |n: u32| Cell::new(n).set_alignment(CellAlignment::Right);
         self.0.add_row([

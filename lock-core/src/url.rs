@@ -23,6 +23,7 @@ pub struct StoreUrl {
     scheme: String,
     user: Option<String>,
     password: Option<String>,
+    authority: bool,
     hosts: Vec<String>,
     path: String,
     options: BTreeMap<String, String>,
@@ -46,8 +47,8 @@ impl StoreUrl {
             && has_stray_at(rest)
         {
             return Err(bad(
-                "/, ?, # and @ in a user name or password must be escaped as %2F, %3F, \
-                            %23 and %40"
+                "an @ that does not end the login must be escaped as %40, and so must /, ? and # \
+                 in a password, as %2F, %3F and %23"
                     .to_owned(),
             ));
         }
@@ -75,6 +76,7 @@ impl StoreUrl {
             scheme: scheme.to_ascii_lowercase(),
             user: Some(user).filter(|u| !u.is_empty()),
             password: Some(password).filter(|p| !p.is_empty()),
+            authority: rest.starts_with("//"),
             hosts,
             path: decode(path).map_err(bad)?,
             options: options(query).map_err(bad)?,
@@ -107,6 +109,11 @@ impl StoreUrl {
             [] => vec![format!("127.0.0.1:{default_port}")],
             hosts => hosts.iter().map(with_port).collect(),
         }
+    }
+
+    /// Whether the URL has a `//`, with a host or without.
+    pub fn has_authority(&self) -> bool {
+        self.authority
     }
 
     /// What follows the first `/` after the hosts, decoded; empty if there is none.

@@ -1,37 +1,54 @@
-//! `memory:[NAME]`.
+//! `memory:[NAME][?ttl=15s]`.
 
 use std::{
     collections::HashMap,
     sync::{LazyLock, Mutex, PoisonError},
+    time::Duration,
 };
 
 use lock_core::{Result, StoreUrl};
 
-use crate::MemoryStore;
+use crate::{MemoryLock, MemoryStore};
 
 /// Which of the process's stores a URL means.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct MemoryConfig {
     name: String,
+    ttl: Option<Duration>,
 }
 
 impl MemoryConfig {
-    /// Reads `memory:` or `memory:NAME`. There are no options.
+    /// Reads `memory:`, `memory:NAME`, and the option `ttl`: the TTL of locks that name none.
+    /// Default: 15 s.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the URL has any.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) for `memory://..`, as there is no host;
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for other options.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        url.options().finish()?;
-        Ok(Self { name: url.path().to_owned() })
+        let mut options = url.options();
+        let ttl = options.duration("ttl")?;
+        options.finish()?;
+        if url.has_authority() {
+            return Err(url.error("a store in memory has no host: write memory: or memory:NAME"));
+        }
+        Ok(Self { name: url.path().to_owned(), ttl })
     }
 
-    /// The store: the same one for the same name, in the whole process.
-    pub fn store(&self) -> MemoryStore {
+    /// Connects to the store: the same one for the same name, in the whole process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    pub fn connect(&self) -> Result<MemoryLock> {
         static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
             LazyLock::new(Mutex::default);
         // Nothing panics while it is held.
         let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.entry(self.name.clone()).or_default().clone()
+        stores.entry(self.name.clone()).or_default().client_with(self.ttl)
     }
 }

@@ -1,6 +1,6 @@
 //! A client of the store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -33,6 +33,15 @@ impl MemoryStore {
     pub fn client(&self) -> MemoryLock {
         MemoryLock { session: Session::start(self.clone()), guarantees: guarantees() }
     }
+
+    pub(crate) fn client_with(&self, default_ttl: Option<Duration>) -> Result<MemoryLock> {
+        let mut client = self.client();
+        if let Some(ttl) = default_ttl {
+            client.guarantees.check_ttl(ttl)?;
+            client.guarantees.default_ttl = ttl;
+        }
+        Ok(client)
+    }
 }
 
 fn guarantees() -> Guarantees {
@@ -44,8 +53,7 @@ fn guarantees() -> Guarantees {
     guarantees.fencing = Fencing::Strict("a counter of the store");
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Server;
-    guarantees.ttl =
-        std::time::Duration::from_millis(200)..=std::time::Duration::from_secs(24 * 3600);
+    guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
     guarantees
 }
 
@@ -59,7 +67,7 @@ impl MemoryLock {
     async fn queue_up(&self, wish: &Wish, request: &Request, attempt: &Attempt) -> Result<Grant> {
         let (mut wish, mut told) = (wish.clone(), None);
         loop {
-            let pushed = self.session.wait(wish.attempt, &wish.name, wish.ttl);
+            let pushed = self.session.wait(wish.attempt, &wish.name, wish.ttl)?;
             let answer =
                 self.session.request("acquire", wish.ttl, |store| store.acquire(&wish)).await?;
             let look_again = match answer {
@@ -71,11 +79,15 @@ impl MemoryLock {
                         trace::queued(&request.name, wish.attempt, position);
                     }
                     wish.known = true;
+                    self.session.known(wish.attempt);
                     look_again
                 }
             };
             tokio::select! {
-                grant = pushed => return grant.ok().flatten().ok_or_else(entry_expired),
+                grant = pushed => {
+                    self.session.check_open()?;
+                    return grant.ok().flatten().ok_or_else(entry_expired);
+                }
                 () = attempt.cancelled() => return Err(Error::Contended { name: wish.name }),
                 // Nobody else tells that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
@@ -119,7 +131,7 @@ impl DistributedLock for MemoryLock {
         if matches!(answer, Err(Error::Contended { .. }))
             && self.session.store.has(Defect::TriesForAWhile)
         {
-            tokio::time::sleep(std::time::Duration::from_secs(2)).await;
+            tokio::time::sleep(Duration::from_secs(2)).await;
             answer = self.queue_up(&wish, &request, &attempt).await;
         }
         let grant = match answer {
@@ -135,7 +147,12 @@ impl DistributedLock for MemoryLock {
         };
         let validity =
             Validity::new(&request.name, self.session.until(grant.at, request.ttl, request.term));
-        self.session.hold(attempt.id(), &request.name, request.ttl, &validity, request.term);
+        let held =
+            self.session.hold(attempt.id(), &request.name, request.ttl, &validity, request.term);
+        if let Err(closed) = held {
+            self.session.store.leave(&wish.name, wish.attempt);
+            return Err(closed);
+        }
         let lease = MemoryLease::new(self.session.clone(), &request, attempt.id(), grant, validity);
         if attempt.is_cancelled() && self.session.store.has(Defect::KeepsGrantsOfTheDeparted) {
             return Err(Error::Contended { name: request.name });

@@ -35,6 +35,8 @@ pub(crate) struct Session {
 struct Record {
     name: LockName,
     ttl: Duration,
+    /// Whether the store is known to have the entry.
+    known: bool,
     renewals: u32,
     state: Place,
 }
@@ -101,10 +103,18 @@ impl Session {
         attempt: Uuid,
         name: &LockName,
         ttl: Duration,
-    ) -> oneshot::Receiver<Option<Grant>> {
+    ) -> Result<oneshot::Receiver<Option<Grant>>> {
         let (granted, wait) = oneshot::channel();
-        self.record(attempt, name, ttl, Place::Waiting(granted));
-        wait
+        self.record(attempt, name, ttl, Place::Waiting(granted))?;
+        Ok(wait)
+    }
+
+    /// The store has answered that the attempt waits: from now on it is kept alive. Before, a
+    /// renewal could come to the store ahead of the entry, and be told that there is none.
+    pub(crate) fn known(&self, attempt: Uuid) {
+        if let Some(record) = self.records().get_mut(&attempt) {
+            record.known = true;
+        }
     }
 
     pub(crate) fn hold(
@@ -114,15 +124,20 @@ impl Session {
         ttl: Duration,
         validity: &Validity,
         term: Term,
-    ) {
-        self.record(attempt, name, ttl, Place::Holding { validity: validity.clone(), term });
+    ) -> Result<()> {
+        self.record(attempt, name, ttl, Place::Holding { validity: validity.clone(), term })
     }
 
-    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, state: Place) {
-        let record = Record { name: name.clone(), ttl, renewals: 0, state };
-        if self.records().insert(attempt, record).is_none() {
+    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, state: Place) -> Result<()> {
+        let known = matches!(state, Place::Holding { .. });
+        let record = Record { name: name.clone(), ttl, known, renewals: 0, state };
+        let mut records = self.records();
+        // Under the lock: what comes after the end of the session is not in it.
+        self.check_open()?;
+        if records.insert(attempt, record).is_none() {
             self.changed.notify_one();
         }
+        Ok(())
     }
 
     pub(crate) fn forget(&self, attempt: Uuid) {
@@ -138,8 +153,11 @@ impl Session {
     }
 
     pub(crate) fn close(&self) {
-        self.closed.store(true, std::sync::atomic::Ordering::Release);
-        let records: Vec<_> = self.records().drain().collect();
+        let records: Vec<_> = {
+            let mut records = self.records();
+            self.closed.store(true, std::sync::atomic::Ordering::Release);
+            records.drain().collect()
+        };
         for (attempt, record) in records {
             if self.faults.now().crashed.is_none() {
                 self.store.leave(&record.name, attempt);
@@ -224,7 +242,7 @@ impl Session {
 impl Record {
     fn is_renewed(&self) -> bool {
         match &self.state {
-            Place::Waiting(_) => true,
+            Place::Waiting(_) => self.known,
             Place::Holding { validity, term } => {
                 *term == Term::Renewed && !validity.has_ended() && self.renewals < 4
             }

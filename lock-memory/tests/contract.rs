@@ -154,3 +154,30 @@ async fn no_task_is_left_behind() {
     tokio::time::sleep(TTL * 10).await;
     assert_eq!(tasks(), before);
 }
+
+/// On threads of their own and with the real clock, as user code runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_thousand_dropped_acquires_leave_nothing() {
+    let store = MemoryStore::new();
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let (locks, _) = client(&store);
+    let before = tasks();
+    let mut workers = tokio::task::JoinSet::new();
+    for worker in 0..20 {
+        let lock = locks.lock(format!("drop-{}", worker % 4)).unwrap();
+        workers.spawn(async move {
+            for n in 0..1000 {
+                let moment = Duration::from_micros(n % 37 * 10);
+                let _ = tokio::time::timeout(moment, lock.acquire()).await;
+            }
+            lock.acquire().await.unwrap().release().await.unwrap();
+        });
+    }
+    workers.join_all().await;
+    let nothing = async {
+        while !store.contents().is_empty() || tasks() > before {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), nothing).await.unwrap();
+}

@@ -3,6 +3,7 @@
 use std::{io::Write, process::ExitCode, time::Duration};
 
 use distlock::Error;
+use lock_core::{Clock, Instant};
 
 /// The variable that makes this program a holder, with the store's URL.
 pub const URL: &str = "DISTLOCK_TEST_HOLDER_URL";
@@ -14,7 +15,8 @@ pub const NAME: &str = "faults/holder";
 pub const TTL: Duration = Duration::from_secs(2);
 
 /// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
-/// `end VALID ERROR` as the first thing after the loss, then `write TOKEN`: a late write.
+/// `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot clock, then
+/// `write TOKEN`: a late write.
 pub fn hold(url: &str) -> ExitCode {
     // One thread: when it is stopped, everything stands still, as in most programs.
     let runtime =
@@ -45,9 +47,16 @@ async fn work(url: &str) -> distlock::Result<()> {
         .await;
     let (held, lost): (_, distlock::Result<()>) = (held.await.expect("the lock was held"), lost);
     let reason = lost.err().filter(|error| matches!(error, Error::Lost { .. }));
+    let now = boot_nanos();
     say(format_args!("end {} {reason:?}", held.is_valid()));
+    say(format_args!("at {now}"));
     say(format_args!("write {}", held.token()));
     Ok(())
+}
+
+/// The machine's boot clock, which is the same in all processes.
+pub fn boot_nanos() -> u128 {
+    Clock::Boot.now().since(Instant::default()).as_nanos()
 }
 
 fn say(line: std::fmt::Arguments<'_>) {

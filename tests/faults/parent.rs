@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    child::{NAME, TTL, URL},
+    child::{NAME, TTL, URL, boot_nanos},
     support::{connect, eventually, start},
 };
 
@@ -124,8 +124,12 @@ async fn cut_off(store: &str) -> Result<(), String> {
     let holder = Holder::start(&server.url_via(&proxy)).await;
     proxy.cut();
     let guard = next(&locks).await?;
-    // The holder spoke before the lock was granted; its words are on their way through a pipe.
-    eventually("the holder's last words", || async { holder.line("end").is_some() }).await;
+    let granted = boot_nanos();
+    eventually("the holder's last words", || async { holder.line("at").is_some() }).await;
+    let told = holder.line("at").and_then(|at| at["at ".len()..].parse::<u128>().ok());
+    if told.is_none_or(|told| told > granted) {
+        return Err(format!("told at {told:?}, the next holder was granted at {granted}"));
+    }
     let end = holder.line("end").unwrap_or_default();
     if !end.starts_with("end false Some(Lost") {
         return Err(format!("the holder ended with {end:?}"));

@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
-use crate::Lock;
+use crate::{LockName, Locks};
 
 property!(contention);
 
@@ -24,8 +24,8 @@ async fn contention(h: &dyn Harness) -> Checked {
     }
     let mut workers = Vec::new();
     for n in 0..WORKERS {
-        let lock = clients[n % CLIENTS].locks().lock(&name)?;
-        workers.push(tokio::spawn(work(lock, inside.clone(), counter.clone())));
+        let locks = clients[n % CLIENTS].locks().clone();
+        workers.push(tokio::spawn(work(locks, name.clone(), inside.clone(), counter.clone())));
     }
     for worker in workers {
         soon("contention", worker).await???;
@@ -35,12 +35,19 @@ async fn contention(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-async fn work(lock: Lock, inside: Arc<AtomicU64>, counter: Arc<AtomicU64>) -> Result<(), Failure> {
+async fn work(
+    locks: Locks,
+    name: LockName,
+    inside: Arc<AtomicU64>,
+    counter: Arc<AtomicU64>,
+) -> Result<(), Failure> {
+    let lock = locks.lock(&name)?;
     for _ in 0..ROUNDS {
         let guard = lock.acquire().await?;
         let others = inside.fetch_add(1, Ordering::SeqCst);
         let read = counter.load(Ordering::SeqCst);
-        tokio::task::yield_now().await;
+        // A round trip inside: a second grant must have the time to happen.
+        soon("inspect", locks.inspect(&name)).await??;
         counter.store(read + 1, Ordering::SeqCst);
         inside.fetch_sub(1, Ordering::SeqCst);
         ensure!(others == 0, "{others} others held the lock at the same time");
