@@ -16,6 +16,8 @@ use support::{Running, connect, eventually};
 use tokio::task::JoinSet;
 
 const ROUNDS: usize = 5;
+/// More with many clients, each of which has a session to keep alive.
+const MANY_ROUNDS: usize = 50;
 const PAIRS: u64 = 100;
 
 /// A server that allows a TTL so long that hardly a renewal falls into a round.
@@ -102,7 +104,10 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         async move { locks.inspect(name).await.unwrap().len() == n }
     };
     let (mut caused, mut delivered) = (u64::MAX, u64::MAX);
-    for round in 0..ROUNDS {
+    for round in 0..MANY_ROUNDS {
+        if caused == 0 && delivered <= clients.len() as u64 {
+            break;
+        }
         while queue.len() < waiters {
             let waiter = wait(round + queue.len() + 1);
             queue.spawn(async { waiter.await.unwrap() });
