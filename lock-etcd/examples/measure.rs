@@ -26,6 +26,8 @@ async fn measure() -> Result<(), Failure> {
     let time = Duration::from_secs(seconds);
     // In memory, like the peers' figures: a disk would be what is measured.
     let etcd = Arc::new(Etcd::builder().in_memory().start().await?);
+    // First, before the allocator has anything to use again.
+    hold(&etcd).await?;
     for tasks in [1, 16, 64] {
         floor(&etcd, tasks, time).await?;
         contend(&etcd, 1, tasks, tasks, time).await?;
@@ -163,4 +165,27 @@ async fn herd(etcd: &Arc<Etcd>) -> Result<(), Failure> {
         waiting.iter().for_each(|waiter| waiter.abort());
     }
     Ok(())
+}
+
+/// What locks that are held cost in memory, watched and all.
+async fn hold(etcd: &Arc<Etcd>) -> Result<(), Failure> {
+    const LOCKS: usize = 10_000;
+    let locks = connect(etcd).await?;
+    let mut guards = Vec::with_capacity(LOCKS);
+    let before = resident()?;
+    for n in 0..LOCKS {
+        guards.push(locks.lock(format!("hold{n}"))?.acquire().await?);
+    }
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let watchers = etcd.counters().await?.get("watchers");
+    let each = resident()?.saturating_sub(before) / LOCKS;
+    println!("{LOCKS} locks held: {each} B each of this process, {watchers} watches");
+    Ok(())
+}
+
+/// This process's memory in bytes.
+fn resident() -> Result<usize, Failure> {
+    let statm = std::fs::read_to_string("/proc/self/statm")?;
+    let pages: usize = statm.split(' ').nth(1).unwrap_or_default().parse()?;
+    Ok(pages * 4096)
 }

@@ -13,7 +13,7 @@ use crate::{
     error::{Failure, Kind},
     layout,
     lease::EtcdLease,
-    names::Turn,
+    named::Turn,
     queue::Place,
     requests::{self, Entered},
     session::Session,
@@ -65,15 +65,13 @@ impl Claim {
                 || Clock::Boot.now() >= patience
         };
         let connection = &self.store.connection;
-        let insisted = connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
-        if insisted.ambiguous {
-            self.unsettled = Some(Clock::Boot.now() + SETTLED);
+        let insisted = connection.insist(&give_up, |member| requests::send_txn(member, &txn)).await;
+        self.unsettled = insisted.ambiguous.then(|| Clock::Boot.now() + SETTLED);
+        let mut entered = requests::entered(insisted.result?)?;
+        if entered.is_none() && insisted.ambiguous {
+            let standing = requests::standing(connection, queue, key, &note, give_up);
+            entered = Box::pin(standing).await?;
         }
-        let answer = insisted.result?;
-        let entered = match request.wait {
-            Wait::Try => requests::entered_if_free(answer, &note)?,
-            _ => requests::queued_up(answer, &note)?,
-        };
         self.revision = entered.as_ref().map(|entered| entered.revision);
         Ok(entered)
     }
@@ -107,7 +105,7 @@ impl Claim {
     ) -> Result<EtcdLease, (Self, Error)> {
         let (revision, waits) = (entered.revision, !entered.before.is_empty());
         if waits {
-            match self.wait(entered, request, attempt).await {
+            match Box::pin(self.wait(entered, request, attempt)).await {
                 Ok(true) => {}
                 Ok(false) => return Err((self, contended(request))),
                 Err(error) => return Err((self, error)),
@@ -123,14 +121,16 @@ impl Claim {
             return Err((self, error));
         };
         let watcher = &self.store.watcher;
-        if !waits {
-            watcher.add_young(self.key.clone(), revision, validity.clone());
-        } else if !watcher.names().hold(&self.queue, revision, &validity) {
+        let over = if !waits {
+            watcher.add_young(self.key.clone(), revision, validity.clone())
+        } else if watcher.names().hold(&self.queue, revision, &validity) {
+            Arc::default()
+        } else {
             self.session.unhold(slot);
             return Err((self, vanished()));
-        }
+        };
         let token = FencingToken::new(revision.unsigned_abs());
-        Ok(EtcdLease::new(self, request, token, validity, slot))
+        Ok(EtcdLease::new(self, request, token, validity, slot, over))
     }
 
     /// Removes the entry: it is gone when this returns `Ok`, and nothing makes it again. Not to be
@@ -179,7 +179,7 @@ impl Claim {
     }
 
     /// Removes the entry in the background.
-    fn abandon(self) {
+    pub(crate) fn abandon(self) {
         let runtime = self.store.runtime.clone();
         runtime.spawn(async move { drop(self.remove().await) });
     }
@@ -221,7 +221,7 @@ pub(crate) async fn acquire(
                 Err((claim, error)) => {
                     let revision = claim.revision.unwrap_or_default();
                     store.watcher.names().leave(&claim.queue, revision);
-                    return Err(give_up(claim, attempt, error).await);
+                    return Err(Box::pin(give_up(claim, attempt, error)).await);
                 }
             },
             Ok(None) if request.wait == Wait::Try => contended(request),
@@ -239,7 +239,7 @@ pub(crate) async fn acquire(
             }
             Err(failure) => failure.into_error("acquire", claim.unsettled.is_some()),
         };
-        return Err(give_up(claim, attempt, error).await);
+        return Err(Box::pin(give_up(claim, attempt, error)).await);
     }
 }
 

@@ -139,7 +139,8 @@ impl Connection {
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(limit),
         };
-        self.failed(member.generation, &failure).await;
+        // Boxed here and elsewhere: what is rare must not make every request's future large.
+        Box::pin(self.failed(member.generation, &failure)).await;
         Err(failure)
     }
 
@@ -164,7 +165,7 @@ impl Connection {
                 }
                 result => return Insisted { result, ambiguous },
             }
-            pause.wait().await;
+            Box::pin(pause.wait()).await;
         }
     }
 

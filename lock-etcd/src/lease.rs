@@ -2,7 +2,10 @@
 
 use std::{
     fmt,
-    sync::atomic::{AtomicBool, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -30,7 +33,7 @@ pub struct EtcdLease {
     token: FencingToken,
     validity: Validity,
     slot: usize,
-    forgotten: AtomicBool,
+    over: Arc<AtomicBool>,
     removed: Mutex<bool>,
 }
 
@@ -41,10 +44,11 @@ impl EtcdLease {
         token: FencingToken,
         validity: Validity,
         slot: usize,
+        over: Arc<AtomicBool>,
     ) -> Self {
         let (name, ttl, fixed) = (request.name.clone(), request.ttl, request.term == Term::Fixed);
-        let (forgotten, removed) = (AtomicBool::new(false), Mutex::new(false));
-        Self { claim, name, ttl, fixed, token, validity, slot, forgotten, removed }
+        let removed = Mutex::new(false);
+        Self { claim, name, ttl, fixed, token, validity, slot, over, removed }
     }
 
     /// The key of the lock's entry: for a guarded write of your own, `CreateRevision(key) == token`
@@ -53,18 +57,19 @@ impl EtcdLease {
         &self.claim.key
     }
 
-    /// Ends the bookkeeping of this grant, once.
-    fn forget(&self) {
-        if self.forgotten.swap(true, Ordering::AcqRel) {
-            return;
+    /// Ends the bookkeeping of this grant; false if that was done before.
+    fn finish(&self, hand_over: bool) -> bool {
+        if self.over.swap(true, Ordering::AcqRel) {
+            return false;
         }
         let Claim { session, store, queue, key, .. } = &self.claim;
         session.unhold(self.slot);
-        match self.validity.loss() {
-            None => store.watcher.names().release(queue, self.revision(), key),
-            // What was lost is not handed over: whoever had it may still be at work.
-            Some(_) => store.watcher.names().leave(queue, self.revision()),
+        let mut names = store.watcher.names();
+        match hand_over {
+            true => names.release(queue, self.revision(), key),
+            false => names.leave(queue, self.revision()),
         }
+        true
     }
 
     fn revision(&self) -> i64 {
@@ -78,7 +83,7 @@ impl EtcdLease {
     fn check(&self) -> Result<()> {
         match self.validity.loss() {
             Some(reason) => Err(self.lost(reason)),
-            None if self.forgotten.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
+            None if self.over.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
             None => Ok(()),
         }
     }
@@ -116,7 +121,8 @@ impl Lease for EtcdLease {
     }
 
     async fn release(&self) -> Result<()> {
-        self.forget();
+        // What was lost is not handed over: whoever had it may still be at work.
+        self.finish(self.validity.loss().is_none());
         // One at a time: a second call must not hit the key's next user.
         let mut removed = self.removed.lock().await;
         if !*removed {
@@ -147,7 +153,10 @@ impl fmt::Debug for EtcdLease {
 }
 
 impl Drop for EtcdLease {
+    /// lock-core releases what it drops; this is for whoever uses the driver alone.
     fn drop(&mut self) {
-        self.forget();
+        if self.finish(false) {
+            self.claim.clone().abandon();
+        }
     }
 }

@@ -1,5 +1,5 @@
-//! The etcd driver of distlock: a first-come-first-served queue by create revision, shared with
-//! Go's `concurrency.Mutex` and `etcdctl lock`.
+//! The etcd driver of distlock: a first-come-first-served queue by create revision, the same as that
+//! of Go's `concurrency.Mutex` and of `etcdctl lock`.
 //!
 //! ```no_run
 //! use lock_core::{Locks, StoreUrl};
@@ -11,6 +11,66 @@
 //! guard.release().await
 //! # }
 //! ```
+//!
+//! The URL and its options: [`EtcdConfig`].
+//!
+//! # What is in etcd (layout version 1)
+//!
+//! | key | value | lease |
+//! |---|---|---|
+//! | `<prefix><name>/<lease id, hex>.<slot, hex>` | JSON `{"holder", "since", "attempt"}` | the session's |
+//!
+//! A name's queue is all keys under `<prefix><name>/`, in order of their create revision. The first
+//! one holds the lock, and its create revision is the fencing token. Keys of any other form, like
+//! Go's `<name>/<lease id>`, are entries like ours. Names are percent-encoded, so that no queue
+//! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into `prefix`.
+//!
+//! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all locks.
+//! A slot is the lowest number that no other attempt of the client is using. Keys are used again
+//! because etcd keeps deleted ones in its index until the history is compacted, and looks at all of
+//! them whenever the queue is read.
+//!
+//! # What it costs
+//!
+//! | | requests |
+//! |---|---|
+//! | acquire + release | 1 transaction + 1 delete, also for a lock that others hold |
+//! | each release, for a client with waiters on that name | 1 watch event, 0 requests |
+//! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's delete |
+//! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
+//! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
+//! | a hold of more than 50 ms | 1 watch of its name |
+//! | idle | 1 keep-alive per TTL/3 and session, however many locks |
+//!
+//! Many clients that wait on one name get one event each per release.
+//!
+//! # What it promises
+//!
+//! - A waiter is told at once when its session or its entry is gone; it is never queued again in
+//!   silence.
+//! - A holder is told of a lost lock by its own deadline, by the answer to a keep-alive, and by the
+//!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
+//! - A request whose answer is lost is resolved: asked for again, or its entry is removed. The key
+//!   then rests for 10 s.
+//! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
+//!   when the session ends, one TTL after its last keep-alive.
+//! - **TTLs** are whole seconds, from the shortest that etcd grants (1.5 elections: 2 s by default) to
+//!   1 h. Others are refused, not rounded. A client uses at most 64 different ones at a time.
+//! - **Expiry** may come 1 s after the TTL, and one TTL later than that if the leader changed
+//!   meanwhile: a new leader gives every lease its full TTL again.
+//!
+//! # Which etcd
+//!
+//! etcd 3.4 and newer (tested on 3.4.23). Two of its faults concern locks:
+//!
+//! - Up to 3.4.31 and 3.5.13 the revision may go *back* after a crash during a compaction
+//!   (etcd#17780): fencing tokens then repeat. Take 3.4.32, 3.5.14 or newer.
+//! - 3.4 measures leases by the leader's *wall clock*. Set back, it keeps a dead holder's lock for so
+//!   much longer (a release still works at once); set forward, it ends leases early, which holders
+//!   are told by the watch. 3.5 and newer do not.
+//!
+//! The server's own Lock RPC is not used: 3.4 grants it to waiters whose lease has expired
+//! (etcd#11456).
 
 mod claim;
 mod config;
@@ -22,6 +82,7 @@ mod layout;
 mod lease;
 mod lister;
 mod lock;
+mod named;
 mod names;
 mod queue;
 mod requests;

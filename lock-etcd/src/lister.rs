@@ -18,7 +18,7 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
         let now = Clock::Boot.now();
         let mut wake = watcher.grow_up(now);
         while lists.len() < AT_ONCE {
-            let (todo, next) = watcher.names().to_list(now);
+            let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
                 wake = wake.min(next);
                 break;

@@ -14,58 +14,12 @@ use tokio::sync::{Notify, oneshot};
 use crate::{
     error::{Failure, Kind},
     layout::queue_of,
-    queue::{Place, Queue},
+    named::{LINGER, Mine, Named, STEPS, Turn},
+    queue::Place,
 };
-
-/// When to list a name whose watch is new, counted from the time before. etcd files a watch that
-/// begins at a revision which is not the newest any more under "unsynced" and looks at those every
-/// 100 ms; nothing tells the client. So a new watch is not relied on until its first event, or
-/// until that time is over, and these lists bound what that costs a waiter.
-const STEPS: [Duration; 3] =
-    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
-
-/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
-/// wait for a new watch.
-const LINGER: Duration = Duration::from_secs(5);
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
 const LIST_AT_ONCE: usize = 64;
-
-/// What a waiter is told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Turn {
-    /// The lock is its.
-    Yours,
-    /// Its entry has vanished.
-    Gone,
-}
-
-/// An attempt of ours in a watched queue.
-#[derive(Debug)]
-enum Mine {
-    Waiting(oneshot::Sender<Turn>),
-    /// It was told that it is its turn and has not answered yet.
-    Granted,
-    Holding(Validity),
-}
-
-#[derive(Debug)]
-struct Named {
-    queue: Queue<Mine>,
-    watch: Option<i64>,
-    /// The watch begins here; 0 is "now".
-    start: i64,
-    /// How many of [`STEPS`] are done.
-    step: usize,
-    /// How often to list while somebody waits: watches have lost events before (etcd#18089).
-    poll: Duration,
-    due: Option<Instant>,
-    listing: bool,
-    /// The last list was older than what is known: ask the whole cluster next time.
-    stale: bool,
-    /// Somebody waited here.
-    hot: bool,
-}
 
 /// A watch to be opened.
 #[derive(Debug)]
@@ -134,10 +88,6 @@ impl Names {
 
     /// A hold that never waited lasts: watch its key from now on.
     pub(crate) fn watch_hold(&mut self, key: Arc<str>, revision: i64, validity: Validity) {
-        // Released meanwhile: it has left, and must not come back.
-        if validity.has_ended() {
-            return;
-        }
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.named.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -329,7 +279,7 @@ impl Names {
     }
 
     /// What to list now, and when to come again.
-    pub(crate) fn to_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
+    pub(crate) fn next_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
         while let Some((at, queue)) = self.due.first().filter(|(at, _)| *at <= now).cloned() {
             self.due.remove(&(at, queue.clone()));
             self.fall_due(&queue, now);
@@ -377,31 +327,5 @@ impl Names {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.listing = false;
         self.judge(queue, None);
-    }
-}
-
-impl Named {
-    fn is_waited(&self) -> bool {
-        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(_)))
-    }
-
-    fn next_poll(&self) -> Instant {
-        Clock::Boot.now() + STEPS.get(self.step).copied().unwrap_or(self.poll)
-    }
-}
-
-impl Default for Named {
-    fn default() -> Self {
-        Self {
-            queue: Queue::default(),
-            watch: None,
-            start: 0,
-            step: 0,
-            poll: LINGER,
-            due: None,
-            listing: false,
-            stale: false,
-            hot: false,
-        }
     }
 }

@@ -15,7 +15,7 @@
 //! watch. Only then may a deletion make it the holder: its own key, which stands under the same
 //! watch, would otherwise have been reported gone in the same or an earlier message.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
 /// How many deletions are remembered for acquiring transactions that are still under way. If more
 /// happen meanwhile, the attempt asks for a list.
@@ -30,13 +30,20 @@ pub(crate) struct Place {
 }
 
 /// The queue of one name as far as this client's own attempts need it.
+///
+/// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
+/// hold 10,000 names with one entry each.
 #[derive(Debug)]
 pub(crate) struct Queue<M> {
     /// Live entries up to the last of ours, by key.
     live: HashMap<Vec<u8>, i64>,
-    /// The same by create revision. A foreign transaction may have made two at once.
-    order: BTreeMap<i64, u32>,
-    mine: BTreeMap<i64, Mine<M>>,
+    /// Their create revisions, sorted. A foreign transaction may have made two at once.
+    order: VecDeque<i64>,
+    /// Ours, sorted by revision.
+    mine: VecDeque<Mine<M>>,
+    /// Ours that have lost their entry.
+    gone: Vec<M>,
+    /// The last deletions, oldest first.
     deleted: VecDeque<(Vec<u8>, i64)>,
     /// Deletions up to this revision may have been forgotten.
     forgotten: i64,
@@ -46,6 +53,7 @@ pub(crate) struct Queue<M> {
 
 #[derive(Debug)]
 struct Mine<M> {
+    revision: i64,
     /// The last revision at which a list had it.
     seen: i64,
     covered: bool,
@@ -56,8 +64,9 @@ impl<M> Default for Queue<M> {
     fn default() -> Self {
         Self {
             live: HashMap::new(),
-            order: BTreeMap::new(),
-            mine: BTreeMap::new(),
+            order: VecDeque::new(),
+            mine: VecDeque::new(),
+            gone: Vec::new(),
             deleted: VecDeque::new(),
             forgotten: 0,
             watched: None,
@@ -72,17 +81,24 @@ impl<M> Queue<M> {
         let covered =
             self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
         for place in before {
-            let deleted =
-                self.deleted.iter().any(|(key, at)| *at > place.revision && *key == place.key);
-            if !deleted {
+            if !self.was_deleted_since(revision, &place.key) {
                 self.insert(place);
             }
         }
-        let deleted = self.deleted.iter().any(|(key, at)| *at > revision && *key == own.key);
-        if !deleted {
-            self.insert(own);
+        let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
+        if replaced || self.was_deleted_since(revision, &own.key) {
+            return self.gone.push(what);
         }
-        self.mine.insert(revision, Mine { seen: revision, covered, what });
+        self.insert(own);
+        let at = self.mine.partition_point(|mine| mine.revision < revision);
+        self.mine.reserve_exact(usize::from(self.mine.is_empty()));
+        self.mine.insert(at, Mine { revision, seen: revision, covered, what });
+    }
+
+    /// Whether the watch has told of the deletion of what was there at a revision.
+    fn was_deleted_since(&self, revision: i64, key: &[u8]) -> bool {
+        let since = self.deleted.iter().rev().take_while(|(_, at)| *at > revision);
+        since.into_iter().any(|(deleted, _)| deleted == key)
     }
 
     fn insert(&mut self, place: Place) {
@@ -92,25 +108,36 @@ impl<M> Queue<M> {
         }
         if let Some(known) = known {
             // The key was deleted and made again: the entry that we knew is gone.
-            self.forget_place(known);
+            self.remove(known);
         }
-        *self.order.entry(place.revision).or_default() += 1;
+        let at = self.order.partition_point(|revision| *revision < place.revision);
+        self.order.insert(at, place.revision);
         self.live.insert(place.key, place.revision);
     }
 
-    fn forget_place(&mut self, revision: i64) {
-        if let Some(count) = self.order.get_mut(&revision) {
-            *count -= 1;
-            if *count == 0 {
-                self.order.remove(&revision);
-            }
+    /// An entry is gone, and its key is not `live` any more.
+    fn remove(&mut self, revision: i64) {
+        if let Ok(at) = self.order.binary_search(&revision) {
+            self.order.remove(at);
         }
+        if let Some(mine) = self.take(revision) {
+            self.gone.push(mine);
+        }
+    }
+
+    fn take(&mut self, revision: i64) -> Option<M> {
+        let at = self.position(revision)?;
+        self.mine.remove(at).map(|mine| mine.what)
+    }
+
+    fn position(&self, revision: i64) -> Option<usize> {
+        self.mine.binary_search_by_key(&revision, |mine| mine.revision).ok()
     }
 
     /// The watch began: it reports every deletion after `revision`.
     pub(crate) fn watch_began(&mut self, revision: i64) {
         self.watched = Some(revision);
-        for mine in self.mine.values_mut() {
+        for mine in &mut self.mine {
             mine.covered = mine.seen >= revision;
         }
     }
@@ -120,7 +147,7 @@ impl<M> Queue<M> {
         self.watched = None;
         self.deleted.clear();
         self.forgotten = 0;
-        for mine in self.mine.values_mut() {
+        for mine in &mut self.mine {
             mine.covered = false;
         }
     }
@@ -129,7 +156,7 @@ impl<M> Queue<M> {
     pub(crate) fn deleted(&mut self, key: &[u8], at: i64) {
         if let Some(revision) = self.live.get(key).copied().filter(|revision| *revision < at) {
             self.live.remove(key);
-            self.forget_place(revision);
+            self.remove(revision);
         }
         if self.deleted.len() == REMEMBERED
             && let Some((_, at)) = self.deleted.pop_front()
@@ -143,72 +170,64 @@ impl<M> Queue<M> {
     pub(crate) fn listed(&mut self, at: i64, places: &[Place]) {
         let present: HashMap<&[u8], i64> =
             places.iter().map(|place| (place.key.as_slice(), place.revision)).collect();
-        let order = &mut self.order;
-        self.live.retain(|key, revision| {
-            let stays = *revision > at || present.get(key.as_slice()) == Some(revision);
-            if !stays && let Some(count) = order.get_mut(revision) {
-                *count -= 1;
-                if *count == 0 {
-                    order.remove(revision);
-                }
-            }
-            stays
-        });
+        let is_gone = |key: &Vec<u8>, revision: &mut i64| {
+            *revision <= at && present.get(key.as_slice()) != Some(revision)
+        };
+        let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
+        gone.into_iter().for_each(|revision| self.remove(revision));
         let covers = self.watched.is_some_and(|from| from <= at) && self.forgotten <= at;
-        for (revision, mine) in &mut self.mine {
-            if at >= mine.seen && self.order.contains_key(revision) {
-                mine.seen = at;
-                mine.covered |= covers;
-            }
+        for mine in self.mine.iter_mut().filter(|mine| mine.seen <= at) {
+            mine.seen = at;
+            mine.covered |= covers;
         }
     }
 
     /// Ours that have lost their entry.
     pub(crate) fn take_gone(&mut self) -> Vec<M> {
-        let gone = |revision: &i64| !self.order.contains_key(revision);
-        let gone: Vec<i64> = self.mine.keys().copied().filter(gone).collect();
-        gone.iter().filter_map(|revision| self.mine.remove(revision)).map(|m| m.what).collect()
+        std::mem::take(&mut self.gone)
     }
 
     /// Ours, if it is at the head for sure: it is covered, or a list at `listed_at` had it.
     pub(crate) fn head(&mut self, listed_at: Option<i64>) -> Option<&mut M> {
-        let revision = *self.order.first_key_value()?.0;
-        let mine = self.mine.get_mut(&revision)?;
-        (mine.covered || listed_at == Some(mine.seen)).then_some(&mut mine.what)
+        let head = *self.order.front()?;
+        let first = self.mine.front_mut().filter(|mine| mine.revision == head)?;
+        (first.covered || listed_at == Some(first.seen)).then_some(&mut first.what)
     }
 
     /// What we know of an attempt of ours.
     pub(crate) fn get_mut(&mut self, revision: i64) -> Option<&mut M> {
-        self.mine.get_mut(&revision).map(|mine| &mut mine.what)
+        let at = self.position(revision)?;
+        self.mine.get_mut(at).map(|mine| &mut mine.what)
     }
 
     /// All of ours.
     pub(crate) fn mine(&self) -> impl Iterator<Item = &M> {
-        self.mine.values().map(|mine| &mine.what)
+        self.mine.iter().map(|mine| &mine.what)
     }
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
-        self.watched.is_some() && self.mine.values().any(|mine| !mine.covered)
+        self.watched.is_some() && self.mine.iter().any(|mine| !mine.covered)
     }
 
     /// An attempt of ours is over. Its entry stays until the watch says that it is gone.
     pub(crate) fn leave(&mut self, revision: i64) -> Option<M> {
-        let mine = self.mine.remove(&revision)?;
+        let what = self.take(revision);
         if self.mine.is_empty() {
             // What others do here does not matter until one of ours comes again.
             self.live.clear();
             self.order.clear();
         }
-        Some(mine.what)
+        what
     }
 
     /// Ours gave the lock back, and its deletion is on its way. The next one need not wait for that
     /// if it is ours, too.
     pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
+        self.take(revision);
         if self.live.get(key) == Some(&revision) {
             self.live.remove(key);
-            self.forget_place(revision);
+            self.remove(revision);
         }
         self.leave(revision);
     }

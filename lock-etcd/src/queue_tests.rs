@@ -60,6 +60,8 @@ struct World {
     /// Events that the watch has not delivered yet.
     events: VecDeque<(Vec<u8>, i64)>,
     watching: bool,
+    /// Created and deleted at.
+    dead: Vec<(i64, i64)>,
     /// Ours that were granted, and those that gave the lock back but are not deleted yet.
     holder: Option<i64>,
     given_back: Vec<i64>,
@@ -80,6 +82,7 @@ impl World {
     fn delete(&mut self, at: usize) {
         let place = self.live.remove(at);
         self.revision += 1;
+        self.dead.push((place.revision, self.revision));
         if self.watching {
             self.events.push_back((place.key, self.revision));
         }
@@ -176,11 +179,19 @@ impl World {
             return Ok(());
         }
         *state = State::Granted;
-        let revision = *self.queue.order.first_key_value().unwrap().0;
+        let revision = *self.queue.order.front().unwrap();
         for place in self.live.iter().filter(|place| place.revision < revision) {
             prop_assert!(
                 self.given_back.contains(&place.revision),
                 "{revision} was granted before {place:?} was gone"
+            );
+        }
+        let dead = self.dead.iter().find(|(created, _)| *created == revision);
+        if let Some((_, at)) = dead {
+            let on_its_way = self.events.iter().any(|(_, event)| event == at);
+            prop_assert!(
+                on_its_way || listed_at.is_some_and(|listed| listed < *at),
+                "{revision} was granted after {at} had told that it is gone"
             );
         }
         self.holder = Some(revision);
@@ -224,8 +235,8 @@ proptest! {
         }
         world.all_news();
         world.queue.take_gone();
-        for revision in world.queue.mine.keys() {
-            prop_assert!(world.live.iter().any(|place| place.revision == *revision));
+        for mine in &world.queue.mine {
+            prop_assert!(world.live.iter().any(|place| place.revision == mine.revision));
         }
     }
 }

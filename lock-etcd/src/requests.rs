@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use etcd_client::{
-    Compare, CompareOp, GetOptions, GetResponse, SortOrder, SortTarget, Txn, TxnOp, TxnResponse,
+    Compare, CompareOp, GetOptions, GetResponse, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
+    TxnResponse,
     proto::{PbRangeResponse, PbTxnOpResponse},
 };
 
@@ -24,76 +25,63 @@ pub(crate) struct Entered {
     pub(crate) before: Vec<Place>,
 }
 
-/// The transaction that queues up, and tells who was there before. Sent again, it does nothing but
-/// tell where the entry stands.
+/// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
 pub(crate) fn queue_up(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
     Txn::new()
         .when([Compare::create_revision(key, CompareOp::Equal, 0)])
         // The range comes first and so does not see the put.
         .and_then([range(queue), put(key, lease, value)])
-        .or_else([get(key), range(queue)])
 }
 
-/// The transaction that enters an empty queue only. Sent again, it tells whether the first sending
-/// did.
+/// The transaction that enters an empty queue only. Sent again, it does nothing.
 pub(crate) fn enter_if_free(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
     Txn::new()
         .when([Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()])
         .and_then([put(key, lease, value)])
-        .or_else([get(key)])
 }
 
 fn range(queue: &str) -> TxnOp {
     TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
 }
 
-fn get(key: &str) -> TxnOp {
-    TxnOp::get(key, None)
-}
-
 fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
     TxnOp::put(key, value, Some(etcd_client::PutOptions::new().with_lease(lease)))
 }
 
-/// The answer to [`queue_up`]; `None` if the key is some other attempt's.
-pub(crate) fn queued_up(answer: TxnResponse, value: &[u8]) -> Result<Option<Entered>, Failure> {
-    let (fresh, revision) = (answer.succeeded(), revision(&answer)?);
-    let mut ranges = ranges(answer);
-    let mut next = || ranges.next().ok_or(NO_RANGE).map_err(Failure::senseless);
-    if fresh {
-        return Ok(Some(Entered { revision, before: places(next()?) }));
+/// The answer to [`queue_up`] or [`enter_if_free`]; `None` if it did nothing.
+pub(crate) fn entered(answer: TxnResponse) -> Result<Option<Entered>, Failure> {
+    if !answer.succeeded() {
+        return Ok(None);
     }
-    let Some(revision) = own(&next()?, value) else { return Ok(None) };
-    let mut before = places(next()?);
-    before.retain(|place| place.revision < revision);
+    let revision = revision(&answer)?;
+    let before = ranges(answer).next().map(places).unwrap_or_default();
     Ok(Some(Entered { revision, before }))
 }
 
-const NO_RANGE: &str = "no range in the answer";
-
-/// The answer to [`enter_if_free`]; `None` if somebody else is there.
-pub(crate) fn entered_if_free(
-    answer: TxnResponse,
+/// Where an attempt's entry stands, if an earlier sending has made it.
+pub(crate) async fn standing(
+    connection: &Connection,
+    queue: &str,
+    key: &str,
     value: &[u8],
+    give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
-    let revision = match answer.succeeded() {
-        true => Some(revision(&answer)?),
-        false => own(&first_range(answer)?, value),
+    let all = connection.insist(give_up, |member| {
+        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
+        async move { kv.get(queue, Some(GetOptions::new().with_prefix())).await }
+    });
+    let all = all.await.result?;
+    let own = |kv: &&KeyValue| kv.key() == key.as_bytes() && kv.value() == value;
+    let Some(revision) = all.kvs().iter().find(own).map(KeyValue::create_revision) else {
+        return Ok(None);
     };
-    Ok(revision.map(|revision| Entered { revision, before: Vec::new() }))
-}
-
-/// The create revision of the key, if it has this attempt's value.
-fn own(range: &PbRangeResponse, value: &[u8]) -> Option<i64> {
-    range.kvs.first().filter(|kv| kv.value == value).map(|kv| kv.create_revision)
+    let before = all.kvs().iter().filter(|kv| kv.create_revision() < revision);
+    let place = |kv: &KeyValue| Place { revision: kv.create_revision(), key: kv.key().to_vec() };
+    Ok(Some(Entered { revision, before: before.map(place).collect() }))
 }
 
 fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
     answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
-}
-
-fn first_range(answer: TxnResponse) -> Result<PbRangeResponse, Failure> {
-    ranges(answer).next().ok_or(NO_RANGE).map_err(Failure::senseless)
 }
 
 fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {

@@ -236,3 +236,64 @@ impl Session {
         true
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(9);
+
+    fn name() -> LockName {
+        LockName::new("job").unwrap()
+    }
+
+    #[test]
+    fn a_keep_alive_counts_from_when_it_was_sent() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now - Duration::from_secs(4));
+        assert_eq!(session.next(now), Next::Ping);
+        let (validity, _) = session.hold(&name(), Instant::NEVER).unwrap();
+        let sent = now - Duration::from_secs(1);
+        session.pinged(sent);
+        assert_eq!(session.next(now), Next::Wait(sent + session.answer_limit()));
+        assert_eq!(session.next(now + TTL), Next::Silent);
+        assert!(session.confirm());
+        assert_eq!(validity.until(), safe_until(sent, TTL));
+        assert_eq!(session.next(now), Next::Wait(sent + TTL / 3));
+    }
+
+    #[test]
+    fn a_late_confirmation_revives_nothing() {
+        let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
+        assert!(session.hold(&name(), Instant::NEVER).is_none());
+        session.pinged(Clock::Boot.now());
+        assert!(!session.confirm());
+        assert!(!session.is_live());
+    }
+
+    #[test]
+    fn a_fixed_term_is_not_moved_by_keep_alives() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let cap = now + Duration::from_secs(2);
+        let (validity, slot) = session.hold(&name(), cap).unwrap();
+        session.pinged(now + Duration::from_millis(1));
+        assert!(session.confirm());
+        assert_eq!(validity.until(), cap);
+        session.set_cap(slot, cap + Duration::from_secs(1));
+        assert_eq!(validity.until(), cap + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_end_is_told_to_everybody_once() {
+        let session = Session::new(1, TTL, Clock::Boot.now());
+        let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
+        session.unhold(slot);
+        let (second, again) = session.hold(&name(), Instant::NEVER).unwrap();
+        assert_eq!(slot, again, "slots are used again");
+        assert!(session.end(LossReason::SessionEnded));
+        assert!(!session.end(LossReason::Expired));
+        assert_eq!((first.loss(), second.loss()), (None, Some(LossReason::SessionEnded)));
+        assert!(session.hold(&name(), Instant::NEVER).is_none());
+    }
+}

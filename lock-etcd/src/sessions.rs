@@ -81,9 +81,18 @@ impl Sessions {
     ) -> Result<Arc<Session>> {
         self.check_open()?;
         let seconds = whole_seconds("ttl", ttl)?;
-        if let Some(session) = self.find(seconds) {
-            return Ok(session);
+        match self.find(seconds) {
+            Some(session) => Ok(session),
+            None => Box::pin(self.make(ttl, seconds, give_up)).await,
         }
+    }
+
+    async fn make(
+        &self,
+        ttl: Duration,
+        seconds: u64,
+        give_up: impl Fn() -> bool,
+    ) -> Result<Arc<Session>> {
         let _one_at_a_time = self.granting.lock().await;
         self.check_open()?;
         if let Some(session) = self.find(seconds) {

@@ -2,18 +2,17 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use lock_core::{Clock, Instant, Validity};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{
-    connection::Connection,
-    names::{Names, Turn},
-    queue::Place,
-};
+use crate::{connection::Connection, named::Turn, names::Names, queue::Place};
 
 /// How long a hold that never waited goes without a watch of its key. Most holds are over by then
 /// and cost etcd nothing but their two requests; the others learn of a deletion at once after that.
@@ -36,6 +35,8 @@ struct Young {
     key: Arc<str>,
     revision: i64,
     validity: Validity,
+    /// Whether it is over.
+    over: Arc<AtomicBool>,
 }
 
 impl Watcher {
@@ -72,15 +73,28 @@ impl Watcher {
         self.names().enter(queue, own, before, ttl)
     }
 
-    /// A hold that never waited: watches its key if it lasts.
-    pub(crate) fn add_young(&self, key: Arc<str>, revision: i64, validity: Validity) {
+    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is over.
+    pub(crate) fn add_young(
+        &self,
+        key: Arc<str>,
+        revision: i64,
+        validity: Validity,
+    ) -> Arc<AtomicBool> {
+        let over = Arc::new(AtomicBool::new(false));
         let mut young = self.young();
         let first = young.is_empty();
-        young.push_back(Young { since: Clock::Boot.now(), key, revision, validity });
+        young.push_back(Young {
+            since: Clock::Boot.now(),
+            key,
+            revision,
+            validity,
+            over: over.clone(),
+        });
         drop(young);
         if first {
             self.list_work.notify_one();
         }
+        over
     }
 
     /// Watches the holds that are not young any more, and answers when the next one is.
@@ -88,7 +102,7 @@ impl Watcher {
         loop {
             let mut young = self.young();
             let Some(first) = young.front() else { return Instant::NEVER };
-            if first.validity.has_ended() {
+            if first.over.load(Ordering::Acquire) {
                 young.pop_front();
                 continue;
             }
@@ -97,8 +111,11 @@ impl Watcher {
             }
             let first = young.pop_front();
             drop(young);
-            if let Some(Young { key, revision, validity, .. }) = first {
-                self.names().watch_hold(key, revision, validity);
+            let Some(Young { key, revision, validity, over, .. }) = first else { continue };
+            let mut names = self.names();
+            // Under the lock under which it leaves: it must not come back after that.
+            if !over.load(Ordering::Acquire) {
+                names.watch_hold(key, revision, validity);
             }
         }
     }

@@ -1,0 +1,84 @@
+//! What there is to know of one watched name.
+
+use std::time::Duration;
+
+use lock_core::{Clock, Instant, Validity};
+use tokio::sync::oneshot;
+
+use crate::queue::Queue;
+
+/// When to list a name whose watch is new, counted from the time before. etcd files a watch that
+/// begins at a revision which is not the newest any more under "unsynced" and looks at those every
+/// 100 ms; nothing tells the client. So a new watch is not relied on until its first event, or
+/// until that time is over, and these lists bound what that costs a waiter.
+pub(crate) const STEPS: [Duration; 3] =
+    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
+
+/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
+/// wait for a new watch.
+pub(crate) const LINGER: Duration = Duration::from_secs(5);
+
+/// What a waiter is told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Turn {
+    /// The lock is its.
+    Yours,
+    /// Its entry has vanished.
+    Gone,
+}
+
+/// An attempt of ours in a watched queue.
+#[derive(Debug)]
+pub(crate) enum Mine {
+    Waiting(oneshot::Sender<Turn>),
+    /// It was told that it is its turn and has not answered yet.
+    Granted,
+    Holding(Validity),
+}
+
+/// One watched name.
+#[derive(Debug)]
+pub(crate) struct Named {
+    pub(crate) queue: Queue<Mine>,
+    pub(crate) watch: Option<i64>,
+    /// The watch begins here; 0 is "now".
+    pub(crate) start: i64,
+    /// How many of [`STEPS`] are done.
+    pub(crate) step: usize,
+    /// How often to list while somebody waits: watches have lost events before (etcd#18089).
+    pub(crate) poll: Duration,
+    pub(crate) due: Option<Instant>,
+    pub(crate) listing: bool,
+    /// The last list was older than what is known: ask the whole cluster next time.
+    pub(crate) stale: bool,
+    /// Somebody waited here.
+    pub(crate) hot: bool,
+}
+
+impl Named {
+    /// Whether somebody waits here.
+    pub(crate) fn is_waited(&self) -> bool {
+        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(_)))
+    }
+
+    /// When to list it next.
+    pub(crate) fn next_poll(&self) -> Instant {
+        Clock::Boot.now() + STEPS.get(self.step).copied().unwrap_or(self.poll)
+    }
+}
+
+impl Default for Named {
+    fn default() -> Self {
+        Self {
+            queue: Queue::default(),
+            watch: None,
+            start: 0,
+            step: 0,
+            poll: LINGER,
+            due: None,
+            listing: false,
+            stale: false,
+            hot: false,
+        }
+    }
+}
