@@ -195,8 +195,10 @@ impl Claim {
     }
 }
 
+/// The entry's deletion may come to us before the word that the lease has ended: what the caller
+/// does next is the same.
 fn vanished() -> Error {
-    Failure::new(Kind::Rejected, "the attempt's entry was deleted by somebody else")
+    Failure::new(Kind::LeaseGone, "the attempt's entry is gone: its lease ended, or it was deleted")
         .into_error("acquire", false)
 }
 
