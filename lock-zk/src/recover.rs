@@ -15,7 +15,7 @@ use crate::{
     session::Session,
 };
 
-/// Before a request is repeated that the server refused for now.
+/// Before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
@@ -115,12 +115,12 @@ impl Session {
 
     /// Returns if the request shall be repeated.
     ///
-    /// A request that is sent while the connection is down waits in the client for the next one, so
-    /// this is no busy loop.
+    /// With a pause: a request that is sent while the connection is down waits in the client for the
+    /// next one, but a client whose runtime is shutting down answers at once, and a loop without a
+    /// pause would never let go of the runtime.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
         match error::meaning(&error) {
-            Meaning::Unanswered if !self.is_over() => Ok(()),
-            Meaning::NotNow if !self.is_over() => {
+            Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
                 tokio::time::sleep(PAUSE).await;
                 Ok(())
             }
