@@ -16,9 +16,9 @@
 //!
 //! | URL | feature | store |
 //! |---|---|---|
-//! | `memory:[NAME]` | `memory` (default) | this process; [`lock_memory`] |
+//! | `memory:[NAME]` | `memory` (default) | this process |
 //! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
-//! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.0 or newer |
+//! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.2 or newer |
 //! | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | ZooKeeper 3.5 or newer |
 //!
 //! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks

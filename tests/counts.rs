@@ -81,8 +81,9 @@ async fn a_free_lock(store: &str) {
     assert_eq!(least, each * PAIRS, "requests for {PAIRS} acquires and releases");
 }
 
-/// Whoever waits first is granted, and nobody else is woken: no request, and no more than one event
-/// for each client that waits.
+/// Whoever waits first is granted, and nobody else is woken: no more than one event for each client
+/// that waits, and no request, but on ZooKeeper one look at the directory, if the waiter did not know
+/// yet that the one before it was the first.
 async fn a_release_before_waiters(store: &str) {
     let (server, url) = patient(store).await;
     for waiters in [2, 10, 100] {
@@ -103,9 +104,10 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         let (locks, name) = (&clients[0], &name);
         async move { locks.inspect(name).await.unwrap().len() == n }
     };
+    let allowed = u64::from(store == "zookeeper");
     let (mut caused, mut delivered) = (u64::MAX, u64::MAX);
     for round in 0..MANY_ROUNDS {
-        if caused == 0 && delivered <= clients.len() as u64 {
+        if caused <= allowed && delivered <= clients.len() as u64 {
             break;
         }
         while queue.len() < waiters {
@@ -125,7 +127,7 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
         "{store}: release with {waiters} waiters of {} clients: {caused} requests, {delivered} events",
         clients.len()
     );
-    assert_eq!(caused, 0, "requests that a release caused with {waiters} waiters");
+    assert!(caused <= allowed, "{caused} requests by a release with {waiters} waiters");
     assert!(delivered <= clients.len() as u64, "{delivered} events for {} clients", clients.len());
 }
 

@@ -110,7 +110,8 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
                 }
             }
             Err(ZkError::NoNode) => return alive.gone(),
-            Err(error) if error::is_unanswered(&error) => {}
+            // As in `Session::again`: a loop without a pause might hold up a shutdown.
+            Err(error) if error::is_unanswered(&error) => tokio::time::sleep(STEP).await,
             Ok(None) | Err(_) => return,
         }
     }
