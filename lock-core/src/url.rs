@@ -380,7 +380,8 @@ mod tests {
         #[test]
         fn never_panics_and_never_shows_the_password(
             url in ".{0,60}",
-            secret in "[a-z]{4}[/?#@:a-z%]{0,3}[a-z]{5}",
+            // Letters that no message of ours has.
+            secret in "[QXZ]{4}[/?#@:a-z%]{0,3}[QXZ]{5}",
             rest in "(/[0-9]?)?([?]ttl=5s)?",
         ) {
             let _ = StoreUrl::parse(&url);
