@@ -64,7 +64,7 @@ async fn drop_acquires(locks: &Locks, drops: u32) {
                 let _ = tokio::time::timeout(moment, lock.acquire()).await;
                 // Now and then a whole turn, behind all that were dropped before: the load must not
                 // run ahead of the server for ever.
-                if random() % 16 == 0 {
+                if random().is_multiple_of(16) {
                     lock.acquire().await.unwrap().release().await.unwrap();
                 }
             }
