@@ -12,7 +12,7 @@ use distlock::Locks;
 
 /// How long each side runs at a time; the sides take turns, so that noise hits both.
 const TURN: Duration = Duration::from_millis(700);
-const TURNS: usize = 5;
+const TURNS: usize = 15;
 
 fn main() {
     bench::block_on(async {

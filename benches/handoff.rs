@@ -1,5 +1,6 @@
 //! One name under contention, hold time zero: 16 and 64 waiters in one process, and two processes
-//! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait.
+//! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait: as
+//! time, and in turns of others, which is exact and owes nothing to pauses of the machine.
 //!
 //! `cargo bench --features etcd,redis,zookeeper --bench handoff [-- STORE]`
 
@@ -9,17 +10,28 @@ use std::{io::Write, process::Stdio, time::Duration};
 
 use bench::{Table, stores};
 use distlock::Locks;
-use lock_core::Clock;
+use hdrhistogram::Histogram;
+use lock_core::{Clock, Instant};
+use lock_lab::Counters;
 use tokio::{
     io::AsyncReadExt,
     process::{Child, Command},
 };
 
 const TIME: Duration = Duration::from_secs(3);
+/// Before it counts: sessions, watches and scripts are there then, as in a program that runs.
+const WARM_UP: Duration = Duration::from_millis(500);
 const URL: &str = "DISTLOCK_BENCH_URL";
 
-/// One turn: the fencing token, which task, and how long it waited in microseconds.
-type Turn = (u64, u32, u64);
+/// One turn: the fencing token, which task, and when it asked and was granted, in microseconds of
+/// the machine's clock.
+#[derive(Clone, Copy, Eq, Ord, PartialEq, PartialOrd)]
+struct Turn {
+    token: u64,
+    task: u32,
+    asked: u64,
+    granted: u64,
+}
 
 fn main() {
     if let Ok(url) = std::env::var(URL) {
@@ -34,10 +46,13 @@ fn main() {
             "p50 us",
             "longest us",
             "longest / even share",
+            "longest in turns / waiters",
+            "longest pause us",
             "requests",
             "least",
             "most",
             "floor pairs/s",
+            "floor's longest us",
         ];
         let mut table = Table::with_header("hand-over of one name", &header);
         for store in stores() {
@@ -47,7 +62,8 @@ fn main() {
         }
         println!("{table}");
         println!(
-            "requests: per acquisition, counted by the server; floor: bare client, 1 task, no contention"
+            "turns: of other tasks between two of one; pause: between any two grants; requests: per \
+             acquisition, counted by the server; floor: bare client, 1 task, no contention"
         );
     });
 }
@@ -55,41 +71,77 @@ fn main() {
 async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String> {
     let server = bench::start(store).await;
     let floors = bench::floor::Floor::of(store, &server.url()).await;
-    let floor = bench::load(1, Duration::from_millis(500), floors[0].pair()).await;
-    let before = server.counters().await.expect("counters");
-    let mut turns = match processes {
-        1 => contend(&distlock::connect(server.url()).await.expect("a connection"), tasks).await,
-        _ => contend_in_processes(&server.url(), processes, tasks).await,
+    let floor = bench::load(1, TIME, floors[0].pair()).await;
+    let (turns, counted) = match processes {
+        1 => {
+            let locks = distlock::connect(server.url()).await.expect("a connection");
+            contend(&locks, tasks, WARM_UP).await;
+            let before = server.counters().await.expect("counters");
+            (contend(&locks, tasks, TIME).await, before)
+        }
+        _ => contend_in_processes(&server, processes, tasks).await,
     };
-    let requests =
-        bench::requests(store, &server.counters().await.expect("counters").since(&before));
-    turns.sort_unstable();
-    let changes = turns.windows(2).filter(|pair| pair[0].1 != pair[1].1).count();
-    let rate = changes as f64 / TIME.as_secs_f64();
+    let counted = server.counters().await.expect("counters").since(&counted);
     let all = processes * tasks;
-    let even_share = f64::from(all) / rate * 1e6;
-    let mut waits: Vec<u64> = turns.iter().map(|turn| turn.2).collect();
-    waits.sort_unstable();
-    let longest = waits.last().copied().unwrap_or_default();
-    let shares: Vec<usize> =
-        (0..all).map(|task| turns.iter().filter(|turn| turn.1 == task).count()).collect();
+    let result = Contest::of(turns, all);
     vec![
         store.to_owned(),
         if processes == 1 { tasks.to_string() } else { format!("{processes} x {tasks}") },
         "distlock".to_owned(),
-        format!("{rate:.0}"),
-        waits[waits.len() / 2].to_string(),
-        longest.to_string(),
-        format!("{:.2}", longest as f64 / even_share),
-        format!("{:.2}", requests as f64 / turns.len() as f64),
-        shares.iter().min().copied().unwrap_or_default().to_string(),
-        shares.iter().max().copied().unwrap_or_default().to_string(),
+        format!("{:.0}", result.rate),
+        result.waits.value_at_quantile(0.5).to_string(),
+        result.waits.max().to_string(),
+        format!("{:.2}", result.waits.max() as f64 / (f64::from(all) / result.rate * 1e6)),
+        format!("{:.2}", result.most_turns as f64 / f64::from(all)),
+        result.pause.to_string(),
+        format!("{:.2}", bench::requests(store, &counted) as f64 / result.waits.len() as f64),
+        result.least.to_string(),
+        result.most.to_string(),
         format!("{:.0}", floor.rate()),
+        floor.micros.max().to_string(),
     ]
 }
 
+/// What a contest came to.
+struct Contest {
+    /// Real changes of the holder per second.
+    rate: f64,
+    waits: Histogram<u64>,
+    /// The most turns that others had between two of one task.
+    most_turns: usize,
+    /// The longest time between two grants, in microseconds.
+    pause: u64,
+    /// The turns of the task that had the fewest, and of the one that had the most.
+    least: usize,
+    most: usize,
+}
+
+impl Contest {
+    fn of(mut turns: Vec<Turn>, tasks: u32) -> Self {
+        turns.sort_unstable();
+        let changes = turns.windows(2).filter(|pair| pair[0].task != pair[1].task).count();
+        let mut waits = Histogram::new(3).expect("three digits");
+        for turn in &turns {
+            waits.record(turn.granted.saturating_sub(turn.asked)).expect("a range that grows");
+        }
+        let pauses = turns.windows(2).map(|pair| pair[1].granted.saturating_sub(pair[0].granted));
+        let of_task = |task| turns.iter().enumerate().filter(move |(_, turn)| turn.task == task);
+        let places = |task| of_task(task).map(|(place, _)| place).collect::<Vec<_>>();
+        let gaps = |task| places(task).windows(2).map(|pair| pair[1] - pair[0]).max();
+        let shares = (0..tasks).map(|task| of_task(task).count());
+        Self {
+            rate: changes as f64 / TIME.as_secs_f64(),
+            waits,
+            most_turns: (0..tasks).filter_map(gaps).max().unwrap_or_default(),
+            pause: pauses.max().unwrap_or_default(),
+            least: shares.clone().min().unwrap_or_default(),
+            most: shares.max().unwrap_or_default(),
+        }
+    }
+}
+
 /// Every task takes the lock, gives it back, and comes again.
-async fn contend(locks: &Locks, tasks: u32) -> Vec<Turn> {
+async fn contend(locks: &Locks, tasks: u32, time: Duration) -> Vec<Turn> {
     let started = Clock::Boot.now();
     let mut running = tokio::task::JoinSet::new();
     for task in 0..tasks {
@@ -98,11 +150,12 @@ async fn contend(locks: &Locks, tasks: u32) -> Vec<Turn> {
             let mut turns = Vec::new();
             loop {
                 let asked = Clock::Boot.now();
-                if asked.since(started) > TIME {
+                if asked.since(started) > time {
                     return turns;
                 }
                 let guard = lock.acquire().await.expect("the lock");
-                turns.push((guard.token().value(), task, bench::micros_since(asked)));
+                let (token, granted) = (guard.token().value(), micros(Clock::Boot.now()));
+                turns.push(Turn { token, task, asked: micros(asked), granted });
                 guard.release().await.expect("a release");
             }
         });
@@ -110,13 +163,24 @@ async fn contend(locks: &Locks, tasks: u32) -> Vec<Turn> {
     running.join_all().await.into_iter().flatten().collect()
 }
 
-async fn contend_in_processes(url: &str, processes: u32, tasks: u32) -> Vec<Turn> {
-    let mut children: Vec<Child> = (0..processes).map(|_| spawn(url, tasks)).collect();
+/// The machine's clock is the same for all of its processes.
+fn micros(at: Instant) -> u64 {
+    u64::try_from(at.since(Instant::default()).as_micros()).unwrap_or(u64::MAX)
+}
+
+/// The turns, and what the server had counted before the first of them.
+async fn contend_in_processes(
+    server: &bench::Running,
+    processes: u32,
+    tasks: u32,
+) -> (Vec<Turn>, Counters) {
+    let mut children: Vec<Child> = (0..processes).map(|_| spawn(&server.url(), tasks)).collect();
     for child in &mut children {
-        // The child says that it is connected.
+        // The child says that it has warmed up.
         let out = child.stdout.as_mut().expect("its stdout");
         out.read_u8().await.expect("a child that is ready");
     }
+    let before = server.counters().await.expect("counters");
     for child in &mut children {
         // Closing its stdin is the starting shot.
         child.stdin.take();
@@ -133,12 +197,12 @@ async fn contend_in_processes(url: &str, processes: u32, tasks: u32) -> Vec<Turn
             .expect("its turns");
         turns.extend(said.lines().map(|line| {
             let mut parts = line.split(' ').map(|part| part.parse::<u64>().expect("a number"));
-            let mut part = || parts.next().expect("three numbers");
-            let (token, task, wait) = (part(), part(), part());
-            (token, number * tasks + u32::try_from(task).expect("a small number"), wait)
+            let mut part = || parts.next().expect("four numbers");
+            let (token, task) = (part(), u32::try_from(part()).expect("a small number"));
+            Turn { token, task: number * tasks + task, asked: part(), granted: part() }
         }));
     }
-    turns
+    (turns, before)
 }
 
 fn spawn(url: &str, tasks: u32) -> Child {
@@ -154,11 +218,13 @@ fn spawn(url: &str, tasks: u32) -> Child {
 
 async fn child(url: &str) {
     let tasks = std::env::var("DISTLOCK_BENCH_TASKS").expect("the number of tasks");
+    let tasks = tasks.parse().expect("a number");
     let locks = distlock::connect(url).await.expect("a connection");
+    contend(&locks, tasks, WARM_UP).await;
     let mut out = std::io::stdout().lock();
     out.write_all(b"r").and_then(|()| out.flush()).expect("a parent");
     let _ = tokio::io::stdin().read_to_end(&mut Vec::new()).await;
-    for (token, task, wait) in contend(&locks, tasks.parse().expect("a number")).await {
-        writeln!(out, "{token} {task} {wait}").expect("a parent");
+    for Turn { token, task, asked, granted } in contend(&locks, tasks, TIME).await {
+        writeln!(out, "{token} {task} {asked} {granted}").expect("a parent");
     }
 }

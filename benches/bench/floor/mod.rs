@@ -11,6 +11,10 @@ use std::sync::Arc;
 
 use super::Load;
 
+/// As long as what a holder says about itself.
+#[allow(dead_code, reason = "Redis needs none")]
+const NOTE: &str = r#"{"holder":"handoff-0123456789abcdef pid 12345 on a-host","since":1700000000000,"attempt":"00000000-0000-0000-0000-000000000000"}"#;
+
 /// One floor of a store.
 pub struct Floor {
     what: &'static str,
@@ -18,12 +22,18 @@ pub struct Floor {
 }
 
 impl Floor {
-    /// The floors of a store; Redis has two.
+    /// The floors of a store: the least that there is, and the least with the same in it as ours.
     pub async fn of(store: &str, url: &str) -> Vec<Self> {
         let address = url.split_once("://").map_or(url, |(_, address)| address);
         match store {
             #[cfg(feature = "etcd")]
-            "etcd" => vec![Self { what: "floor: txn + delete", load: etcd::pair(address).await }],
+            "etcd" => vec![
+                Self { what: "floor: txn + delete", load: etcd::pair(address).await },
+                Self {
+                    what: "floor: txn that lists and notes + delete",
+                    load: etcd::listing(address).await,
+                },
+            ],
             #[cfg(feature = "redis")]
             "redis" => vec![
                 Self {
@@ -37,10 +47,16 @@ impl Floor {
             ],
             #[cfg(feature = "zookeeper")]
             "zookeeper" => {
-                vec![Self {
-                    what: "floor: create + list, delete",
-                    load: zookeeper::pair(address).await,
-                }]
+                vec![
+                    Self {
+                        what: "floor: create + list, delete",
+                        load: zookeeper::pair(address).await,
+                    },
+                    Self {
+                        what: "floor: create with a note + list, delete",
+                        load: zookeeper::noting(address).await,
+                    },
+                ]
             }
             other => panic!("no floor for {other} at {address}"),
         }

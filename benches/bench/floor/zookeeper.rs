@@ -1,4 +1,5 @@
-//! ZooKeeper: create an ephemeral sequential node and list the directory, sent together; delete.
+//! ZooKeeper: create an ephemeral sequential node and list the directory, sent together;
+//! delete. And the same with names and data as long as ours.
 
 use std::sync::Arc;
 
@@ -7,22 +8,37 @@ use lock_zk::client::{Acls, Client, CreateMode};
 use crate::bench::{Load, Pair};
 
 pub async fn pair(address: &str) -> Arc<dyn Load> {
+    load(address, "floor", "n-", "").await
+}
+
+pub async fn noting(address: &str) -> Arc<dyn Load> {
+    load(address, "noting", "_c_00000000-0000-0000-0000-000000000000-lock-", super::NOTE).await
+}
+
+async fn load(
+    address: &str,
+    root: &'static str,
+    stem: &'static str,
+    data: &'static str,
+) -> Arc<dyn Load> {
     let client = Client::connect(address).await.expect("zookeeper");
     let directory = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    client.create("/floor", b"", &directory).await.expect("a directory");
+    client.create(&format!("/{root}"), b"", &directory).await.expect("a directory");
     for task in 0..64 {
-        client.create(&format!("/floor/{task}"), b"", &directory).await.expect("a directory");
+        client.create(&format!("/{root}/{task}"), b"", &directory).await.expect("a directory");
     }
     Arc::new(move |task: usize| {
-        let (client, parent) = (client.clone(), format!("/floor/{task}"));
+        let (client, parent) = (client.clone(), format!("/{root}/{task}"));
         let pair: Pair = Box::new(move || {
             let (client, parent) = (client.clone(), parent.clone());
             Box::pin(async move {
                 let options = CreateMode::EphemeralSequential.with_acls(Acls::anyone_all());
-                let path = format!("{parent}/n-");
+                let path = format!("{parent}/{stem}");
                 // Both are queued before either is awaited.
-                let (create, list) =
-                    (client.create(&path, b"", &options), client.list_children(&parent));
+                let (create, list) = (
+                    client.create(&path, data.as_bytes(), &options),
+                    client.list_children(&parent),
+                );
                 let (_, sequence) = create.await.expect("create");
                 assert_eq!(list.await.expect("list").len(), 1);
                 client.delete(&format!("{path}{sequence}"), None).await.expect("delete");
