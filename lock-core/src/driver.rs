@@ -3,8 +3,11 @@
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
+use uuid::Uuid;
 
-use crate::{Attempt, Clock, Entry, FencingToken, Guarantees, LockName, Request, Result, Validity};
+use crate::{
+    Attempt, Clock, Entry, Error, FencingToken, Guarantees, LockName, Request, Result, Validity,
+};
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
 /// use [`Locks`](crate::Locks).
@@ -45,7 +48,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// The clock of all its deadlines.
     fn clock(&self) -> Clock;
 
-    /// Waits for the lock, then holds it until the lease ends.
+    /// Waits for the lock, then holds it until the lease ends. What is asked for may be any of the
+    /// [kinds](Guarantees::kinds) that the driver promises; lock-core asks for no other.
     ///
     /// When `attempt` is cancelled, the driver leaves the queue, removes whatever the attempt left
     /// in the store (also what an unanswered request may have left), and returns. The answer is
@@ -58,16 +62,42 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
     ///   one TTL, or the session in which the attempt waited ended: a waiter is told, and never
     ///   re-queued in silence.
+    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number of
+    ///   permits: [`limit_conflict`].
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
 
-    /// Holder and waiters of a name in order, the holder first; empty if the lock is free.
+    /// Holders and waiters of a name in order, the holders first; empty if the lock is free.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
+
+    /// The names that somebody holds or waits for and that start with `prefix`, in order. What comes
+    /// and goes meanwhile may be missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        let _ = prefix;
+        Err(unsupported("list the names in use"))
+    }
+
+    /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
+    /// one in line is served. Its owner is told at once: a holder by
+    /// [`LossReason::EntryGone`](crate::LossReason::EntryGone), a waiter by
+    /// [`Error::Unavailable`](crate::Error::Unavailable). Answers whether there was such an entry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](crate::Error::Unavailable) and the like; calling it again is safe.
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        let _ = (name, attempt);
+        Err(unsupported("revoke a lock"))
+    }
 
     /// Ends the client's sessions: every lock that is still held is free, and later calls answer
     /// [`Error::Closed`](crate::Error::Closed). Returns when the store has confirmed.
@@ -82,12 +112,34 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 /// What a store granted.
 #[async_trait]
 pub trait Lease: Debug + Send + Sync + 'static {
-    /// The grant's fencing token.
+    /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) that of the upgrade.
     fn token(&self) -> FencingToken;
 
     /// Until when the grant holds. The driver extends it from the *send* time of each confirmed
     /// renewal, and loses it as soon as the store says that the grant is gone.
     fn validity(&self) -> &Validity;
+
+    /// Turns an exclusive grant into a shared one that keeps its place in the queue: readers that
+    /// wait right behind it may enter, and no writer gets in between. Doing it twice does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`](crate::Error::Lost) if the grant is over, [`Error::Unavailable`](crate::Error::Unavailable)
+    /// if the store did not answer. Only called where [`Guarantees::kinds`] has shared locks.
+    async fn downgrade(&self) -> Result<()> {
+        Err(unsupported("downgrade a lock"))
+    }
+
+    /// Turns a shared grant into an exclusive one, with a new, greater token, if nobody else holds
+    /// the lock or waits for it; changes nothing and answers `false` otherwise. Never waits, so two
+    /// holders that try it cannot block each other.
+    ///
+    /// # Errors
+    ///
+    /// As [`downgrade`](Self::downgrade).
+    async fn try_upgrade(&self) -> Result<bool> {
+        Err(unsupported("upgrade a lock"))
+    }
 
     /// Renews the grant for one TTL now, whatever its term.
     ///
@@ -104,6 +156,19 @@ pub trait Lease: Debug + Send + Sync + 'static {
     ///
     /// What made further tries useless; the entry then ends with its TTL.
     async fn release(&self) -> Result<()>;
+}
+
+/// The error for a semaphore with `limit` permits on a name that others use with `found` permits.
+pub fn limit_conflict(name: &LockName, limit: u32, found: u32) -> Error {
+    Error::InvalidOption {
+        option: "permits".to_owned(),
+        value: limit.to_string(),
+        allowed: format!("{name} is in use with {found} permits; all must name the same number"),
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::Unsupported { store: "this store", what: what.to_owned() }
 }
 
 macro_rules! forward {
@@ -125,6 +190,14 @@ macro_rules! forward {
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
                 (**self).inspect(name).await
+            }
+
+            async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+                (**self).names(prefix).await
+            }
+
+            async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+                (**self).revoke(name, attempt).await
             }
 
             async fn close(&self) -> Result<()> {

@@ -7,22 +7,54 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::{FencingToken, wall_clock};
+use crate::{
+    FencingToken,
+    queue::{self, Kind},
+    wall_clock,
+};
 
-/// One entry of a lock's queue: the holder, or a waiter.
+/// One entry of a lock's queue: a holder, or a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Entry {
     /// The attempt that made the entry; `None` for a foreign client's entry.
     pub attempt: Option<Uuid>,
+    /// What it asks for. A foreign client's entry counts as exclusive.
+    pub kind: Kind,
+    /// Whether it holds the lock; otherwise it waits.
+    pub holds: bool,
+    /// How long the entry still lives if nobody renews it, where the store shows that.
+    pub ttl_left: Option<Duration>,
     /// Who made it.
     pub holder: Holder,
 }
 
 impl Entry {
-    /// An entry as a driver read it.
+    /// An exclusive entry that waits, as a driver read it.
     pub fn new(attempt: Option<Uuid>, holder: Holder) -> Self {
-        Self { attempt, holder }
+        Self { attempt, kind: Kind::Exclusive, holds: false, ttl_left: None, holder }
+    }
+
+    /// The same entry of a kind.
+    pub fn with_kind(self, kind: Kind) -> Self {
+        Self { kind, ..self }
+    }
+
+    /// The same entry with this much time left.
+    pub fn with_ttl_left(self, left: Duration) -> Self {
+        Self { ttl_left: Some(left), ..self }
+    }
+
+    /// The same entry as a holder's.
+    pub fn holding(self) -> Self {
+        Self { holds: true, ..self }
+    }
+
+    /// Finds out who of a whole queue in order holds the lock, by the
+    /// [queue rule](crate::queue).
+    pub fn judge(queue: &mut [Self]) {
+        let holders = queue::admitted(queue.iter().map(|entry| entry.kind));
+        queue.iter_mut().take(holders).for_each(|entry| entry.holds = true);
     }
 }
 

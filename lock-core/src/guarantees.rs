@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, Result};
+use crate::{Error, Result, queue::Kind};
 
 /// What a store, as it is deployed and configured, promises about its locks.
 ///
@@ -12,8 +12,7 @@ use crate::{Error, Result};
 pub struct Guarantees {
     /// The store's name: `etcd`, `redis`, `zookeeper`, `memory`.
     pub store: &'static str,
-    /// Which kinds of locks there are. All stores have the exclusive one; what is shared or counted
-    /// is still to come.
+    /// Which kinds of locks there are. All stores have the exclusive one.
     pub kinds: &'static [LockKind],
     /// Which faults of the store a held lock survives.
     pub survives: Survives,
@@ -77,6 +76,18 @@ impl Guarantees {
         })
     }
 
+    /// Checks that there is such a kind of lock.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`].
+    pub fn check_kind(&self, kind: LockKind) -> Result<()> {
+        match self.kinds.contains(&kind) {
+            true => Ok(()),
+            false => Err(Error::Unsupported { store: self.store, what: format!("keep {kind}") }),
+        }
+    }
+
     /// Whether the store promises what is required.
     pub fn meets(&self, requirement: Requirement) -> bool {
         match requirement {
@@ -111,6 +122,35 @@ impl Guarantees {
 pub enum LockKind {
     /// One holder at a time.
     Exclusive,
+    /// Many readers, or one writer.
+    Shared,
+    /// A limited number of permits.
+    Permits,
+}
+
+impl LockKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] = &[Self::Exclusive, Self::Shared, Self::Permits];
+}
+
+impl From<Kind> for LockKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Exclusive => Self::Exclusive,
+            Kind::Shared => Self::Shared,
+            Kind::Permit { .. } => Self::Permits,
+        }
+    }
+}
+
+impl fmt::Display for LockKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive locks",
+            Self::Shared => "shared locks",
+            Self::Permits => "semaphores",
+        })
+    }
 }
 
 /// Which faults of the store a held lock survives, so that nobody else is granted meanwhile.

@@ -1,10 +1,15 @@
 //! A lock that is held.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use crate::{
-    Held, Instant, Lease, LockName, Result, Term, alarm::Slot, held::Inner, locks::Client,
-    owner::Owned,
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, Result, Term, alarm::Slot, held::Inner,
+    locks::Client, owner::Owned,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -26,12 +31,15 @@ impl LockGuard {
     pub(crate) fn new(
         client: Arc<Client>,
         name: LockName,
+        kind: Kind,
         lease: Box<dyn Lease>,
         ttl: Duration,
         term: Term,
         cap: Instant,
     ) -> Self {
-        let inner = Arc::new(Inner { client, name, lease, ttl, term, cap, slot: Slot::new() });
+        let kind = Mutex::new(kind);
+        let slot = Slot::new();
+        let inner = Arc::new(Inner { client, name, kind, lease, ttl, term, cap, slot });
         inner.client.alarm.add(&inner, inner.until());
         Self(Held(inner))
     }
@@ -39,6 +47,76 @@ impl LockGuard {
     /// A look at the lock that can be given away; it does not hold the lock.
     pub fn held(&self) -> Held {
         self.0.clone()
+    }
+
+    /// Turns an exclusive lock into a shared one without a gap: it keeps its place in the queue, so
+    /// no writer gets in between, and readers that wait right behind it enter. A shared lock stays
+    /// what it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock is not held any more, [`Error::Unsupported`] if the store has no
+    /// shared locks or these are a semaphore's permits, [`Error::Unavailable`] if the store did not
+    /// answer; calling it again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn downgrade(&mut self) -> Result<()> {
+        if !self.converts_to(Kind::Shared)? {
+            return Ok(());
+        }
+        let inner = self.0.0.clone();
+        let conversion = async move {
+            inner.lease.downgrade().await?;
+            inner.set_kind(Kind::Shared);
+            Ok(())
+        };
+        Owned::new(&self.0.0.client.runtime, conversion, || {}).await
+    }
+
+    /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
+    /// whether it did. It never waits: two readers that waited for each other to leave would wait
+    /// for ever. Whoever gets `false` releases, and asks for the exclusive lock.
+    ///
+    /// The [token](Held::token) is a new one afterwards, greater than that of every reader before.
+    ///
+    /// # Errors
+    ///
+    /// As [`downgrade`](Self::downgrade).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`downgrade`](Self::downgrade).
+    pub async fn try_upgrade(&mut self) -> Result<bool> {
+        if !self.converts_to(Kind::Exclusive)? {
+            return Ok(true);
+        }
+        let inner = self.0.0.clone();
+        let conversion = async move {
+            let upgraded = inner.lease.try_upgrade().await?;
+            if upgraded {
+                inner.set_kind(Kind::Exclusive);
+            }
+            Ok(upgraded)
+        };
+        Owned::new(&self.0.0.client.runtime, conversion, || {}).await
+    }
+
+    /// Whether there is something to do to make this lock one of `kind`.
+    fn converts_to(&self, kind: Kind) -> Result<bool> {
+        let inner = &self.0.0;
+        inner.check()?;
+        let guarantees = inner.client.driver.guarantees();
+        guarantees.check_kind(LockKind::Shared)?;
+        match inner.kind() {
+            now if now == kind => Ok(false),
+            Kind::Permit { .. } => Err(Error::Unsupported {
+                store: guarantees.store,
+                what: "turn a semaphore's permits into a lock".to_owned(),
+            }),
+            _ => Ok(true),
+        }
     }
 
     /// Releases the lock and waits until the store has confirmed.

@@ -1,9 +1,14 @@
 //! A look at a lock that is held.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use crate::{
-    Error, FencingToken, Instant, Lease, LockName, LossReason, Result, Term, Validity,
+    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
     locks::Client,
@@ -22,6 +27,7 @@ pub struct Held(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) client: Arc<Client>,
     pub(crate) name: LockName,
+    pub(crate) kind: Mutex<Kind>,
     pub(crate) lease: Box<dyn Lease>,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
@@ -34,6 +40,11 @@ impl Held {
     /// The lock's name.
     pub fn name(&self) -> &LockName {
         &self.0.name
+    }
+
+    /// What is held: exclusive, shared, or permits.
+    pub fn kind(&self) -> Kind {
+        self.0.kind()
     }
 
     /// The fencing token of this grant: give it to the resource that the lock protects.
@@ -92,6 +103,15 @@ impl Held {
 impl Inner {
     fn validity(&self) -> &Validity {
         self.lease.validity()
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        // Nothing panics while it is held.
+        *self.kind.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_kind(&self, kind: Kind) {
+        *self.kind.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
 
     pub(crate) fn until(&self) -> Instant {
@@ -168,6 +188,7 @@ impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Held")
             .field("name", self.name())
+            .field("kind", &self.kind())
             .field("token", &self.token())
             .field("remaining", &self.remaining())
             .finish()

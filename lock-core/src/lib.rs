@@ -34,12 +34,14 @@ mod held;
 mod lock;
 mod locks;
 mod name;
+mod options;
 mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
 mod request;
 mod run;
+mod semaphore;
 mod token;
 pub mod trace;
 mod url;
@@ -48,7 +50,7 @@ mod validity;
 pub use crate::{
     connect::{Connect, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
-    driver::{DistributedLock, Lease},
+    driver::{DistributedLock, Lease, limit_conflict},
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},
     gate::{Gate, StaleToken},
@@ -60,7 +62,9 @@ pub use crate::{
     lock::Lock,
     locks::Locks,
     name::LockName,
+    queue::Kind,
     request::{Attempt, Request, Term, Wait, this_process},
+    semaphore::Semaphore,
     token::FencingToken,
     url::{Options, StoreUrl},
     validity::{LossReason, Validity},

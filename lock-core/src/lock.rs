@@ -6,14 +6,14 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, DistributedLock, Error, Held, Instant, LockGuard, LockName, Request, Result, Term,
-    Wait, locks::Client, owner::Owned, run::run_while_held, trace,
+    Attempt, DistributedLock, Entry, Error, Held, Instant, Kind, LockGuard, LockName, Request,
+    Result, Wait, locks::Client, options::options, owner::Owned, run::run_while_held, trace,
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
 const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
-/// An exclusive lock with its options. Cheap to clone; may be acquired many times.
+/// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
 /// ```no_run
 /// # use std::time::Duration;
@@ -28,52 +28,36 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 #[must_use = "a lock does nothing until it is acquired"]
 pub struct Lock {
     client: Arc<Client>,
-    request: Request,
-    wait: Option<Duration>,
-    max_hold: Option<Duration>,
+    pub(crate) request: Request,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
 }
 
 impl Lock {
-    pub(crate) fn new(client: Arc<Client>, name: LockName) -> Self {
-        let ttl = client.driver.guarantees().default_ttl;
-        Self { client, request: Request::new(name, ttl), wait: None, max_hold: None }
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no such kind.
+    pub(crate) fn new(client: Arc<Client>, name: LockName, kind: Kind) -> Result<Self> {
+        let guarantees = client.driver.guarantees();
+        guarantees.check_kind(kind.into())?;
+        let mut request = Request::new(name, guarantees.default_ttl);
+        request.kind = kind;
+        Ok(Self { client, request, wait: None, max_hold: None })
     }
 
-    /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash; longer
-    /// survives longer pauses and outages. Default: the store's
-    /// [`default_ttl`](crate::Guarantees::default_ttl), usually 15 s.
-    pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.request.ttl = ttl;
-        self
+    /// The same lock of another kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no such kind.
+    #[cfg(feature = "properties")]
+    pub(crate) fn kind(mut self, kind: Kind) -> Result<Self> {
+        self.client.driver.guarantees().check_kind(kind.into())?;
+        self.request.kind = kind;
+        Ok(self)
     }
 
-    /// How long [`acquire`](Self::acquire) and [`run`](Self::run) wait at the most; asking the store
-    /// who is in the way takes up to 1 s more when the store is slow. Zero asks once without
-    /// queueing. Default: for ever.
-    pub fn wait(mut self, limit: Duration) -> Self {
-        self.wait = Some(limit);
-        self
-    }
-
-    /// Does not renew: the lock ends one TTL after it was granted, or renewed by hand. Default:
-    /// the watchdog renews it until it is released.
-    pub fn fixed_term(mut self) -> Self {
-        self.request.term = Term::Fixed;
-        self
-    }
-
-    /// Ends the hold after this time whatever the watchdog does, so that a task which hangs cannot
-    /// hold the lock for ever. Counts from the grant. Default: no limit.
-    pub fn max_hold(mut self, limit: Duration) -> Self {
-        self.max_hold = Some(limit);
-        self
-    }
-
-    /// What others see as the holder while they wait. Default: program, process id and host.
-    pub fn holder(mut self, description: impl AsRef<str>) -> Self {
-        self.request.holder = description.as_ref().into();
-        self
-    }
+    options!(|self| self);
 
     /// Waits for the lock. The future borrows nothing, so it can be spawned.
     ///
@@ -232,7 +216,7 @@ impl Lock {
         match self.answer(patience, driver.inspect(name), "acquire").await {
             Err(error) => error,
             Ok(queue) => {
-                let position = queue.iter().position(|entry| entry.attempt == Some(attempt));
+                let position = place(&queue, attempt);
                 let holder = queue.into_iter().next().map(|entry| Box::new(entry.holder));
                 Error::WaitTimeout { name: name.clone(), waited, holder, position }
             }
@@ -257,6 +241,15 @@ impl Lock {
     }
 }
 
+/// An attempt's place among the waiters: 1 is next; 0 if it holds the lock.
+fn place(queue: &[Entry], attempt: Uuid) -> Option<usize> {
+    let index = queue.iter().position(|entry| entry.attempt == Some(attempt))?;
+    match queue[index].holds {
+        true => Some(0),
+        false => Some(queue[..index].iter().filter(|entry| !entry.holds).count() + 1),
+    }
+}
+
 async fn grant(
     client: Arc<Client>,
     request: Request,
@@ -264,14 +257,15 @@ async fn grant(
     max_hold: Option<Duration>,
 ) -> Result<LockGuard> {
     let started = client.clock.now();
-    let (name, ttl, term) = (request.name.clone(), request.ttl, request.term);
+    let (name, kind) = (request.name.clone(), request.kind);
+    let (ttl, term) = (request.ttl, request.term);
     match client.driver.acquire(request, attempt.clone()).await {
         Ok(lease) => {
             let now = client.clock.now();
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // For a caller who has left, the guard is dropped with the answer: released at once.
-            Ok(LockGuard::new(client, name, lease, ttl, term, cap))
+            Ok(LockGuard::new(client, name, kind, lease, ttl, term, cap))
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);

@@ -3,9 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use tokio::runtime::Handle;
+use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Entry, Guarantees, Lock, LockName, Result, alarm::Alarm, held::Inner,
+    Clock, DistributedLock, Entry, Guarantees, Kind, Lock, LockName, Result, Semaphore,
+    alarm::Alarm, held::Inner,
 };
 
 /// A store of locks: what `connect` returns. Cheap to clone; all clones share one session.
@@ -37,23 +39,74 @@ impl Locks {
         Self { client: Arc::new(Client { driver: Arc::new(driver), clock, alarm, runtime }) }
     }
 
-    /// An exclusive lock, to be configured and acquired. Nothing is sent yet.
+    /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of the
+    /// same name it is the writer's. Nothing is sent yet.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty or longer than
     /// [`LockName::MAX_BYTES`].
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
-        Ok(Lock::new(self.client.clone(), LockName::new(name)?))
+        Lock::new(self.client.clone(), LockName::new(name)?, Kind::Exclusive)
     }
 
-    /// Who holds the lock and who waits for it, the holder first; empty if it is free.
+    /// A shared lock: any number of holders together, none beside an exclusive one of the same
+    /// name. First come, first served: a reader waits behind a writer that came before it, so
+    /// neither side starves; readers that follow each other enter together.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), and [`Error::Unsupported`](crate::Error::Unsupported) if the store
+    /// has no shared locks.
+    pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
+        Lock::new(self.client.clone(), LockName::new(name)?, Kind::Shared)
+    }
+
+    /// A semaphore: at most this many permits are held at a time. Whoever uses the name must name
+    /// the same number; another one is an error when it is acquired.
+    ///
+    /// # Errors
+    ///
+    /// As [`shared`](Self::shared), and [`Error::InvalidOption`](crate::Error::InvalidOption) for
+    /// no permits.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
+        Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
+    }
+
+    /// Who holds the lock and who waits for it, the holders first; empty if it is free.
     ///
     /// # Errors
     ///
     /// [`Error::InvalidName`](crate::Error::InvalidName), and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         self.client.driver.inspect(&LockName::new(name)?).await
+    }
+
+    /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
+    /// is empty), in order. What comes and goes meanwhile may be missing.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
+        self.client.driver.names(prefix.as_ref()).await
+    }
+
+    /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
+    /// process. The `attempt` is the one that [`inspect`](Self::inspect) shows. The victim's guard is
+    /// lost at once, with [`LossReason::EntryGone`](crate::LossReason::EntryGone), and the next in
+    /// line is served: this may overlap with the victim's work, which only the fencing token stops.
+    /// Answers whether there was such an entry.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`](crate::Error::InvalidName), and what the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
+        self.client.driver.revoke(&LockName::new(name)?, attempt).await
     }
 
     /// What the store promises.

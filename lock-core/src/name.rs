@@ -44,6 +44,12 @@ impl LockName {
         Err(Error::InvalidName { name: name.chars().take(64).collect(), reason })
     }
 
+    /// The name that [`escaped`](Self::escaped) makes this key component of; `None` if no name does.
+    pub fn from_escaped(component: &str) -> Option<Self> {
+        let text = percent_encoding::percent_decode_str(component).decode_utf8().ok()?;
+        Self::new(text).ok().filter(|name| name.escaped() == component)
+    }
+
     /// The name as the caller wrote it.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -93,6 +99,13 @@ mod tests {
     }
 
     #[test]
+    fn what_no_name_becomes_is_no_name() {
+        for component in ["", "a b", "a/b", "%41", "%2f", "%ff", "%"] {
+            assert_eq!(LockName::from_escaped(component), None, "{component}");
+        }
+    }
+
+    #[test]
     fn too_long_is_refused_at_the_byte() {
         assert!(LockName::new("é".repeat(256)).is_ok());
         assert!(LockName::new("é".repeat(257)).is_err());
@@ -104,6 +117,7 @@ mod tests {
             let escaped = |s: &str| LockName::new(s).unwrap().escaped().into_owned();
             prop_assert_eq!(escaped(&a) == escaped(&b), a == b);
             prop_assert!(!escaped(&a).contains('/'));
+            prop_assert_eq!(LockName::from_escaped(&escaped(&a)), LockName::new(&a).ok());
             prop_assert!(escaped(&a) != "." && escaped(&a) != "..");
         }
     }

@@ -7,11 +7,14 @@
 //! The set of entries before mine only shrinks. So an old view of it, if it is not older than my own
 //! entry, may delay me but never admits me wrongly.
 
+use std::fmt;
+
 /// What an entry asks for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Kind {
     /// Alone. Also every entry that a driver cannot parse: a foreign client's.
+    #[default]
     Exclusive,
     /// Beside other shared ones.
     Shared,
@@ -22,6 +25,16 @@ pub enum Kind {
         /// How many there are.
         limit: u32,
     },
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Permit { weight, limit } => write!(f, "{weight} of {limit} permits"),
+        }
+    }
 }
 
 /// What the rule says about an entry.
@@ -66,6 +79,37 @@ pub fn judge(before: &[Kind], mine: Kind) -> Verdict {
     }
 }
 
+/// How many entries of a queue are admitted. They are always the first ones: an entry that waits
+/// stops everybody behind it, so nobody is overtaken and nobody starves.
+pub fn admitted(queue: impl IntoIterator<Item = Kind>) -> usize {
+    let mut queue = queue.into_iter();
+    let Some(first) = queue.next() else { return 0 };
+    let weight = |kind| match kind {
+        Kind::Permit { weight, .. } => u64::from(weight),
+        _ => 0,
+    };
+    let mut taken = weight(first);
+    let fits = |next: &Kind| match (first, *next) {
+        (Kind::Shared, Kind::Shared) => true,
+        (Kind::Permit { .. }, Kind::Permit { weight, limit }) => {
+            taken += u64::from(weight);
+            taken <= u64::from(limit)
+        }
+        _ => false,
+    };
+    1 + queue.take_while(fits).count()
+}
+
+/// The number of permits that somebody `before` counts with, if it is another one than `mine`: the
+/// two would not agree on who may enter.
+pub fn other_limit(before: impl IntoIterator<Item = Kind>, mine: Kind) -> Option<u32> {
+    let Kind::Permit { limit: own, .. } = mine else { return None };
+    before.into_iter().find_map(|kind| match kind {
+        Kind::Permit { limit, .. } if limit != own => Some(limit),
+        _ => None,
+    })
+}
+
 fn taken(before: &[Kind]) -> u64 {
     before
         .iter()
@@ -92,7 +136,7 @@ mod tests {
     }
 
     /// Who of a queue holds the lock.
-    fn admitted(queue: &[Kind]) -> Vec<Kind> {
+    fn holders(queue: &[Kind]) -> Vec<Kind> {
         let holds = |i: &usize| judge(&queue[..*i], queue[*i]) == Verdict::Admitted;
         (0..queue.len()).filter(holds).map(|i| queue[i]).collect()
     }
@@ -100,7 +144,7 @@ mod tests {
     proptest! {
         #[test]
         fn holders_are_compatible(queue in kinds()) {
-            let holders = admitted(&queue);
+            let holders = holders(&queue);
             let exclusive = holders.iter().filter(|k| **k == Kind::Exclusive).count();
             prop_assert!(exclusive <= 1);
             prop_assert!(exclusive == 0 || holders.len() == 1);
@@ -110,7 +154,14 @@ mod tests {
 
         #[test]
         fn the_first_is_always_admitted(queue in kinds()) {
-            prop_assert_eq!(queue.is_empty(), admitted(&queue).is_empty());
+            prop_assert_eq!(queue.is_empty(), holders(&queue).is_empty());
+        }
+
+        #[test]
+        fn the_admitted_are_the_first_ones(queue in kinds()) {
+            let holders = holders(&queue);
+            prop_assert_eq!(&queue[..holders.len()], &holders[..]);
+            prop_assert_eq!(admitted(queue), holders.len());
         }
 
         #[test]

@@ -5,7 +5,7 @@ use std::{sync::OnceLock, time::Duration};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::LockName;
+use crate::{LockName, queue::Kind};
 
 /// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
 /// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
@@ -14,6 +14,8 @@ use crate::LockName;
 pub struct Request {
     /// The lock's name.
     pub name: LockName,
+    /// What is asked for.
+    pub kind: Kind,
     /// How long the grant outlives its last renewal.
     pub ttl: Duration,
     /// Whether the driver renews the grant.
@@ -25,9 +27,16 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request with the defaults: renewed, waiting, [`this_process`] as the holder.
+    /// A request with the defaults: exclusive, renewed, waiting, [`this_process`] as the holder.
     pub fn new(name: LockName, ttl: Duration) -> Self {
-        Self { name, ttl, term: Term::Renewed, wait: Wait::Queue, holder: this_process() }
+        Self {
+            name,
+            kind: Kind::Exclusive,
+            ttl,
+            term: Term::Renewed,
+            wait: Wait::Queue,
+            holder: this_process(),
+        }
     }
 }
 

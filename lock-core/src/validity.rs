@@ -45,7 +45,8 @@ pub enum LossReason {
     MaxHold,
     /// The store ended the holder's session.
     SessionEnded,
-    /// The lock's entry vanished from the store: deleted by an operator, evicted, or flushed.
+    /// The lock's entry vanished from the store: revoked by an operator
+    /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
 }
 
@@ -56,7 +57,7 @@ impl fmt::Display for LossReason {
             Self::TermOver => "its fixed term was over",
             Self::MaxHold => "its maximum hold time was over",
             Self::SessionEnded => "the store ended the session",
-            Self::EntryGone => "its entry vanished from the store",
+            Self::EntryGone => "its entry was revoked, or vanished from the store",
         })
     }
 }

@@ -28,6 +28,12 @@ pub enum Defect {
     ForgetsWaitersInARestart,
     /// Only the first renewals are sent. Rejected by `renewal`.
     StopsRenewing,
+    /// Readers enter although a writer waits before them. Rejected by `sharing`.
+    LetsReadersPass,
+    /// A holder of many permits counts as one. Rejected by `permits`.
+    CountsHoldersInsteadOfPermits,
+    /// Whose lock is revoked is not told. Rejected by `operators`.
+    RevokesInSilence,
     /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
     HidesTheHolder,
 }
@@ -35,7 +41,7 @@ pub enum Defect {
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 12] = [
+    pub const ALL: [(Self, &'static str); 15] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -48,5 +54,8 @@ impl Defect {
         (Self::ForgetsWaitersInARestart, "reconnect"),
         (Self::StopsRenewing, "renewal"),
         (Self::HidesTheHolder, "timeouts"),
+        (Self::RevokesInSilence, "operators"),
+        (Self::LetsReadersPass, "sharing"),
+        (Self::CountsHoldersInsteadOfPermits, "permits"),
     ];
 }

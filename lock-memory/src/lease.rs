@@ -1,6 +1,12 @@
 //! What the store granted.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use lock_core::{
@@ -8,7 +14,10 @@ use lock_core::{
 };
 use uuid::Uuid;
 
-use crate::{session::Session, store::Grant};
+use crate::{
+    session::Session,
+    store::{Grant, Upgrade},
+};
 
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
@@ -16,7 +25,7 @@ pub(crate) struct MemoryLease {
     name: LockName,
     attempt: Uuid,
     ttl: Duration,
-    token: FencingToken,
+    token: AtomicU64,
     validity: Validity,
 }
 
@@ -29,14 +38,22 @@ impl MemoryLease {
         validity: Validity,
     ) -> Self {
         let (name, ttl) = (request.name.clone(), request.ttl);
-        Self { session, name, attempt, ttl, token: grant.token, validity }
+        let token = grant.token.value().into();
+        Self { session, name, attempt, ttl, token, validity }
+    }
+}
+
+impl MemoryLease {
+    fn gone(&self) -> Error {
+        self.validity.lose(LossReason::EntryGone);
+        Error::Lost { name: self.name.clone(), reason: LossReason::EntryGone }
     }
 }
 
 #[async_trait]
 impl Lease for MemoryLease {
     fn token(&self) -> FencingToken {
-        self.token
+        FencingToken::new(self.token.load(Ordering::Acquire))
     }
 
     fn validity(&self) -> &Validity {
@@ -50,8 +67,27 @@ impl Lease for MemoryLease {
             self.validity.extend(self.session.until(sent, self.ttl, Term::Fixed));
             return Ok(());
         }
-        self.validity.lose(LossReason::EntryGone);
-        Err(Error::Lost { name: self.name.clone(), reason: LossReason::EntryGone })
+        Err(self.gone())
+    }
+
+    async fn downgrade(&self) -> Result<()> {
+        let downgrade = |store: &crate::MemoryStore| store.downgrade(&self.name, self.attempt);
+        match self.session.request("downgrade", self.ttl, downgrade).await? {
+            true => Ok(()),
+            false => Err(self.gone()),
+        }
+    }
+
+    async fn try_upgrade(&self) -> Result<bool> {
+        let upgrade = |store: &crate::MemoryStore| store.try_upgrade(&self.name, self.attempt);
+        match self.session.request("upgrade", self.ttl, upgrade).await? {
+            Upgrade::Busy => Ok(false),
+            Upgrade::Gone => Err(self.gone()),
+            Upgrade::Done(token) => {
+                self.token.store(token.value(), Ordering::Release);
+                Ok(true)
+            }
+        }
     }
 
     async fn release(&self) -> Result<()> {

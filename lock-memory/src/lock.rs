@@ -5,8 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockName, LossSignal, Request, Result, Validity, Wait, Wake, trace,
+    Guarantees, Kind, Lease, LockKind, LockName, LossSignal, Request, Result, Validity, Wait, Wake,
+    limit_conflict, trace,
 };
+
+use uuid::Uuid;
 
 use crate::{
     MemoryStore,
@@ -46,6 +49,7 @@ impl MemoryStore {
 
 fn guarantees() -> Guarantees {
     let mut guarantees = Guarantees::least("memory");
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;
@@ -74,6 +78,7 @@ impl MemoryLock {
                 Answer::Granted(grant) => return Ok(grant),
                 Answer::Busy => return Err(Error::Contended { name: wish.name }),
                 Answer::Gone => return Err(entry_expired()),
+                Answer::OtherLimit(found) => return Err(other_limit(request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position) {
                         trace::queued(&request.name, wish.attempt, position);
@@ -93,6 +98,14 @@ impl MemoryLock {
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
         }
+    }
+}
+
+fn other_limit(request: &Request, found: u32) -> Error {
+    match request.kind {
+        Kind::Permit { limit, .. } => limit_conflict(&request.name, limit, found),
+        // Only a semaphore has a limit.
+        _ => Error::Contended { name: request.name.clone() },
     }
 }
 
@@ -120,6 +133,7 @@ impl DistributedLock for MemoryLock {
         let wish = Wish {
             name: request.name.clone(),
             attempt: attempt.id(),
+            kind: request.kind,
             holder: request.holder.clone(),
             ttl: request.ttl,
             queue: request.wait == Wait::Queue,
@@ -165,6 +179,19 @@ impl DistributedLock for MemoryLock {
         self.session
             .request("inspect", self.guarantees.default_ttl, |store| store.inspect(name))
             .await
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        self.session.check_open()?;
+        self.session
+            .request("names", self.guarantees.default_ttl, |store| store.names(prefix))
+            .await
+    }
+
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        self.session.check_open()?;
+        let revoke = |store: &MemoryStore| store.revoke(name, attempt);
+        self.session.request("revoke", self.guarantees.default_ttl, revoke).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Clock, Entry, FencingToken, Holder, Instant, LockName, queue};
+use lock_core::{Clock, Entry, FencingToken, Holder, Instant, Kind, LockName, queue};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
@@ -36,6 +36,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 struct Stored {
     attempt: Uuid,
+    kind: Kind,
     holder: Arc<str>,
     ttl: Duration,
     /// Gone at this instant unless it is renewed.
@@ -53,6 +54,14 @@ pub(crate) struct Grant {
     since: SystemTime,
 }
 
+/// What the store answers to a reader who wants to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Upgrade {
+    Done(FencingToken),
+    Busy,
+    Gone,
+}
+
 /// What the store pushes to a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
@@ -67,6 +76,7 @@ pub(crate) enum Told {
 pub(crate) struct Wish {
     pub(crate) name: LockName,
     pub(crate) attempt: Uuid,
+    pub(crate) kind: Kind,
     pub(crate) holder: Arc<str>,
     pub(crate) ttl: Duration,
     pub(crate) queue: bool,
@@ -80,7 +90,7 @@ pub(crate) struct Wish {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Granted(Grant),
-    /// In the queue; the position among the waiters, and when the first entry expires.
+    /// In the queue; how many are before it, and when the first holder expires.
     Waiting {
         position: usize,
         look_again: Instant,
@@ -88,6 +98,8 @@ pub(crate) enum Answer {
     Busy,
     /// The attempt was in the queue and is not any more.
     Gone,
+    /// Others count with this many permits.
+    OtherLimit(u32),
 }
 
 impl MemoryStore {
@@ -193,6 +205,64 @@ impl MemoryStore {
         found
     }
 
+    /// Names in use.
+    pub(crate) fn names(&self, prefix: &str) -> Vec<LockName> {
+        let contents = self.contents().into_iter().map(|(name, _)| name);
+        contents.filter(|name| name.as_str().starts_with(prefix)).collect()
+    }
+
+    /// Removes whoever's entry it is, and tells its owner.
+    pub(crate) fn revoke(&self, name: &LockName, attempt: Uuid) -> bool {
+        let mut found = false;
+        self.change(name, |entries| {
+            if let Some(at) = entries.iter().position(|entry| entry.attempt == attempt) {
+                found = true;
+                if let Some(victim) =
+                    entries.remove(at).filter(|_| !self.has(Defect::RevokesInSilence))
+                {
+                    let _ = victim.tell.send(Told::Gone(attempt));
+                }
+            }
+        });
+        found
+    }
+
+    /// Makes an exclusive entry a shared one; answers whether it is still there.
+    pub(crate) fn downgrade(&self, name: &LockName, attempt: Uuid) -> bool {
+        let mut found = false;
+        self.change(name, |entries| {
+            if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
+                mine.kind = Kind::Shared;
+                found = true;
+            }
+        });
+        found
+    }
+
+    /// Makes a shared entry an exclusive one with a new grant, if it is the only one.
+    pub(crate) fn try_upgrade(&self, name: &LockName, attempt: Uuid) -> Upgrade {
+        let mut upgrade = Upgrade::Gone;
+        self.change(name, |entries| {
+            let alone = entries.len() == 1;
+            let mine = entries.iter_mut().find(|entry| entry.attempt == attempt);
+            upgrade = match mine {
+                None => Upgrade::Gone,
+                Some(_) if !alone => Upgrade::Busy,
+                Some(mine) => {
+                    // Granted anew, with a new token, when the name is settled; asked twice, the
+                    // first answer was lost, and the token rises once more.
+                    (mine.kind, mine.granted) = (Kind::Exclusive, None);
+                    Upgrade::Done(FencingToken::new(0))
+                }
+            };
+        });
+        if let Upgrade::Done(_) = upgrade {
+            let granted = self.lock().grant_of(name, attempt);
+            upgrade = granted.map_or(Upgrade::Gone, |grant| Upgrade::Done(grant.token));
+        }
+        upgrade
+    }
+
     pub(crate) fn inspect(&self, name: &LockName) -> Vec<Entry> {
         if self.has(Defect::HidesTheHolder) {
             return self.contents_of(name).into_iter().map(nameless).collect();
@@ -232,11 +302,16 @@ impl State {
             if wish.known {
                 return Answer::Gone;
             }
-            if !wish.queue && !entries.is_empty() {
+            let before: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
+            if let Some(limit) = queue::other_limit(before.iter().copied(), wish.kind) {
+                return Answer::OtherLimit(limit);
+            }
+            if !wish.queue && queue::judge(&before, wish.kind) != queue::Verdict::Admitted {
                 return Answer::Busy;
             }
             entries.push_back(Stored {
                 attempt: wish.attempt,
+                kind: wish.kind,
                 holder: wish.holder,
                 ttl: wish.ttl,
                 expires: now + wish.ttl,
@@ -246,22 +321,26 @@ impl State {
             });
         }
         self.settle(&wish.name, now, defect);
-        self.answer(&wish.name, wish.attempt, now)
+        self.answer(&wish.name, wish.attempt)
     }
 
-    fn answer(&self, name: &LockName, attempt: Uuid, now: Instant) -> Answer {
+    fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
         let entries = self.names.get(name).map(VecDeque::as_slices);
         let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
-        let mut look_again = now;
+        let mut look_again = Instant::NEVER;
         for (position, entry) in entries.enumerate() {
             match (entry.attempt == attempt, entry.granted) {
                 (true, Some(grant)) => return Answer::Granted(grant),
                 (true, None) => return Answer::Waiting { position, look_again },
-                (false, _) if position == 0 => look_again = entry.expires,
-                (false, _) => {}
+                (false, Some(_)) => look_again = look_again.min(entry.expires),
+                (false, None) => {}
             }
         }
         Answer::Gone
+    }
+
+    fn grant_of(&self, name: &LockName, attempt: Uuid) -> Option<Grant> {
+        self.names.get(name)?.iter().find(|entry| entry.attempt == attempt)?.granted
     }
 
     /// Removes what has expired and grants what may hold the lock now.
@@ -270,7 +349,10 @@ impl State {
         let immortal = defect == Some(Defect::KeepsCrashedHolders);
         entries.retain_mut(|entry| {
             let crashed = entry.faults.now().crashed;
-            if immortal && entry.granted.is_some_and(|grant| crashed > Some(grant.at)) {
+            if immortal
+                && entry.kind == Kind::Exclusive
+                && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
+            {
                 entry.expires = now + entry.ttl;
             }
             if entry.expires <= now {
@@ -283,11 +365,13 @@ impl State {
             return;
         }
         disorder(entries, defect);
-        let crowd = defect == Some(Defect::GrantsTwoOfACrowd) && entries.len() > 7;
+        let crowd = defect == Some(Defect::GrantsTwoOfACrowd)
+            && entries.len() > 7
+            && entries.iter().all(|entry| entry.kind == Kind::Exclusive);
         let mut before = Vec::new();
         for entry in entries.iter_mut() {
-            let admitted =
-                queue::judge(&before, queue::Kind::Exclusive) == queue::Verdict::Admitted;
+            let kind = seen_as(entry.kind, defect);
+            let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
             if entry.granted.is_none() && (admitted || (crowd && before.len() == 1)) {
                 self.last_token += 1;
                 let token = FencingToken::new(self.last_token);
@@ -297,25 +381,46 @@ impl State {
                 entry.granted = Some(grant);
                 let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
             }
-            before.push(queue::Kind::Exclusive);
+            let passed = defect == Some(Defect::LetsReadersPass)
+                && entry.granted.is_none()
+                && entry.kind == Kind::Exclusive;
+            if !passed {
+                before.push(kind);
+            }
         }
+    }
+}
+
+/// The kind that a broken store takes an entry's for.
+fn seen_as(kind: Kind, defect: Option<Defect>) -> Kind {
+    match (kind, defect) {
+        (Kind::Permit { limit, .. }, Some(Defect::CountsHoldersInsteadOfPermits)) => {
+            Kind::Permit { weight: 1, limit }
+        }
+        _ => kind,
     }
 }
 
 /// The order in which a broken store serves its waiters.
 fn disorder(entries: &mut VecDeque<Stored>, defect: Option<Defect>) {
     let free = entries.front().is_some_and(|first| first.granted.is_none());
-    if defect == Some(Defect::ServesTheLastFirst) && free && entries.len() > 2 {
+    if defect == Some(Defect::ServesTheLastFirst)
+        && free
+        && entries.len() > 2
+        && entries.iter().all(|entry| entry.kind == Kind::Exclusive)
+    {
         entries.make_contiguous().reverse();
     }
 }
 
 fn shown(entries: &VecDeque<Stored>) -> Vec<Entry> {
     let show = |entry: &Stored| {
+        let holds = entry.granted.is_some();
         let since = entry.granted.map(|grant| grant.since);
         let token = entry.granted.map(|grant| grant.token);
         let holder = Holder::new(Some(entry.holder.to_string()), since, token);
-        Entry::new(Some(entry.attempt), holder)
+        let shown = Entry::new(Some(entry.attempt), holder).with_kind(entry.kind);
+        if holds { shown.holding() } else { shown }
     };
     entries.iter().map(show).collect()
 }

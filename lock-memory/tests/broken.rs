@@ -59,4 +59,7 @@ broken! {
     a_store_that_forgets_waiters_in_a_restart: ForgetsWaitersInARestart,
     a_client_that_stops_renewing: StopsRenewing,
     a_store_that_hides_the_holder: HidesTheHolder,
+    a_store_that_lets_readers_pass: LetsReadersPass,
+    a_store_that_counts_holders_instead_of_permits: CountsHoldersInsteadOfPermits,
+    a_store_that_revokes_in_silence: RevokesInSilence,
 }

@@ -8,7 +8,10 @@ mod stores;
 use std::{sync::Arc, time::Duration};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lock_core::properties::{self, Check, Harness, Outcome};
+use lock_core::{
+    Kind,
+    properties::{self, AS_MUTEX, AsMutex, Check, Harness, Outcome, Property},
+};
 use report::Report;
 use stores::Store;
 
@@ -22,12 +25,12 @@ fn main() -> std::process::ExitCode {
     let report = Arc::new(Report::default());
     let mut trials = Vec::new();
     for store in stores::all() {
-        for property in properties::all() {
-            for check in property.checks {
-                let name = format!("{}::{}::{}", store.name, property.name, check.name);
-                let report = report.clone();
-                trials.push(Trial::test(name.clone(), move || play(&name, store, *check, &report)));
-            }
+        for (property, check, kind) in checks() {
+            let as_mutex = kind.map_or(String::new(), |(name, _)| format!("{name}::"));
+            let name = format!("{}::{as_mutex}{}::{}", store.name, property.name, check.name);
+            let (report, kind) = (report.clone(), kind.map(|(_, kind)| kind));
+            trials
+                .push(Trial::test(name.clone(), move || play(&name, store, check, kind, &report)));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -35,9 +38,31 @@ fn main() -> std::process::ExitCode {
     conclusion.exit_code()
 }
 
-fn play(name: &str, store: Store, check: Check, report: &Report) -> Result<(), Failed> {
+type AsMutexOf = Option<(&'static str, Kind)>;
+
+/// Every check; those of an exclusive lock also with the other kinds that act like one.
+fn checks() -> impl Iterator<Item = (&'static Property, Check, AsMutexOf)> {
+    let kinds = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
+    properties::all().iter().flat_map(move |property| {
+        let kinds = kinds().filter(|kind| kind.is_none() || property.of_exclusive);
+        kinds
+            .flat_map(move |kind| property.checks.iter().map(move |check| (property, *check, kind)))
+    })
+}
+
+fn play(
+    name: &str,
+    store: Store,
+    check: Check,
+    kind: Option<Kind>,
+    report: &Report,
+) -> Result<(), Failed> {
     let run = async {
         let harness: Box<dyn Harness> = (store.start)().await?;
+        let harness = match kind {
+            Some(kind) => Box::new(AsMutex { harness, kind }),
+            None => harness,
+        };
         match tokio::time::timeout(LIMIT, check.run(&*harness)).await {
             Ok(outcome) => outcome,
             Err(_) => Err(format!("not done after {LIMIT:?}").into()),

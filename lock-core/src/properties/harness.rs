@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::Failure;
-use crate::{LockName, Locks};
+use crate::{Kind, LockName, Locks};
 
 /// A store for the properties, with its faults. Dropping it cleans up.
 #[async_trait]
@@ -15,6 +15,12 @@ pub trait Harness: Send + Sync {
 
     /// A TTL for the checks that wait for an expiry: short, but one that the store keeps.
     fn ttl(&self) -> Duration;
+
+    /// What the checks of an exclusive lock ask for; [`AsMutex`](super::AsMutex) asks for something
+    /// else that acts like one.
+    fn kind(&self) -> Kind {
+        Kind::Exclusive
+    }
 
     /// Kills the server and starts it again with its data.
     async fn restart(&self) -> Result<(), Failure>;

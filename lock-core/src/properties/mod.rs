@@ -20,6 +20,7 @@
 //! Each check wants a store of its own, or one that nobody else uses meanwhile: some restart it,
 //! some count what is left in it.
 
+mod as_mutex;
 mod cancellation;
 mod fairness;
 mod fencing;
@@ -28,15 +29,21 @@ mod liveness;
 mod loss;
 mod mutual_exclusion;
 mod names;
+mod operators;
+mod permits;
 mod reconnect;
 mod renewal;
 mod scene;
+mod sharing;
 mod symmetry;
 mod timeouts;
 mod try_acquire;
 
 use std::{future::Future, pin::Pin};
 
+use crate::Kind;
+
+pub use as_mutex::{AS_MUTEX, AsMutex};
 pub use harness::{Client, Harness};
 
 /// Why a check failed.
@@ -60,6 +67,9 @@ pub enum Outcome {
 pub struct Property {
     /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
     pub name: &'static str,
+    /// Whether its checks are those of an exclusive lock, which other kinds can be put to as well:
+    /// [`AsMutex`].
+    pub of_exclusive: bool,
     /// The checks.
     pub checks: &'static [Check],
 }
@@ -81,6 +91,12 @@ impl Check {
     ///
     /// What the store did instead of what it promises.
     pub async fn run(&self, harness: &dyn Harness) -> Checked {
+        if harness.kind() != Kind::Exclusive {
+            let client = harness.client().await?;
+            if let Some(skipped) = scene::without_kind(&*client, harness.kind().into()) {
+                return Ok(skipped);
+            }
+        }
         (self.run)(harness).await
     }
 }
@@ -113,25 +129,20 @@ macro_rules! ensure {
 use ensure;
 
 macro_rules! properties {
-    ($($name:ident),+ $(,)?) => {
+    (of_exclusive: $($name:ident),+; of_kinds: $($other:ident),+;) => {
         /// All properties.
         pub fn all() -> &'static [Property] {
-            &[$(Property { name: stringify!($name), checks: $name::CHECKS }),+]
+            &[
+                $(Property { name: stringify!($name), of_exclusive: true, checks: $name::CHECKS }),+,
+                $(Property { name: stringify!($other), of_exclusive: false, checks: $other::CHECKS }),+
+            ]
         }
     };
 }
 
 properties!(
-    mutual_exclusion,
-    liveness,
-    symmetry,
-    fencing,
-    cancellation,
-    loss,
-    fairness,
-    try_acquire,
-    names,
-    reconnect,
-    renewal,
-    timeouts,
+    of_exclusive:
+    mutual_exclusion, liveness, symmetry, fencing, cancellation, loss, fairness, try_acquire, names,
+    reconnect, renewal, timeouts, operators;
+    of_kinds: sharing, permits;
 );

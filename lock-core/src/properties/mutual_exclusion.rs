@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
-use crate::{LockName, Locks};
+use crate::{Lock, LockName, Locks};
 
 property!(contention);
 
@@ -24,8 +24,15 @@ async fn contention(h: &dyn Harness) -> Checked {
     }
     let mut workers = Vec::new();
     for n in 0..WORKERS {
-        let locks = clients[n % CLIENTS].locks().clone();
-        workers.push(tokio::spawn(work(locks, name.clone(), inside.clone(), counter.clone())));
+        let client = &*clients[n % CLIENTS];
+        let (lock, locks) = (lock(h, client, &name)?, client.locks().clone());
+        workers.push(tokio::spawn(work(
+            lock,
+            locks,
+            name.clone(),
+            inside.clone(),
+            counter.clone(),
+        )));
     }
     for worker in workers {
         soon("contention", worker).await???;
@@ -36,12 +43,12 @@ async fn contention(h: &dyn Harness) -> Checked {
 }
 
 async fn work(
+    lock: Lock,
     locks: Locks,
     name: LockName,
     inside: Arc<AtomicU64>,
     counter: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
-    let lock = locks.lock(&name)?;
     for _ in 0..ROUNDS {
         let guard = lock.acquire().await?;
         let others = inside.fetch_add(1, Ordering::SeqCst);

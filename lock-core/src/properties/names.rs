@@ -2,7 +2,7 @@
 //! DistributedLock's `SafeName` tests; distributed-lock-rs panics on ""; rslock takes `["ab","c"]`
 //! and `["a","bc"]` for the same.
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
 use crate::{Error, LockGuard, LockName};
 
 property!(empty_is_refused, odd_names_work, different_names_are_independent);
@@ -63,8 +63,9 @@ async fn odd_names_work(h: &dyn Harness) -> Checked {
     let (a, b) = (h.client().await?, h.client().await?);
     for name in odd() {
         let short: String = name.chars().take(20).collect();
-        let held = soon("acquire", a.locks().lock(&name)?.acquire()).await??;
-        let other = soon("try_acquire", b.locks().lock(&name)?.try_acquire()).await??;
+        let name = LockName::new(&name)?;
+        let held = soon("acquire", lock(h, &*a, &name)?.acquire()).await??;
+        let other = soon("try_acquire", lock(h, &*b, &name)?.try_acquire()).await??;
         ensure!(other.is_none(), "the lock {short:?} was granted twice");
         soon("release", held.release()).await??;
     }
@@ -80,7 +81,7 @@ async fn different_names_are_independent(h: &dyn Harness) -> Checked {
         ["", "/", "/b", "%2Fb", "/b/c", "b", "B", " ", "%", "%25", "{}", ":b", "-lock-", "名"];
     for suffix in suffixes {
         let name = format!("{tag}{suffix}");
-        held.push(independent(client.locks(), &name).await?);
+        held.push(independent(h, &*client, &LockName::new(name)?).await?);
     }
     for guard in held {
         soon("release", guard.release()).await??;
@@ -88,7 +89,11 @@ async fn different_names_are_independent(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-async fn independent(locks: &crate::Locks, name: &str) -> Result<LockGuard, Failure> {
-    let taken = soon("try_acquire", locks.lock(name)?.try_acquire()).await??;
-    taken.ok_or_else(|| format!("{name:?} is taken by another name's holder").into())
+async fn independent(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+) -> Result<LockGuard, Failure> {
+    let taken = soon("try_acquire", lock(h, client, name)?.try_acquire()).await??;
+    taken.ok_or_else(|| format!("{name} is taken by another name's holder").into())
 }

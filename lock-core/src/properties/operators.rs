@@ -1,0 +1,92 @@
+//! What operators see and do: names in use, who holds and who waits, and taking a lock away. Claims of
+//! the documents about `etcdctl`, `redis-cli` and `zkCli` as the only tools; consul#2106.
+
+use tokio::time::timeout;
+
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Entry, Kind, LockName, LossReason};
+
+property!(names_in_use, a_revoked_holder, a_revoked_waiter);
+
+async fn queue(client: &dyn Client, name: &LockName) -> Result<Vec<Entry>, Failure> {
+    Ok(soon("inspect", client.locks().inspect(name)).await??)
+}
+
+/// Exactly the names that somebody holds or waits for, odd ones too, below the prefix.
+async fn names_in_use(h: &dyn Harness) -> Checked {
+    let (a, b) = (h.client().await?, h.client().await?);
+    let tag = fresh("in-use");
+    let mut names = Vec::new();
+    for suffix in ["", "/x y", "/%20", "/\u{540d}"] {
+        names.push(LockName::new(format!("{tag}{suffix}"))?);
+    }
+    names.sort();
+    let mut guards = Vec::new();
+    for name in &names {
+        guards.push(acquire(h, &*a, name).await?);
+    }
+    let other = acquire(h, &*a, &fresh("other")).await?;
+    let listed = soon("names", b.locks().names(&tag)).await??;
+    ensure!(listed == names, "in use are {names:?}, listed as {listed:?}");
+    let all = soon("names", b.locks().names("")).await??;
+    ensure!(all.contains(other.name()) && all.len() == names.len() + 1, "all names are {all:?}");
+    for guard in guards {
+        soon("release", guard.release()).await??;
+    }
+    let listed = soon("names", b.locks().names(&tag)).await??;
+    ensure!(listed.is_empty(), "released names are still listed: {listed:?}");
+    soon("release", other.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// The victim is told at once, why, and the next in line is served.
+async fn a_revoked_holder(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
+    let guard = acquire(h, &*a, &name).await?;
+    let waiter = if shows_waiters(&*b) { Some(queue_up(h, &*b, &name, 1).await?) } else { None };
+    let holder = queue(&*b, &name).await?.into_iter().next();
+    let Some(Entry { attempt: Some(attempt), holds: true, kind, .. }) = holder else {
+        return Err(format!("the holder is shown as {holder:?}").into());
+    };
+    ensure!(kind == h.kind() && kind != Kind::Shared, "the holder's kind is shown as {kind:?}");
+    ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    let limit = h.ttl() / 4;
+    match timeout(limit, guard.lost()).await {
+        Ok(reason) => ensure!(reason == LossReason::EntryGone, "the reason is {reason:?}"),
+        Err(_) => return Err(format!("the victim was not told for {limit:?}").into()),
+    }
+    ensure!(!soon("revoke", b.locks().revoke(&name, attempt)).await??, "it was revoked twice");
+    let next = match waiter {
+        Some(waiter) => soon("the next in line", waiter).await???,
+        None => acquire(h, &*b, &name).await?,
+    };
+    soon("release", next.release()).await??;
+    drop(guard);
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// A waiter that is revoked is told, the others keep their places.
+async fn a_revoked_waiter(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("revoked"), h.client().await?, h.client().await?);
+    if !shows_waiters(&*a) {
+        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
+    }
+    let guard = acquire(h, &*a, &name).await?;
+    let victim = queue_up(h, &*b, &name, 1).await?;
+    let next = queue_up(h, &*a, &name, 2).await?;
+    let waiting = queue(&*a, &name).await?.into_iter().nth(1);
+    let Some(Entry { attempt: Some(attempt), holds: false, .. }) = waiting else {
+        return Err(format!("the waiter is shown as {waiting:?}").into());
+    };
+    ensure!(soon("revoke", a.locks().revoke(&name, attempt)).await??, "nothing was revoked");
+    let told = timeout(h.ttl() / 4, victim).await;
+    let told = told.map_err(|_| "a revoked waiter was not told for a quarter of a TTL")??;
+    ensure!(told.is_err(), "a revoked waiter was granted the lock");
+    ensure!(guard.is_valid(), "a revoked waiter cost the holder its lock");
+    soon("release", guard.release()).await??;
+    soon("the next in line", next).await???.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}

@@ -1,0 +1,214 @@
+//! Never more holders than permits, and permits come back. redisson#5290 and its family (permits that
+//! are lost with their holders, or counted twice); curator's `InterProcessSemaphoreV2`, which trusts
+//! that all clients name the same limit.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Error, LockGuard, LockKind, LockName, Semaphore};
+
+property!(
+    never_too_many,
+    many_at_once_in_order,
+    a_release_lets_in_who_fits,
+    a_crashed_holder,
+    another_limit_is_refused,
+    tries,
+);
+
+fn no_permits(client: &dyn Client) -> Option<Outcome> {
+    without_kind(client, LockKind::Permits)
+}
+
+fn semaphore(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    permits: u32,
+) -> Result<Semaphore, Failure> {
+    Ok(client.locks().semaphore(name, permits)?.ttl(h.ttl()))
+}
+
+async fn take(semaphore: &Semaphore, n: u32) -> Result<LockGuard, Failure> {
+    Ok(soon("acquire permits", semaphore.acquire_many(n)).await??)
+}
+
+const PERMITS: u32 = 3;
+
+/// Workers of several clients take one, two or three of three permits.
+async fn never_too_many(h: &dyn Harness) -> Checked {
+    let name = fresh("permits");
+    let taken = Arc::new(AtomicU32::new(0));
+    let (mut clients, mut workers) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
+        let client = h.client().await?;
+        if let Some(skipped) = no_permits(&*client) {
+            return Ok(skipped);
+        }
+        for n in 1..=PERMITS {
+            let semaphore = semaphore(h, &*client, &name, PERMITS)?;
+            workers.push(tokio::spawn(use_permits(
+                semaphore,
+                n,
+                client.locks().clone(),
+                name.clone(),
+                taken.clone(),
+            )));
+        }
+        clients.push(client);
+    }
+    for worker in workers {
+        soon("workers with permits", worker).await???;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn use_permits(
+    semaphore: Semaphore,
+    n: u32,
+    locks: crate::Locks,
+    name: LockName,
+    taken: Arc<AtomicU32>,
+) -> Result<(), Failure> {
+    for _ in 0..10 {
+        let guard = semaphore.acquire_many(n).await?;
+        let now = taken.fetch_add(n, Ordering::SeqCst) + n;
+        // A round trip inside: one grant too many must have the time to happen.
+        locks.inspect(&name).await?;
+        taken.fetch_sub(n, Ordering::SeqCst);
+        ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+/// Who wants all permits is not overtaken by who wants one.
+async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("many"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_permits(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
+    let first = take(&here, 2).await?;
+    let all = tokio::spawn(there.acquire_many(3));
+    wait_for_queue(&*a, &name, 2).await?;
+    let one = tokio::spawn(here.acquire());
+    wait_for_queue(&*a, &name, 3).await?;
+    ensure!(
+        soon("try", there.try_acquire()).await??.is_none(),
+        "a try overtook somebody who waits for three permits"
+    );
+    ensure!(!one.is_finished(), "one permit overtook three");
+    soon("release", first.release()).await??;
+    let all = soon("three permits", all).await???;
+    ensure!(!one.is_finished(), "a fourth of three permits was granted");
+    ensure!(all.is_valid(), "the three permits were lost");
+    soon("release", all.release()).await??;
+    soon("one permit", one).await???.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Two permits come back, and two who wait for one each get them; the third waits.
+async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("fits"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_permits(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (semaphore(h, &*a, &name, 3)?, semaphore(h, &*b, &name, 3)?);
+    let (one, two) = (take(&there, 1).await?, take(&here, 2).await?);
+    let mut waiters = Vec::new();
+    for n in 0..3 {
+        let from = if n % 2 == 0 { &here } else { &there };
+        waiters.push(tokio::spawn(from.acquire()));
+        wait_for_queue(&*a, &name, 3 + n).await?;
+    }
+    soon("release", two.release()).await??;
+    let third = waiters.remove(2);
+    let mut guards = Vec::new();
+    for waiter in waiters {
+        guards.push(soon("a permit that came back", waiter).await???);
+    }
+    let held = soon("inspect", b.locks().inspect(&name)).await??;
+    let held = held.iter().filter(|entry| entry.holds).count();
+    ensure!(held == 3 && !third.is_finished(), "{held} hold one of three permits each");
+    soon("release", one.release()).await??;
+    guards.push(soon("the last permit", third).await???);
+    for guard in guards {
+        soon("release", guard.release()).await??;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn a_crashed_holder(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_permits(&*a) {
+        return Ok(skipped);
+    }
+    let dead = take(&semaphore(h, &*a, &name, 2)?, 1).await?;
+    let there = semaphore(h, &*b, &name, 2)?;
+    let alive = take(&there, 1).await?;
+    let waiter = tokio::spawn(there.acquire());
+    wait_for_queue(&*b, &name, 3).await?;
+    a.crash().await;
+    let limit = expiry_limit(h, &*b);
+    match tokio::time::timeout(limit, waiter).await {
+        Ok(guard) => guard??.release().await?,
+        Err(_) => return Err(format!("a dead holder's permit was gone for {limit:?}").into()),
+    }
+    ensure!(alive.is_valid(), "one holder's crash cost another one its permit");
+    soon("release", alive.release()).await??;
+    drop(dead);
+    Ok(Outcome::Kept)
+}
+
+/// The error names both limits, and the attempt leaves nothing.
+async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("limit"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_permits(&*a) {
+        return Ok(skipped);
+    }
+    let guard = take(&semaphore(h, &*a, &name, 3)?, 1).await?;
+    let other = semaphore(h, &*b, &name, 5)?;
+    for refused in
+        [soon("acquire", other.acquire()).await?.map(Some), soon("try", other.try_acquire()).await?]
+    {
+        match refused {
+            Err(error @ Error::InvalidOption { .. }) => {
+                let said = error.to_string();
+                ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
+            }
+            other => return Err(format!("another limit was answered with {other:?}").into()),
+        }
+    }
+    wait_for_queue(&*a, &name, 1).await?;
+    soon("release", guard.release()).await??;
+    take(&other, 5).await?.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn tries(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_permits(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (semaphore(h, &*a, &name, 2)?, semaphore(h, &*b, &name, 2)?);
+    let first = take(&here, 1).await?;
+    let second = soon("try", there.try_acquire()).await??;
+    let Some(second) = second else { return Err("a free permit was refused".into()) };
+    ensure!(soon("try", here.try_acquire()).await??.is_none(), "a third of two permits");
+    ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "four of two permits");
+    let exclusive = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
+    ensure!(exclusive.is_none(), "an exclusive lock was granted beside permits of the same name");
+    soon("release", first.release()).await??;
+    ensure!(soon("try", here.try_acquire_many(2)).await??.is_none(), "three of two permits");
+    soon("release", second.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}

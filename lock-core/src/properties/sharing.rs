@@ -1,0 +1,349 @@
+//! Readers share, writers do not, and neither side starves. Claim C14 of the documents (symmetry of
+//! the sides); curator's `InterProcessReadWriteLock`, whose readers starve nobody either; a downgrade
+//! by "delete, then create" lets the next writer in (protocols 1b.1).
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use tokio::task::JoinHandle;
+
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Kind, LockGuard, LockKind, LockName, Locks, Result};
+
+property!(
+    readers_together,
+    no_torn_reads,
+    neither_side_starves,
+    all_readers_in_a_row_enter,
+    a_crashed_reader,
+    downgrade_keeps_the_place,
+    upgrade_only_alone,
+    try_beside_readers,
+);
+
+/// Why a store is not asked.
+fn no_sharing(client: &dyn Client) -> Option<Outcome> {
+    without_kind(client, LockKind::Shared)
+}
+
+async fn read(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<LockGuard, Failure> {
+    let lock = client.locks().shared(name)?.ttl(h.ttl());
+    Ok(soon("acquire shared", lock.acquire()).await??)
+}
+
+async fn write(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+) -> Result<LockGuard, Failure> {
+    let lock = client.locks().lock(name)?.ttl(h.ttl());
+    Ok(soon("acquire exclusive", lock.acquire()).await??)
+}
+
+type Waiter = JoinHandle<Result<LockGuard>>;
+
+/// A reader that stands in the queue when there are `length` in it.
+async fn reader(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    length: usize,
+) -> Result<Waiter, Failure> {
+    let waiter = tokio::spawn(client.locks().shared(name)?.ttl(h.ttl()).acquire());
+    wait_for_queue(client, name, length).await?;
+    Ok(waiter)
+}
+
+async fn writer(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+    length: usize,
+) -> Result<Waiter, Failure> {
+    let waiter = tokio::spawn(client.locks().lock(name)?.ttl(h.ttl()).acquire());
+    wait_for_queue(client, name, length).await?;
+    Ok(waiter)
+}
+
+async fn granted(what: &str, waiter: Waiter) -> Result<LockGuard, Failure> {
+    Ok(soon(what, waiter).await???)
+}
+
+/// The store itself is asked who holds: a grant may be on its way to the waiter.
+async fn holders(client: &dyn Client, name: &LockName) -> Result<Vec<Kind>, Failure> {
+    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    Ok(queue.iter().filter(|entry| entry.holds).map(|entry| entry.kind).collect())
+}
+
+async fn readers_together(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("readers"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let (first, second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
+    let third = read(h, &*b, &name).await?;
+    ensure!(first.is_valid() && second.is_valid(), "a reader's arrival cost another one its lock");
+    ensure!(
+        first.token() < second.token() && second.token() < third.token(),
+        "readers' tokens do not rise: {}, {}, {}",
+        first.token(),
+        second.token(),
+        third.token()
+    );
+    let now = holders(&*a, &name).await?;
+    ensure!(now == [Kind::Shared; 3], "the store shows the holders {now:?}, not 3 readers");
+    for guard in [second, first, third] {
+        soon("release", guard.release()).await??;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+const ROUNDS: u64 = 12;
+
+/// Writers change two numbers one after the other, with a round trip in between; readers must never
+/// see them differ.
+async fn no_torn_reads(h: &dyn Harness) -> Checked {
+    let name = fresh("torn");
+    let state = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
+    let mut workers = Vec::new();
+    let mut clients = Vec::new();
+    for n in 0..3 {
+        let client = h.client().await?;
+        if let Some(skipped) = no_sharing(&*client) {
+            return Ok(skipped);
+        }
+        let locks = client.locks();
+        workers.push(tokio::spawn(write_both(locks.clone(), name.clone(), state.clone())));
+        for _ in 0..=n {
+            workers.push(tokio::spawn(compare_both(locks.clone(), name.clone(), state.clone())));
+        }
+        clients.push(client);
+    }
+    for worker in workers {
+        soon("readers and writers", worker).await???;
+    }
+    let written = state[0].load(Ordering::SeqCst);
+    ensure!(written == 3 * ROUNDS, "{} writes under the lock counted only {written}", 3 * ROUNDS);
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn write_both(
+    locks: Locks,
+    name: LockName,
+    state: Arc<[AtomicU64; 2]>,
+) -> Result<(), Failure> {
+    for _ in 0..ROUNDS {
+        let guard = locks.lock(&name)?.acquire().await?;
+        let next = state[0].load(Ordering::SeqCst) + 1;
+        state[0].store(next, Ordering::SeqCst);
+        locks.inspect(&name).await?;
+        state[1].store(next, Ordering::SeqCst);
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+async fn compare_both(
+    locks: Locks,
+    name: LockName,
+    state: Arc<[AtomicU64; 2]>,
+) -> Result<(), Failure> {
+    for _ in 0..ROUNDS {
+        let guard = locks.shared(&name)?.acquire().await?;
+        let first = state[0].load(Ordering::SeqCst);
+        locks.inspect(&name).await?;
+        let second = state[1].load(Ordering::SeqCst);
+        ensure!(first == second, "a reader saw {first} and then {second}: a writer was at work");
+        guard.release().await?;
+    }
+    Ok(())
+}
+
+/// A reader, a writer, a reader, a writer: each waits for the one before it, though the first and
+/// the third could share.
+async fn neither_side_starves(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("starve"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let first = read(h, &*a, &name).await?;
+    let second = writer(h, &*b, &name, 2).await?;
+    let third = reader(h, &*a, &name, 3).await?;
+    let fourth = writer(h, &*b, &name, 4).await?;
+    let mut guard = first;
+    for (kind, waiter) in
+        [(Kind::Exclusive, second), (Kind::Shared, third), (Kind::Exclusive, fourth)]
+    {
+        let now = holders(&*b, &name).await?;
+        ensure!(now == [guard.kind()], "{now:?} hold the lock beside or before their turn");
+        soon("release", guard.release()).await??;
+        guard = granted("the next in line", waiter).await?;
+        ensure!(guard.kind() == kind, "the guard says {:?}, not {kind:?}", guard.kind());
+    }
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// One release lets every reader in that stands right behind, and the writer after them waits.
+async fn all_readers_in_a_row_enter(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("row"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let first = write(h, &*a, &name).await?;
+    let readers = [
+        reader(h, &*a, &name, 2).await?,
+        reader(h, &*b, &name, 3).await?,
+        reader(h, &*b, &name, 4).await?,
+    ];
+    let last = writer(h, &*a, &name, 5).await?;
+    soon("release", first.release()).await??;
+    let mut guards = Vec::new();
+    for waiter in readers {
+        guards.push(granted("a reader in the row", waiter).await?);
+    }
+    let now = holders(&*b, &name).await?;
+    ensure!(now == [Kind::Shared; 3], "{now:?} hold the lock, not the three readers");
+    // Whoever goes first: the writer waits for the last one.
+    for guard in [guards.remove(1), guards.remove(0), guards.remove(0)] {
+        ensure!(!last.is_finished(), "a writer entered beside a reader");
+        soon("release", guard.release()).await??;
+    }
+    granted("the writer behind the readers", last).await?.release().await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// A reader that crashed blocks writers for its TTL and not longer, also when other readers live.
+async fn a_crashed_reader(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let (dead, alive) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
+    let waiter = writer(h, &*b, &name, 3).await?;
+    a.crash().await;
+    soon("release", alive.release()).await??;
+    let limit = expiry_limit(h, &*b);
+    match tokio::time::timeout(limit, waiter).await {
+        Ok(guard) => guard??.release().await?,
+        Err(_) => return Err(format!("a dead reader still blocked after {limit:?}").into()),
+    }
+    drop(dead);
+    Ok(Outcome::Kept)
+}
+
+/// A downgraded writer keeps its place: readers right behind it enter, the writer behind them waits.
+async fn downgrade_keeps_the_place(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("downgrade"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let mut first = write(h, &*a, &name).await?;
+    let second = reader(h, &*b, &name, 2).await?;
+    let third = reader(h, &*a, &name, 3).await?;
+    let last = writer(h, &*b, &name, 4).await?;
+    soon("downgrade", first.downgrade()).await??;
+    let second = granted("the reader behind the downgraded writer", second).await?;
+    let third = granted("the reader after it", third).await?;
+    ensure!(first.is_valid() && first.kind() == Kind::Shared, "the downgraded lock is {first:?}");
+    let now = holders(&*b, &name).await?;
+    ensure!(now == [Kind::Shared; 3], "after a downgrade the holders are {now:?}");
+    soon("downgrade again", first.downgrade()).await??;
+    for guard in [first, third, second] {
+        ensure!(!last.is_finished(), "a writer entered beside readers");
+        soon("release", guard.release()).await??;
+    }
+    granted("the writer", last).await?.release().await?;
+    downgraded_behind_a_writer(h, &*a, &*b).await?;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// The writer that waits right behind a downgraded one must not enter, nor must a reader behind it.
+async fn downgraded_behind_a_writer(
+    h: &dyn Harness,
+    a: &dyn Client,
+    b: &dyn Client,
+) -> Result<(), Failure> {
+    let name = fresh("downgrade");
+    let mut first = write(h, a, &name).await?;
+    let second = writer(h, b, &name, 2).await?;
+    let third = reader(h, b, &name, 3).await?;
+    soon("downgrade", first.downgrade()).await??;
+    // Later than anything that the downgrade may have set off here.
+    let busy = soon("try", b.locks().lock(&name)?.try_acquire()).await??;
+    ensure!(busy.is_none(), "a lock that is held shared was free");
+    ensure!(!second.is_finished() && !third.is_finished(), "somebody entered beside a reader");
+    soon("release", first.release()).await??;
+    granted("the writer", second).await?.release().await?;
+    granted("the reader", third).await?.release().await?;
+    Ok(())
+}
+
+/// A reader becomes the writer if it is alone, with a new token; two readers do not block each other.
+async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("upgrade"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let (mut first, mut second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
+    let (one, other) = tokio::join!(first.try_upgrade(), second.try_upgrade());
+    let (one, other) = (one?, other?);
+    ensure!(!one && !other, "two readers, and one became the writer: {one}, {other}");
+    let before = second.token();
+    soon("release", second.release()).await??;
+    let behind = writer(h, &*b, &name, 2).await?;
+    ensure!(!soon("upgrade", first.try_upgrade()).await??, "a reader overtook a waiting writer");
+    behind.abort();
+    wait_for_queue(&*b, &name, 1).await?;
+    ensure!(soon("upgrade", first.try_upgrade()).await??, "a reader that is alone is not upgraded");
+    ensure!(first.token() > before, "the upgrade's token {} is not new", first.token());
+    let now = holders(&*b, &name).await?;
+    ensure!(now == [Kind::Exclusive], "after an upgrade the holders are {now:?}");
+    let beside = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
+    ensure!(beside.is_none(), "a reader entered beside an upgraded writer");
+    let next = reader(h, &*b, &name, 2).await?;
+    soon("downgrade", first.downgrade()).await??;
+    let next = granted("a reader behind a downgraded writer", next).await?;
+    ensure!(next.token() > first.token(), "the next token does not rise");
+    soon("release", first.release()).await??;
+    soon("release", next.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// A try enters beside readers, and not beside or before a writer.
+async fn try_beside_readers(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("try"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let first = read(h, &*a, &name).await?;
+    let beside = soon("try", b.locks().shared(&name)?.try_acquire()).await??;
+    let Some(beside) = beside else { return Err("a reader was refused beside a reader".into()) };
+    ensure!(
+        soon("try", b.locks().lock(&name)?.try_acquire()).await??.is_none(),
+        "a writer entered beside readers"
+    );
+    soon("release", beside.release()).await??;
+    let waiting = writer(h, &*b, &name, 2).await?;
+    ensure!(
+        soon("try", a.locks().shared(&name)?.try_acquire()).await??.is_none(),
+        "a reader overtook a writer that waits"
+    );
+    soon("release", first.release()).await??;
+    let guard = granted("the writer", waiting).await?;
+    ensure!(
+        soon("try", a.locks().shared(&name)?.try_acquire()).await??.is_none(),
+        "a reader entered beside a writer"
+    );
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
