@@ -32,12 +32,14 @@
 //! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops the
 //! work at the safe deadline, and why this stands on the first page.
 
+pub mod blocking;
 mod connect;
 
 pub use lock_core::{
     Connect, Effect, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees,
-    Held, Holder, Lock, LockGuard, LockName, Locks, LossReason, LossSignal, Requirement, Result,
-    StaleToken, Survives, Wake, trace,
+    Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks,
+    LossReason, LossSignal, Owner, Requirement, Result, Semaphore, StaleToken, Survives, Wake,
+    trace,
 };
 #[cfg(feature = "memory")]
 pub use lock_memory as memory;

@@ -3,13 +3,16 @@
 use std::{
     fmt,
     ops::Deref,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, Result, Term, alarm::Slot, held::Inner,
-    locks::Client, owner::Owned,
+    locks::Client, owned::Owned,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -25,7 +28,11 @@ use crate::{
 /// A process can be paused past its TTL and write late. Check [`is_valid`](Held::is_valid) before a
 /// write, and let the resource check [`token`](Held::token): only that closes the gap.
 #[must_use = "dropping the guard releases the lock"]
-pub struct LockGuard(Held);
+pub struct LockGuard {
+    held: Held,
+    /// Whether this guard still counts among those that hold the grant together.
+    counts: bool,
+}
 
 impl LockGuard {
     pub(crate) fn new(
@@ -39,14 +46,20 @@ impl LockGuard {
     ) -> Self {
         let kind = Mutex::new(kind);
         let slot = Slot::new();
-        let inner = Arc::new(Inner { client, name, kind, lease, ttl, term, cap, slot });
+        let holds = AtomicU32::new(1);
+        let inner = Arc::new(Inner { client, name, kind, lease, ttl, term, cap, slot, holds });
         inner.client.alarm.add(&inner, inner.until());
-        Self(Held(inner))
+        Self::counted(Held(inner))
+    }
+
+    /// A guard that has been counted among those of its grant.
+    pub(crate) fn counted(held: Held) -> Self {
+        Self { held, counts: true }
     }
 
     /// A look at the lock that can be given away; it does not hold the lock.
     pub fn held(&self) -> Held {
-        self.0.clone()
+        self.held.clone()
     }
 
     /// Turns an exclusive lock into a shared one without a gap: it keeps its place in the queue, so
@@ -66,13 +79,13 @@ impl LockGuard {
         if !self.converts_to(Kind::Shared)? {
             return Ok(());
         }
-        let inner = self.0.0.clone();
+        let inner = self.held.0.clone();
         let conversion = async move {
             inner.lease.downgrade().await?;
             inner.set_kind(Kind::Shared);
             Ok(())
         };
-        Owned::new(&self.0.0.client.runtime, conversion, || {}).await
+        Owned::new(&self.held.0.client.runtime, conversion, || {}).await
     }
 
     /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
@@ -92,7 +105,7 @@ impl LockGuard {
         if !self.converts_to(Kind::Exclusive)? {
             return Ok(true);
         }
-        let inner = self.0.0.clone();
+        let inner = self.held.0.clone();
         let conversion = async move {
             let upgraded = inner.lease.try_upgrade().await?;
             if upgraded {
@@ -100,12 +113,12 @@ impl LockGuard {
             }
             Ok(upgraded)
         };
-        Owned::new(&self.0.0.client.runtime, conversion, || {}).await
+        Owned::new(&self.held.0.client.runtime, conversion, || {}).await
     }
 
     /// Whether there is something to do to make this lock one of `kind`.
     fn converts_to(&self, kind: Kind) -> Result<bool> {
-        let inner = &self.0.0;
+        let inner = &self.held.0;
         inner.check()?;
         let guarantees = inner.client.driver.guarantees();
         guarantees.check_kind(LockKind::Shared)?;
@@ -115,11 +128,21 @@ impl LockGuard {
                 store: guarantees.store,
                 what: "turn a semaphore's permits into a lock".to_owned(),
             }),
+            _ if inner.holds.load(Ordering::Acquire) > 1 => Err(Error::Unsupported {
+                store: guarantees.store,
+                what: "turn a lock into another one that its owner holds more than once".to_owned(),
+            }),
             _ => Ok(true),
         }
     }
 
-    /// Releases the lock and waits until the store has confirmed.
+    /// Whether this was the last guard of its grant.
+    fn leave(&mut self) -> bool {
+        std::mem::take(&mut self.counts) && self.held.0.holds.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+
+    /// Releases the lock and waits until the store has confirmed. Of several guards that an
+    /// [`Owner`](crate::Owner) holds together, the last one releases it.
     ///
     /// # Errors
     ///
@@ -131,9 +154,12 @@ impl LockGuard {
     /// # Cancel safety
     ///
     /// Dropping the future does not stop the release: it goes on in the background.
-    pub async fn release(self) -> Result<()> {
-        let inner = self.0.0.clone();
+    pub async fn release(mut self) -> Result<()> {
+        let inner = self.held.0.clone();
         inner.check()?;
+        if !self.leave() {
+            return Ok(());
+        }
         if !inner.lease.validity().release() {
             // Lost between the check and here.
             return inner.check();
@@ -148,14 +174,15 @@ impl Deref for LockGuard {
     type Target = Held;
 
     fn deref(&self) -> &Held {
-        &self.0
+        &self.held
     }
 }
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let inner = &self.0.0;
-        if inner.lease.validity().release() {
+        let last = self.leave();
+        let inner = &self.held.0;
+        if last && inner.lease.validity().release() {
             inner.client.alarm.remove(inner);
             inner.client.runtime.spawn(inner.clone().give_back());
         }
@@ -164,6 +191,6 @@ impl Drop for LockGuard {
 
 impl fmt::Debug for LockGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("LockGuard").field(&self.0).finish()
+        f.debug_tuple("LockGuard").field(&self.held).finish()
     }
 }

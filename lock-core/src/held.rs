@@ -3,7 +3,10 @@
 use std::{
     fmt,
     future::Future,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
@@ -12,7 +15,7 @@ use crate::{
     alarm::{HasSlot, Slot, Watched},
     deadline,
     locks::Client,
-    owner::Owned,
+    owned::Owned,
     trace,
 };
 
@@ -34,6 +37,8 @@ pub(crate) struct Inner {
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
     pub(crate) slot: Slot,
+    /// How many guards hold it together.
+    pub(crate) holds: AtomicU32,
 }
 
 impl Held {
@@ -65,6 +70,10 @@ impl Held {
             true => Duration::ZERO,
             false => self.0.until().since(self.0.client.clock.now()),
         }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.0.check()
     }
 
     /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
@@ -103,6 +112,12 @@ impl Held {
 impl Inner {
     fn validity(&self) -> &Validity {
         self.lease.validity()
+    }
+
+    /// Counts one more guard; `false` if the last one has released.
+    pub(crate) fn enter(&self) -> bool {
+        let more = |holds| (holds > 0).then_some(holds + 1);
+        self.holds.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
     }
 
     pub(crate) fn kind(&self) -> Kind {

@@ -22,6 +22,7 @@
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
 mod alarm;
+pub mod blocking;
 mod connect;
 pub mod deadline;
 mod driver;
@@ -35,6 +36,7 @@ mod lock;
 mod locks;
 mod name;
 mod options;
+mod owned;
 mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
@@ -42,6 +44,8 @@ pub mod queue;
 mod request;
 mod run;
 mod semaphore;
+mod set;
+mod signal;
 mod token;
 pub mod trace;
 mod url;
@@ -62,9 +66,11 @@ pub use crate::{
     lock::Lock,
     locks::Locks,
     name::LockName,
+    owner::Owner,
     queue::Kind,
     request::{Attempt, Request, Term, Wait, this_process},
     semaphore::Semaphore,
+    set::{LockSet, LockSetGuard},
     token::FencingToken,
     url::{Options, StoreUrl},
     validity::{LossReason, Validity},

@@ -6,8 +6,9 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, DistributedLock, Entry, Error, Held, Instant, Kind, LockGuard, LockName, Request,
-    Result, Wait, locks::Client, options::options, owner::Owned, run::run_while_held, trace,
+    Attempt, Clock, DistributedLock, Entry, Error, Held, Instant, Kind, LockGuard, LockName, Owner,
+    Request, Result, Wait, locks::Client, options::options, owned::Owned, run::run_while_held,
+    trace,
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
@@ -27,10 +28,11 @@ const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Clone)]
 #[must_use = "a lock does nothing until it is acquired"]
 pub struct Lock {
-    client: Arc<Client>,
+    pub(crate) client: Arc<Client>,
     pub(crate) request: Request,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    owner: Option<Owner>,
 }
 
 impl Lock {
@@ -42,7 +44,7 @@ impl Lock {
         guarantees.check_kind(kind.into())?;
         let mut request = Request::new(name, guarantees.default_ttl);
         request.kind = kind;
-        Ok(Self { client, request, wait: None, max_hold: None })
+        Ok(Self { client, request, wait: None, max_hold: None, owner: None })
     }
 
     /// The same lock of another kind.
@@ -57,7 +59,18 @@ impl Lock {
         Ok(self)
     }
 
+    pub(crate) fn clock(&self) -> Clock {
+        self.client.clock
+    }
+
     options!(|self| self);
+
+    /// Acquires as this owner, who may acquire again what it holds: see [`Owner`]. Default: nobody
+    /// in particular, so every acquire waits for every other.
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
 
     /// Waits for the lock. The future borrows nothing, so it can be spawned.
     ///
@@ -82,10 +95,9 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            match lock.wait {
-                None => lock.attempt(Wait::Queue, Attempt::new()).await,
-                Some(Duration::ZERO) => lock.at_once().await,
-                Some(limit) => lock.within(limit).await,
+            match lock.owner.clone() {
+                None => lock.wait_alone().await,
+                Some(owner) => lock.acquire_as(owner).await,
             }
         }
     }
@@ -105,13 +117,9 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            match lock
-                .answer(ANSWER_LIMIT, lock.attempt(Wait::Try, Attempt::new()), "try_acquire")
-                .await
-            {
-                Ok(guard) => Ok(Some(guard)),
-                Err(Error::Contended { .. }) => Ok(None),
-                Err(error) => Err(error),
+            match lock.owner.clone() {
+                None => lock.try_alone().await,
+                Some(owner) => lock.try_acquire_as(owner).await,
             }
         }
     }
@@ -144,6 +152,25 @@ impl Lock {
     {
         let guard = self.acquire();
         async move { run_while_held(guard.await?, work).await }
+    }
+
+    /// [`acquire`](Self::acquire) for nobody in particular.
+    pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
+        match self.wait {
+            None => self.attempt(Wait::Queue, Attempt::new()).await,
+            Some(Duration::ZERO) => self.at_once().await,
+            Some(limit) => self.within(limit).await,
+        }
+    }
+
+    /// [`try_acquire`](Self::try_acquire) for nobody in particular.
+    pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
+        let attempt = self.attempt(Wait::Try, Attempt::new());
+        match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(Error::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// # Errors

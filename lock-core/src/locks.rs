@@ -1,14 +1,17 @@
 //! A connected store.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Entry, Guarantees, Kind, Lock, LockName, Result, Semaphore,
-    alarm::Alarm, held::Inner,
+    Clock, DistributedLock, Effect, Entry, Error, Guarantees, Kind, Lock, LockName, LockSet,
+    Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal,
 };
+
+/// How long [`Locks::close`] may take at the most.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// A store of locks: what `connect` returns. Cheap to clone; all clones share one session.
 ///
@@ -44,7 +47,7 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName) if the name is empty or longer than
+    /// [`Error::InvalidName`] if the name is empty or longer than
     /// [`LockName::MAX_BYTES`].
     pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
         Lock::new(self.client.clone(), LockName::new(name)?, Kind::Exclusive)
@@ -56,7 +59,7 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`lock`](Self::lock), and [`Error::Unsupported`](crate::Error::Unsupported) if the store
+    /// As [`lock`](Self::lock), and [`Error::Unsupported`] if the store
     /// has no shared locks.
     pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
         Lock::new(self.client.clone(), LockName::new(name)?, Kind::Shared)
@@ -67,17 +70,26 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`shared`](Self::shared), and [`Error::InvalidOption`](crate::Error::InvalidOption) for
+    /// As [`shared`](Self::shared), and [`Error::InvalidOption`] for
     /// no permits.
     pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
         Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
+    }
+
+    /// Several exclusive locks, to be acquired together: all or nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), and for no name at all.
+    pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
+        LockSet::new(self.client.clone(), names)
     }
 
     /// Who holds the lock and who waits for it, the holders first; empty if it is free.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName), and what the store answers.
+    /// [`Error::InvalidName`], and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         self.client.driver.inspect(&LockName::new(name)?).await
     }
@@ -100,13 +112,69 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidName`](crate::Error::InvalidName), and what the store answers.
+    /// [`Error::InvalidName`], and what the store answers.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.client.driver.revoke(&LockName::new(name)?, attempt).await
+    }
+
+    /// Gives back everything that this connection holds, leaves every queue and ends the session.
+    /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
+    /// guards are lost ([`LossReason::SessionEnded`](crate::LossReason::SessionEnded)), waiters and
+    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted
+    /// at once. Closing twice does nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if the store did not confirm in time; what was held is then free after
+    /// its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop it.
+    pub async fn close(&self) -> Result<()> {
+        let driver = self.client.driver.clone();
+        let close = async move {
+            match tokio::time::timeout(CLOSE_LIMIT, driver.close()).await {
+                Ok(closed) => closed,
+                Err(_) => Err(Error::Unavailable {
+                    store: driver.guarantees().store,
+                    op: "close",
+                    effect: Effect::Unknown,
+                    source: format!("not confirmed within {CLOSE_LIMIT:?}").into(),
+                }),
+            }
+        };
+        Owned::new(&self.client.runtime, close, || {}).await
+    }
+
+    /// Waits for SIGINT or SIGTERM (elsewhere than on Unix: for ctrl-c), then [closes](Self::close),
+    /// and says which signal it was. From the first poll on, these signals do not end the program
+    /// by themselves any more.
+    ///
+    /// ```no_run
+    /// # async fn work() {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// tokio::select! {
+    ///     () = work() => locks.close().await?,
+    ///     signal = locks.close_on_signal() => println!("stopped by {}", signal?),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait; a close that has begun goes on.
+    pub async fn close_on_signal(&self) -> Result<&'static str> {
+        let signal = signal::next().await;
+        self.close().await.map(|()| signal)
     }
 
     /// What the store promises.

@@ -1,113 +1,149 @@
-//! The owner of work that must not be dropped half-way.
+//! Re-entrance for those who ask for it.
 
 use std::{
-    future::Future,
-    mem,
-    pin::Pin,
-    task::{Context, Poll},
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError, Weak},
 };
 
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
 
-/// A future that is polled to its end whoever drops it.
+use crate::{
+    Error, Held, Instant, Kind, Lock, LockGuard, LockName, Result, held::Inner, locks::Client,
+};
+
+/// Somebody who may acquire again what it holds already: each acquire counts, and the last release
+/// gives the lock back.
 ///
-/// While the caller waits, the work runs in the caller's own task: no hand-over between tasks, so an
-/// uncontended acquire costs no extra wake-up. When the caller drops it half-way (a timeout, a
-/// `select!`), the work moves to a task of its own and is finished there. So drivers are
-/// straight-line code, and every acquire, renew and release is cancellation-safe at every await
-/// point by construction.
+/// By default a second acquire waits like any other, also in the same task. Libraries for threads
+/// recognise the thread that holds a lock; in async code a task moves between threads, and many tasks
+/// share one, so a thread says nothing about who asks. An owner is that identity, made explicit: give
+/// clones of it to whatever belongs together.
 ///
-/// A caller in another runtime than the client's only waits: timers belong to the runtime in which
-/// they were first polled, and that one may end before the work does.
-pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
-    work: Work<F>,
-    on_drop: Option<D>,
-    runtime: Handle,
+/// ```no_run
+/// use lock_core::Owner;
+///
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let owner = Owner::new();
+/// let lock = locks.lock("orders/42")?.owner(&owner);
+/// let outer = lock.acquire().await?;
+/// let inner = lock.acquire().await?; // at once
+/// assert_eq!(outer.token(), inner.token());
+/// outer.release().await?; // still held
+/// inner.release().await
+/// # }
+/// ```
+///
+/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever holds
+/// the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// [`LockGuard::try_upgrade`].
+#[derive(Clone, Default)]
+pub struct Owner(Arc<Mutex<Seats>>);
+
+/// By connection and name.
+type Seats = HashMap<(usize, LockName), Arc<Seat>>;
+
+/// What an owner has of one name. Whoever acquires takes the turn, so that tasks of one owner do not
+/// queue up behind each other in the store.
+#[derive(Default)]
+struct Seat(Turn<Weak<Inner>>);
+
+impl Owner {
+    /// Somebody new.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
+        // Nothing panics while it is held.
+        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::as_ptr(client).addr(), name.clone());
+        if let Some(seat) = seats.get(&key) {
+            return seat.clone();
+        }
+        seats.retain(|_, seat| Arc::strong_count(seat) > 1 || seat.is_taken());
+        seats.entry(key).or_default().clone()
+    }
 }
 
-enum Work<F: Future> {
-    Here(Pin<Box<F>>),
-    There(JoinHandle<F::Output>),
-    Over,
+impl Seat {
+    /// Whether something is held, or about to be.
+    fn is_taken(&self) -> bool {
+        self.0.try_lock().is_ok_and(|held| held.strong_count() > 0)
+    }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
-    /// Owns `work`. `on_drop` tells the work that its caller has left.
-    pub(crate) fn new(runtime: &Handle, work: F, on_drop: D) -> Self {
-        let at_home = Handle::try_current().is_ok_and(|here| here.id() == runtime.id());
-        let work = match at_home {
-            true => Work::Here(Box::pin(work)),
-            false => Work::There(runtime.spawn(work)),
+impl Lock {
+    /// Waits for the lock as its owner.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`].
+    pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
+        let seat = owner.seat(&self.client, &self.request.name);
+        let clock = self.client.clock;
+        let until = self.wait.map_or(Instant::NEVER, |limit| clock.now() + limit);
+        let mut turn = tokio::select! {
+            biased;
+            turn = seat.0.lock() => turn,
+            () = clock.sleep_until(until) => return Err(self.other_task(clock.now().since(until))),
         };
-        Self { work, on_drop: Some(on_drop), runtime: runtime.clone() }
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Future for Owned<F, D> {
-    type Output = F::Output;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let this = &mut *self;
-        // Taken out while it is polled: work that panics must not be polled again.
-        match mem::replace(&mut this.work, Work::Over) {
-            Work::Here(mut work) => match work.as_mut().poll(cx) {
-                Poll::Ready(done) => return Poll::Ready(done),
-                Poll::Pending => this.work = Work::Here(work),
-            },
-            Work::There(mut task) => match Pin::new(&mut task).poll(cx) {
-                Poll::Ready(Ok(done)) => return Poll::Ready(done),
-                Poll::Ready(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
-                }
-                // The client's runtime has ended; there is no answer any more.
-                Poll::Ready(Err(_)) => {}
-                Poll::Pending => this.work = Work::There(task),
-            },
-            // Polling again after the end is the caller's mistake; waiting for ever is no answer to
-            // anything but does not panic.
-            Work::Over => {}
+        if let Some(guard) = self.again(&turn)? {
+            return Ok(guard);
         }
-        Poll::Pending
-    }
-}
-
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Owned<F, D> {
-    fn drop(&mut self) {
-        let work = mem::replace(&mut self.work, Work::Over);
-        if let (Work::Here(_) | Work::There(_), Some(on_drop)) = (&work, self.on_drop.take()) {
-            on_drop();
+        if until != Instant::NEVER {
+            self.wait = Some(until.since(clock.now()));
         }
-        if let Work::Here(work) = work {
-            self.runtime.spawn(work);
-        }
+        let guard = self.wait_alone().await?;
+        *turn = Arc::downgrade(&guard.held().0);
+        Ok(guard)
     }
-}
 
-#[cfg(test)]
-mod tests {
-    use tokio::sync::oneshot;
+    /// Takes the lock if it is free or its owner's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`].
+    pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
+        let seat = owner.seat(&self.client, &self.request.name);
+        // Another task of the owner is about to get it.
+        let Ok(mut turn) = seat.0.try_lock() else { return Ok(None) };
+        if let Some(guard) = self.again(&turn)? {
+            return Ok(Some(guard));
+        }
+        let guard = self.try_alone().await?;
+        if let Some(guard) = &guard {
+            *turn = Arc::downgrade(&guard.held().0);
+        }
+        Ok(guard)
+    }
 
-    use super::*;
-
-    #[tokio::test]
-    async fn dropped_work_is_told_and_finished() {
-        let (go, wait) = oneshot::channel::<()>();
-        let (told, tell) = oneshot::channel();
-        let (done, finished) = oneshot::channel();
-        let work = async move {
-            wait.await.unwrap();
-            done.send(()).unwrap();
+    /// What the owner holds already, counted once more.
+    fn again(&self, turn: &TurnGuard<'_, Weak<Inner>>) -> Result<Option<LockGuard>> {
+        let Some(inner) = turn.upgrade().filter(|inner| inner.check().is_ok()) else {
+            return Ok(None);
         };
-        let mut owned =
-            Box::pin(Owned::new(&Handle::current(), work, move || told.send(()).unwrap()));
-        assert!(futures_poll(owned.as_mut()).await.is_pending());
-        drop(owned);
-        tell.await.unwrap();
-        go.send(()).unwrap();
-        finished.await.unwrap();
+        match (inner.kind(), self.request.kind) {
+            (Kind::Shared, Kind::Exclusive) => Err(Error::Unsupported {
+                store: self.client.driver.guarantees().store,
+                what: format!(
+                    "wait for {} until its own shared holder releases it; use try_upgrade",
+                    inner.name
+                ),
+            }),
+            _ => Ok(inner.enter().then(|| LockGuard::counted(Held(inner.clone())))),
+        }
     }
 
-    async fn futures_poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-        std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+    fn other_task(&self, late: std::time::Duration) -> Error {
+        let waited = self.wait.unwrap_or_default() + late;
+        let name = self.request.name.clone();
+        Error::WaitTimeout { name, waited, holder: None, position: None }
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
     }
 }

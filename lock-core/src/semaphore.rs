@@ -22,7 +22,7 @@ use crate::{
 #[derive(Clone)]
 #[must_use = "a semaphore does nothing until it is acquired"]
 pub struct Semaphore {
-    lock: Lock,
+    pub(crate) lock: Lock,
     permits: u32,
 }
 

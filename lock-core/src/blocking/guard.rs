@@ -1,0 +1,148 @@
+//! What is held.
+
+use std::{sync::Arc, time::Duration};
+
+use super::runtime::Connected;
+use crate::{FencingToken, Kind, LockName, LossReason, Result};
+
+macro_rules! guard {
+    ($(#[$doc:meta])* $guard:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[must_use = "dropping the guard releases the lock"]
+        pub struct $guard {
+            connected: Arc<Connected>,
+            /// `None` once it is being released.
+            guard: Option<crate::$guard>,
+        }
+
+        impl $guard {
+            pub(super) fn new(connected: &Arc<Connected>, guard: crate::$guard) -> Self {
+                Self { connected: connected.clone(), guard: Some(guard) }
+            }
+
+            /// Whether it is still held, by this process's own reckoning; right as the first thing
+            /// after a pause. Look before each write.
+            pub fn is_valid(&self) -> bool {
+                self.guard.as_ref().is_some_and(|guard| guard.is_valid())
+            }
+
+            /// How long it is still held if no renewal comes any more; zero if it is not held.
+            pub fn remaining(&self) -> Duration {
+                self.guard.as_ref().map_or(Duration::ZERO, |guard| guard.remaining())
+            }
+
+            /// Releases, and waits until the store has confirmed.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Lost`](crate::Error::Lost) if it was lost before,
+            /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm, and
+            /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; it is
+            /// then released in the background.
+            pub fn release(mut self) -> Result<()> {
+                match self.guard.take() {
+                    Some(guard) => self.connected.wait("release", guard.release()),
+                    None => Ok(()),
+                }
+            }
+        }
+
+        impl Drop for $guard {
+            fn drop(&mut self) {
+                if let Some(guard) = self.guard.take() {
+                    self.connected.finish(guard.release());
+                }
+            }
+        }
+    };
+}
+
+guard! {
+    /// A lock that is held, as [`crate::LockGuard`].
+    ///
+    /// Dropping it releases the lock and waits for the store, for at most 1 s; inside an async
+    /// runtime it does not wait.
+    LockGuard
+}
+
+guard! {
+    /// Several locks that are held together, as [`crate::LockSetGuard`].
+    ///
+    /// Dropping it releases the locks and waits for the store, for at most 1 s; inside an async
+    /// runtime it does not wait.
+    LockSetGuard
+}
+
+impl LockGuard {
+    fn inner(&self) -> &crate::LockGuard {
+        // Taken only by what consumes the guard.
+        self.guard.as_ref().expect("a guard that is not released")
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &LockName {
+        self.inner().name()
+    }
+
+    /// What is held: exclusive, shared, or permits.
+    pub fn kind(&self) -> Kind {
+        self.inner().kind()
+    }
+
+    /// The fencing token of this grant.
+    pub fn token(&self) -> FencingToken {
+        self.inner().token()
+    }
+
+    /// Waits until the lock is lost, for at most `limit`; `None` if it was not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn lost_within(&self, limit: Duration) -> Result<Option<LossReason>> {
+        let lost = self.inner().lost();
+        let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
+        self.connected.wait("wait for a loss", lost)
+    }
+
+    /// As [`Held::renew`](crate::Held::renew).
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn renew(&self) -> Result<()> {
+        self.connected.wait("renew", self.inner().renew())
+    }
+
+    /// As [`crate::LockGuard::downgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn downgrade(&mut self) -> Result<()> {
+        match &mut self.guard {
+            Some(guard) => self.connected.wait("downgrade", guard.downgrade()),
+            None => Ok(()),
+        }
+    }
+
+    /// As [`crate::LockGuard::try_upgrade`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn try_upgrade(&mut self) -> Result<bool> {
+        match &mut self.guard {
+            Some(guard) => self.connected.wait("upgrade", guard.try_upgrade()),
+            None => Ok(false),
+        }
+    }
+}
+
+impl LockSetGuard {
+    /// Each name with its fencing token, in the order of the names.
+    pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
+        self.guard.iter().flat_map(|guard| guard.tokens())
+    }
+}

@@ -1,0 +1,42 @@
+//! A lock with its options.
+
+use std::sync::Arc;
+
+use super::{LockGuard, runtime::Connected};
+use crate::{Result, options::options};
+
+/// A lock with its options, exclusive or shared, as [`crate::Lock`]. Cheap to clone.
+#[derive(Clone, Debug)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock {
+    connected: Arc<Connected>,
+    lock: crate::Lock,
+}
+
+impl Lock {
+    pub(super) fn new(connected: &Arc<Connected>, lock: crate::Lock) -> Self {
+        Self { connected: connected.clone(), lock }
+    }
+
+    options!(|self| self.lock);
+
+    /// Waits for the lock, as [`crate::Lock::acquire`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn acquire(&self) -> Result<LockGuard> {
+        let guard = self.connected.wait("acquire", self.lock.acquire())?;
+        Ok(LockGuard::new(&self.connected, guard))
+    }
+
+    /// Takes the lock if it is free and nobody waits for it, as [`crate::Lock::try_acquire`].
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire).
+    pub fn try_acquire(&self) -> Result<Option<LockGuard>> {
+        let guard = self.connected.wait("try_acquire", self.lock.try_acquire())?;
+        Ok(guard.map(|guard| LockGuard::new(&self.connected, guard)))
+    }
+}

@@ -1,0 +1,104 @@
+//! A connected store.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{Lock, LockSet, Semaphore, runtime::Connected};
+use crate::{Connect, Entry, Guarantees, LockName, Result};
+
+/// A store of locks, as [`crate::Locks`]. Cheap to clone.
+///
+/// When the last clone and the last guard are gone, the session is closed; that waits for the store
+/// for at most 1 s.
+#[derive(Clone, Debug)]
+pub struct Locks(Arc<Connected>);
+
+impl Locks {
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting the [`Connect`], and [`Error::Unsupported`](crate::Error::Unsupported) inside an
+    /// async runtime, as every function of this type that talks to the store.
+    pub fn open(connect: Connect) -> Result<Self> {
+        Ok(Self(Arc::new(Connected::open(connect)?)))
+    }
+
+    /// As [`crate::Locks::lock`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
+        Ok(Lock::new(&self.0, self.0.locks.lock(name)?))
+    }
+
+    /// As [`crate::Locks::shared`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
+        Ok(Lock::new(&self.0, self.0.locks.shared(name)?))
+    }
+
+    /// As [`crate::Locks::semaphore`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
+        Ok(Semaphore::new(&self.0, self.0.locks.semaphore(name, permits)?))
+    }
+
+    /// As [`crate::Locks::all`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
+        Ok(LockSet::new(&self.0, self.0.locks.all(names)?))
+    }
+
+    /// As [`crate::Locks::inspect`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
+        self.0.wait("inspect", self.0.locks.inspect(name))
+    }
+
+    /// As [`crate::Locks::names`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
+        self.0.wait("names", self.0.locks.names(prefix))
+    }
+
+    /// As [`crate::Locks::revoke`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
+        self.0.wait("revoke", self.0.locks.revoke(name, attempt))
+    }
+
+    /// As [`crate::Locks::close`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn close(&self) -> Result<()> {
+        self.0.wait("close", self.0.locks.close())
+    }
+
+    /// What the store promises.
+    pub fn guarantees(&self) -> &Guarantees {
+        self.0.locks.guarantees()
+    }
+}

@@ -1,0 +1,38 @@
+//! The same locks for programs without async: the same names, the same guarantees.
+//!
+//! ```
+//! # fn connect(url: &str) -> lock_core::Connect { unimplemented!("{url}") }
+//! # fn example() -> lock_core::Result<()> {
+//! use lock_core::blocking::Locks;
+//!
+//! let locks = Locks::open(connect("memory:"))?;
+//! let guard = locks.lock("orders/42")?.acquire()?;
+//! println!("fencing token {}", guard.token());
+//! guard.release()
+//! # }
+//! ```
+//!
+//! A connection has a runtime of its own with one thread, which renews what is held. All of it may be
+//! used from any thread, but not from inside an async runtime: a thread that must not block would
+//! block there, and perhaps wait for itself. That is [`Error::Unsupported`], never a dead lock.
+//!
+//! What cannot be the same: nobody can stop a thread, so work that runs under a lock must look at
+//! [`LockGuard::is_valid`] by itself, and there is no `run`.
+
+mod guard;
+mod lock;
+mod locks;
+mod runtime;
+mod semaphore;
+mod set;
+
+pub use self::{
+    guard::{LockGuard, LockSetGuard},
+    lock::Lock,
+    locks::Locks,
+    semaphore::Semaphore,
+    set::LockSet,
+};
+
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Error;

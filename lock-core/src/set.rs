@@ -1,0 +1,203 @@
+//! Several locks at once.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use futures_util::future::select_all;
+
+use crate::{
+    Error, FencingToken, Instant, Kind, Lock, LockGuard, LockName, LossReason, Result,
+    locks::Client, options::options,
+};
+
+/// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
+///
+/// Sets that overlap do not dead-lock, in whatever order their names are given: everybody takes
+/// them in the order of the names. A name that is given twice counts once.
+///
+/// ```no_run
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let accounts = locks.all(["accounts/7", "accounts/3"])?.acquire().await?;
+/// for (name, token) in accounts.tokens() {
+///     println!("{name}: {token}");
+/// }
+/// accounts.release().await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "locks do nothing until they are acquired"]
+pub struct LockSet {
+    pub(crate) lock: Lock,
+    /// In order, and never empty.
+    names: Vec<LockName>,
+}
+
+impl LockSet {
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] for an empty set or a bad name.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        names: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self> {
+        let mut names = names.into_iter().map(LockName::new).collect::<Result<Vec<_>>>()?;
+        names.sort();
+        names.dedup();
+        let Some(first) = names.first().cloned() else {
+            let reason = "a set of locks needs at least one name".to_owned();
+            return Err(Error::InvalidName { name: String::new(), reason });
+        };
+        Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, names })
+    }
+
+    options!(|self| self.lock);
+
+    /// Waits until it has all of the locks. Those that it has are held meanwhile, and given back if
+    /// it comes to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
+    /// [`Error::Lost`] if one was lost while it waited for the others.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
+        let set = self.clone();
+        async move {
+            let clock = set.lock.clock();
+            let until = set.lock.wait.map_or(Instant::NEVER, |limit| clock.now() + limit);
+            let mut held = LockSetGuard { guards: Vec::with_capacity(set.names.len()) };
+            for name in &set.names {
+                let mut lock = set.one(name);
+                if until != Instant::NEVER {
+                    lock.wait = Some(until.since(clock.now()));
+                }
+                let guard = held.while_valid(lock.acquire()).await??;
+                held.guards.push(guard);
+            }
+            held.check().map(|()| held)
+        }
+    }
+
+    /// Takes all of the locks if all are free and nobody waits for any; `None` otherwise, and then
+    /// nothing is held.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
+        let set = self.clone();
+        async move {
+            let mut held = LockSetGuard { guards: Vec::with_capacity(set.names.len()) };
+            for name in &set.names {
+                match set.one(name).try_acquire().await? {
+                    Some(guard) => held.guards.push(guard),
+                    None => return held.release().await.map(|()| None),
+                }
+            }
+            held.check().map(|()| Some(held))
+        }
+    }
+
+    fn one(&self, name: &LockName) -> Lock {
+        let mut lock = self.lock.clone();
+        lock.request.name = name.clone();
+        lock
+    }
+}
+
+impl fmt::Debug for LockSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LockSet").field("names", &self.names).finish_non_exhaustive()
+    }
+}
+
+/// Several locks that are held together. Dropping it releases all of them in the background, as a
+/// [`LockGuard`] does.
+#[must_use = "dropping the guard releases the locks"]
+pub struct LockSetGuard {
+    guards: Vec<LockGuard>,
+}
+
+impl LockSetGuard {
+    /// Each name with its fencing token, in the order of the names.
+    pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
+        self.guards.iter().map(|guard| (guard.name(), guard.token()))
+    }
+
+    /// The token of one of the names; `None` if it is not in the set.
+    pub fn token(&self, name: impl AsRef<str>) -> Option<FencingToken> {
+        let name = name.as_ref();
+        self.tokens().find(|(of, _)| of.as_str() == name).map(|(_, token)| token)
+    }
+
+    /// Whether all of the locks are still held; as [`Held::is_valid`](crate::Held::is_valid).
+    pub fn is_valid(&self) -> bool {
+        self.guards.iter().all(|guard| guard.is_valid())
+    }
+
+    /// How long all of them are still held if no renewal comes any more.
+    pub fn remaining(&self) -> Duration {
+        self.guards.iter().map(|guard| guard.remaining()).min().unwrap_or_default()
+    }
+
+    /// Waits until one of the locks is lost, and says which and how; as
+    /// [`Held::lost`](crate::Held::lost).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
+        let losses: Vec<_> = self
+            .guards
+            .iter()
+            .map(|guard| (guard.name().clone(), guard.lost()))
+            .map(|(name, lost)| Box::pin(async move { (name, lost.await) }))
+            .collect();
+        async move { select_all(losses).await.0 }
+    }
+
+    /// Releases all of the locks and waits until the store has confirmed.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`], for the first that failed; the others are released all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn release(self) -> Result<()> {
+        let releases = self.guards.into_iter().map(LockGuard::release);
+        futures_util::future::join_all(releases).await.into_iter().collect()
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Lost`] for the first that is not held any more.
+    fn check(&self) -> Result<()> {
+        self.guards.iter().try_for_each(|guard| guard.check())
+    }
+
+    /// Does something unless one of the locks is lost meanwhile.
+    async fn while_valid<T>(&self, work: impl Future<Output = T>) -> Result<T> {
+        if self.guards.is_empty() {
+            return Ok(work.await);
+        }
+        tokio::select! {
+            biased;
+            (name, reason) = self.lost() => Err(Error::Lost { name, reason }),
+            done = work => Ok(done),
+        }
+    }
+}
+
+impl fmt::Debug for LockSetGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockSetGuard").field(&self.guards).finish()
+    }
+}

@@ -1,0 +1,29 @@
+//! The same locks for programs without async: the same names, the same guarantees.
+//!
+//! ```
+//! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..
+//! let guard = locks.lock("orders/42")?.acquire()?;
+//! println!("fencing token {}", guard.token());
+//! guard.release()?;
+//! # Ok::<(), distlock::Error>(())
+//! ```
+//!
+//! A connection has a runtime of its own with one thread, which renews what is held. Its functions may
+//! be called from any thread, but not from inside an async runtime: a thread that must not block would
+//! block there, and perhaps wait for itself. That is [`Error::Unsupported`](crate::Error::Unsupported),
+//! never a dead lock.
+
+pub use lock_core::blocking::{Lock, LockGuard, LockSet, LockSetGuard, Locks, Semaphore};
+
+use crate::Result;
+
+/// Connects to the store of a URL. With requirements:
+/// `Locks::open(distlock::connect(url).require(..))`.
+///
+/// # Errors
+///
+/// As [`connect`](crate::connect()), and [`Error::Unsupported`](crate::Error::Unsupported) inside an
+/// async runtime.
+pub fn connect(url: impl AsRef<str>) -> Result<Locks> {
+    Locks::open(crate::connect(url))
+}

@@ -1,0 +1,120 @@
+//! The blocking API: the same locks, from any thread, and an error inside an async runtime.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
+
+use distlock::{Error, Kind, blocking};
+
+/// A store of its own.
+fn memory() -> blocking::Locks {
+    blocking::connect(format!("memory:{}", uuid::Uuid::new_v4())).unwrap()
+}
+
+#[test]
+fn threads_exclude_each_other() {
+    let locks = memory();
+    let (counter, inside) = (AtomicU64::new(0), AtomicU64::new(0));
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            let lock = locks.lock("counter").unwrap();
+            scope.spawn(|| {
+                let lock = lock;
+                for _ in 0..100 {
+                    let guard = lock.acquire().unwrap();
+                    assert_eq!(inside.fetch_add(1, Ordering::SeqCst), 0);
+                    let read = counter.load(Ordering::SeqCst);
+                    thread::yield_now();
+                    counter.store(read + 1, Ordering::SeqCst);
+                    inside.fetch_sub(1, Ordering::SeqCst);
+                    guard.release().unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(counter.into_inner(), 800);
+}
+
+#[test]
+fn every_kind_is_there() {
+    let locks = memory();
+    let mut writer = locks.lock("a").unwrap().acquire().unwrap();
+    assert!(locks.shared("a").unwrap().try_acquire().unwrap().is_none());
+    writer.downgrade().unwrap();
+    let reader = locks.shared("a").unwrap().try_acquire().unwrap().unwrap();
+    assert_eq!((writer.kind(), reader.kind()), (Kind::Shared, Kind::Shared));
+    assert!(!writer.try_upgrade().unwrap());
+    reader.release().unwrap();
+    assert!(writer.try_upgrade().unwrap());
+    writer.renew().unwrap();
+    assert_eq!(writer.lost_within(Duration::from_millis(1)).unwrap(), None);
+    assert_eq!(locks.names("").unwrap(), ["a"].map(|name| distlock::LockName::new(name).unwrap()));
+
+    let permits = locks.semaphore("p", 3).unwrap().acquire_many(2).unwrap();
+    assert!(locks.semaphore("p", 3).unwrap().try_acquire_many(2).unwrap().is_none());
+    assert!(permits.is_valid() && !permits.remaining().is_zero());
+
+    let both = locks.all(["y", "x"]).unwrap().acquire().unwrap();
+    let names: Vec<_> = both.tokens().map(|(name, _)| name.to_string()).collect();
+    assert_eq!(names, ["x", "y"]);
+    assert!(locks.all(["z", "y"]).unwrap().try_acquire().unwrap().is_none());
+    both.release().unwrap();
+}
+
+#[test]
+fn a_wait_ends_at_its_limit() {
+    let locks = memory();
+    let _held = locks.lock("a").unwrap().holder("somebody else").acquire().unwrap();
+    let waited = locks.lock("a").unwrap().wait(Duration::from_millis(20)).acquire();
+    let error = waited.unwrap_err();
+    assert!(matches!(error, Error::WaitTimeout { .. }), "{error:?}");
+    assert!(error.to_string().contains("somebody else"), "{error}");
+}
+
+#[test]
+fn a_dropped_guard_is_released_when_drop_returns() {
+    let locks = memory();
+    drop(locks.lock("a").unwrap().acquire().unwrap());
+    assert!(locks.inspect("a").unwrap().is_empty());
+}
+
+#[test]
+fn a_connection_that_is_gone_has_given_everything_back() {
+    let (name, store) = ("a", "memory:a-connection-that-is-gone");
+    let (first, second) = (blocking::connect(store).unwrap(), blocking::connect(store).unwrap());
+    let guard = first.lock(name).unwrap().acquire().unwrap();
+    drop(first);
+    assert!(guard.is_valid(), "a guard keeps its connection");
+    drop(guard);
+    assert!(second.lock(name).unwrap().try_acquire().unwrap().is_some());
+    second.close().unwrap();
+    let late = second.lock(name).unwrap().acquire();
+    assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
+}
+
+#[test]
+fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
+    let locks = memory();
+    let guard = locks.lock("held").unwrap().acquire().unwrap();
+    let other = locks.lock("dropped").unwrap().acquire().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for refused in [
+            blocking::connect("memory:").map(drop),
+            locks.lock("a").unwrap().acquire().map(drop),
+            locks.lock("a").unwrap().try_acquire().map(drop),
+            locks.inspect("a").map(drop),
+            guard.release(),
+        ] {
+            let error = refused.unwrap_err();
+            assert!(error.to_string().contains("async"), "{error}");
+        }
+        drop(other);
+    });
+    // Both are released all the same, in the background.
+    for name in ["held", "dropped"] {
+        locks.lock(name).unwrap().acquire().unwrap().release().unwrap();
+    }
+}

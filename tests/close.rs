@@ -1,0 +1,76 @@
+//! Closing a connection: what it held is free at once, whoever waits is told, and later calls are.
+#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::time::Duration;
+
+use distlock::{Error, LossReason};
+use support::{connect, eventually};
+
+const TTL: Duration = Duration::from_secs(6);
+
+on_every_store!(everything_is_given_back, waiters_are_told, closing_twice_and_using_it_later);
+
+async fn everything_is_given_back(store: &str) {
+    let server = support::start(store).await;
+    let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
+    let mut guards = Vec::new();
+    for n in 0..20 {
+        guards.push(leaving.lock(format!("held/{n}")).unwrap().ttl(TTL).acquire().await.unwrap());
+    }
+    let shared = leaving.semaphore("permits", 2).unwrap().ttl(TTL).acquire_many(2).await.unwrap();
+    assert_eq!(staying.names("").await.unwrap().len(), 21);
+    leaving.close().await.unwrap();
+    for guard in &guards {
+        assert!(!guard.is_valid());
+        assert_eq!(guard.lost().await, LossReason::SessionEnded);
+    }
+    assert!(!shared.is_valid());
+    // Not by the TTL: that would take longer than the whole test may.
+    let after = tokio::time::timeout(TTL / 2, async {
+        for n in 0..20 {
+            staying.lock(format!("held/{n}")).unwrap().acquire().await.unwrap();
+        }
+        staying.semaphore("permits", 2).unwrap().acquire_many(2).await.unwrap()
+    });
+    after.await.expect("what was held is free").release().await.unwrap();
+}
+
+async fn waiters_are_told(store: &str) {
+    let server = support::start(store).await;
+    let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
+    let guard = staying.lock("busy").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(leaving.lock("busy").unwrap().ttl(TTL).acquire());
+    let queued = async || staying.inspect("busy").await.unwrap().len() == 2;
+    eventually("it waits", queued).await;
+    leaving.close().await.unwrap();
+    let told = tokio::time::timeout(TTL / 2, waiter).await.expect("it is told").unwrap();
+    assert!(matches!(told, Err(Error::Closed { .. })), "{told:?}");
+    let left = async || staying.inspect("busy").await.unwrap().len() == 1;
+    eventually("it has left the queue", left).await;
+    guard.release().await.unwrap();
+}
+
+async fn closing_twice_and_using_it_later(store: &str) {
+    let server = support::start(store).await;
+    let locks = connect(&server.url()).await;
+    let clone = locks.clone();
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    locks.close().await.unwrap();
+    clone.close().await.unwrap();
+    for late in [
+        clone.lock("a").unwrap().acquire().await.map(drop),
+        clone.lock("a").unwrap().try_acquire().await.map(drop),
+        clone.shared("a").unwrap().acquire().await.map(drop),
+        clone.all(["a", "b"]).unwrap().acquire().await.map(drop),
+        clone.inspect("a").await.map(drop),
+        clone.names("").await.map(drop),
+        clone.revoke("a", uuid::Uuid::new_v4()).await.map(drop),
+    ] {
+        assert!(matches!(late, Err(Error::Closed { .. })), "{late:?}");
+    }
+}

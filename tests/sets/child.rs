@@ -1,0 +1,56 @@
+//! One of the processes.
+
+use std::process::ExitCode;
+
+use distlock::Locks;
+
+/// The variable that makes this program such a process, with the store's URL.
+pub const URL: &str = "DISTLOCK_TEST_SETS_URL";
+/// In which order the names are given.
+pub const ORDER: &str = "DISTLOCK_TEST_SETS_ORDER";
+
+/// How many sets each process locks.
+pub const ROUNDS: usize = 10_000;
+
+const TASKS: usize = 8;
+const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
+
+/// Locks sets of names that overlap, and prints the token of each set's first name, with the name.
+pub fn lock_sets(url: &str) -> ExitCode {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let backwards = std::env::var(ORDER).is_ok_and(|order| order == "backwards");
+    match runtime.block_on(work(url, backwards)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            println!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn work(url: &str, backwards: bool) -> distlock::Result<()> {
+    let locks = distlock::connect(url).await?;
+    let mut tasks = tokio::task::JoinSet::new();
+    for task in 0..TASKS {
+        tasks.spawn(one_task(locks.clone(), task, backwards));
+    }
+    tasks.join_all().await.into_iter().collect::<distlock::Result<()>>()?;
+    locks.close().await
+}
+
+async fn one_task(locks: Locks, task: usize, backwards: bool) -> distlock::Result<()> {
+    for round in 0..ROUNDS / TASKS {
+        let first = (task + round) % NAMES.len();
+        let mut names = [first, (first + 1) % NAMES.len(), (first + 2) % NAMES.len()];
+        if backwards {
+            names.reverse();
+        }
+        let set = locks.all(names.map(|n| NAMES[n]))?.acquire().await?;
+        if let Some((name, token)) = set.tokens().next() {
+            println!("{name} {token}");
+        }
+        set.release().await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,67 @@
+//! Two processes that lock overlapping sets of names, which they name in opposite orders, many times:
+//! no dead lock, nothing left behind.
+
+mod child;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::{process::Stdio, time::Duration};
+
+use libtest_mimic::{Arguments, Trial};
+use tokio::process::{Child, Command};
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// Longer than it ever takes, and shorter than for ever, which is what a dead lock takes.
+const LIMIT: Duration = Duration::from_secs(240);
+
+fn main() -> std::process::ExitCode {
+    if let Some(url) = std::env::var_os(child::URL) {
+        return child::lock_sets(&url.to_string_lossy());
+    }
+    let arguments = Arguments::from_args();
+    let trials = support::STORES.iter().map(|store| {
+        Trial::test(format!("{store}::overlapping_sets_in_opposite_orders"), move || {
+            let runtime = tokio::runtime::Runtime::new()?;
+            Ok(runtime.block_on(opposite_orders(store))?)
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+async fn opposite_orders(store: &str) -> Result<(), Failure> {
+    let server = support::start(store).await;
+    let children = [start(&server.url(), "forwards")?, start(&server.url(), "backwards")?];
+    let mut tokens = Vec::new();
+    for child in children {
+        let output = tokio::time::timeout(LIMIT, child.wait_with_output())
+            .await
+            .map_err(|_| format!("not done after {LIMIT:?}: a dead lock"))??;
+        let said = String::from_utf8(output.stdout)?;
+        if !output.status.success() {
+            return Err(format!("a process failed: {said}").into());
+        }
+        tokens.extend(said.lines().map(str::to_owned));
+    }
+    let sets = tokens.len();
+    tokens.sort_unstable();
+    tokens.dedup();
+    if (sets, tokens.len()) != (2 * child::ROUNDS, sets) {
+        return Err(format!("{sets} sets, {} different tokens", tokens.len()).into());
+    }
+    let locks = support::connect(&server.url()).await;
+    let left = locks.names("").await?;
+    if !left.is_empty() {
+        return Err(format!("left in the store: {left:?}").into());
+    }
+    Ok(())
+}
+
+fn start(url: &str, order: &str) -> std::io::Result<Child> {
+    Command::new(std::env::current_exe()?)
+        .env(child::URL, url)
+        .env(child::ORDER, order)
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+}
