@@ -36,10 +36,10 @@ pub mod blocking;
 mod connect;
 
 pub use lock_core::{
-    Connect, Effect, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate, Guarantees,
-    Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks,
-    LossReason, LossSignal, Owner, Requirement, Result, Semaphore, StaleToken, Survives, Wake,
-    trace,
+    Connect, Effect, Election, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate,
+    Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
+    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Owner, Requirement, Result,
+    Semaphore, StaleToken, Survives, Wake, trace,
 };
 #[cfg(feature = "memory")]
 pub use lock_memory as memory;

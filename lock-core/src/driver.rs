@@ -3,10 +3,12 @@
 use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Entry, Error, FencingToken, Guarantees, LockName, Request, Result, Validity,
+    Attempt, Clock, Entry, Error, FencingToken, Guarantees, LockName, Observed, Request, Result,
+    Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -75,6 +77,19 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
 
+    /// Tells who leads, from now on: first the leader of this moment, then each change, in order.
+    /// After an outage it tells the leader of that moment. What is told too late, or twice, is sorted
+    /// out by [`Observer`](crate::Observer). It ends when the receiver is dropped, and when the
+    /// client is closed. Only called where [`Guarantees::kinds`] has elections.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        let _ = name;
+        Err(unsupported("observe an election"))
+    }
+
     /// The names that somebody holds or waits for and that start with `prefix`, in order. What comes
     /// and goes meanwhile may be missing.
     ///
@@ -141,6 +156,16 @@ pub trait Lease: Debug + Send + Sync + 'static {
         Err(unsupported("upgrade a lock"))
     }
 
+    /// Says a new value to everybody who observes the election that the holder leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`downgrade`](Self::downgrade). Only called where [`Guarantees::kinds`] has elections.
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        let _ = value;
+        Err(unsupported("publish a value"))
+    }
+
     /// Renews the grant for one TTL now, whatever its term.
     ///
     /// # Errors
@@ -190,6 +215,10 @@ macro_rules! forward {
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
                 (**self).inspect(name).await
+            }
+
+            async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+                (**self).observe(name).await
             }
 
             async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

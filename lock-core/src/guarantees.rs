@@ -126,11 +126,14 @@ pub enum LockKind {
     Shared,
     /// A limited number of permits.
     Permits,
+    /// An exclusive lock whose holder says something to everybody.
+    Election,
 }
 
 impl LockKind {
     /// Every kind.
-    pub const ALL: &'static [Self] = &[Self::Exclusive, Self::Shared, Self::Permits];
+    pub const ALL: &'static [Self] =
+        &[Self::Exclusive, Self::Shared, Self::Permits, Self::Election];
 }
 
 impl From<Kind> for LockKind {
@@ -149,6 +152,7 @@ impl fmt::Display for LockKind {
             Self::Exclusive => "exclusive locks",
             Self::Shared => "shared locks",
             Self::Permits => "semaphores",
+            Self::Election => "elections",
         })
     }
 }

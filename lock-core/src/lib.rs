@@ -26,6 +26,7 @@ pub mod blocking;
 mod connect;
 pub mod deadline;
 mod driver;
+mod election;
 mod entry;
 mod error;
 mod gate;
@@ -55,6 +56,7 @@ pub use crate::{
     connect::{Connect, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
     driver::{DistributedLock, Lease, limit_conflict},
+    election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},
     gate::{Gate, StaleToken},

@@ -6,8 +6,8 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Effect, Entry, Error, Guarantees, Kind, Lock, LockName, LockSet,
-    Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal,
+    Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockName,
+    LockSet, Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -83,6 +83,15 @@ impl Locks {
     /// As [`lock`](Self::lock), and for no name at all.
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
         LockSet::new(self.client.clone(), names)
+    }
+
+    /// An election: at most one leads at a time, and everybody can see who and what it says.
+    ///
+    /// # Errors
+    ///
+    /// As [`shared`](Self::shared).
+    pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
+        Election::new(self.client.clone(), LockName::new(name)?)
     }
 
     /// Who holds the lock and who waits for it, the holders first; empty if it is free.

@@ -22,6 +22,8 @@ pub struct Request {
     pub term: Term,
     /// Whether to queue up.
     pub wait: Wait,
+    /// What a leader says to everybody; `None` for a lock.
+    pub value: Option<std::sync::Arc<[u8]>>,
     /// What the holder says about itself, for people.
     pub holder: std::sync::Arc<str>,
 }
@@ -35,6 +37,7 @@ impl Request {
             ttl,
             term: Term::Renewed,
             wait: Wait::Queue,
+            value: None,
             holder: this_process(),
         }
     }

@@ -22,6 +22,7 @@
 
 mod as_mutex;
 mod cancellation;
+mod election;
 mod fairness;
 mod fencing;
 mod harness;
@@ -144,5 +145,5 @@ properties!(
     of_exclusive:
     mutual_exclusion, liveness, symmetry, fencing, cancellation, loss, fairness, try_acquire, names,
     reconnect, renewal, timeouts, operators;
-    of_kinds: sharing, permits;
+    of_kinds: sharing, permits, election;
 );

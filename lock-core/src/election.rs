@@ -1,0 +1,268 @@
+//! Leader election: an exclusive lock whose holder says something to everybody.
+
+use std::{fmt, future::Future, ops::Deref, sync::Arc};
+
+use tokio::sync::mpsc;
+
+use crate::{
+    FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Result, locks::Client,
+    options::options, owned::Owned,
+};
+
+/// An election with its options: at most one leads, the others wait for their turn in order, and
+/// everybody can see who leads. Cheap to clone.
+///
+/// ```no_run
+/// # async fn lead(_: &lock_core::Leadership) {}
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let election = locks.election("scheduler")?;
+/// let leadership = election.campaign("http://10.0.0.7:8080").await?;
+/// tokio::select! {
+///     () = lead(&leadership) => {}
+///     reason = leadership.lost() => println!("not the leader any more: {reason}"),
+/// }
+/// leadership.resign().await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "an election does nothing until somebody campaigns or looks"]
+pub struct Election {
+    pub(crate) lock: Lock,
+}
+
+/// Who leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub struct Leader {
+    /// The fencing token of the leadership: later leaders have greater ones.
+    pub token: FencingToken,
+    /// What the leader says to everybody.
+    pub value: Vec<u8>,
+    /// Who it is, as far as the store can tell.
+    pub holder: Holder,
+}
+
+impl Leader {
+    /// A leader as a driver read it.
+    pub fn new(token: FencingToken, value: Vec<u8>, holder: Holder) -> Self {
+        Self { token, value, holder }
+    }
+}
+
+/// What a driver sends to an observer: the leader now, or that there is none.
+pub type Observed = Result<Option<Leader>>;
+
+impl Election {
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if the store has no elections.
+    pub(crate) fn new(client: Arc<Client>, name: LockName) -> Result<Self> {
+        client.driver.guarantees().check_kind(LockKind::Election)?;
+        Ok(Self { lock: Lock::new(client, name, Kind::Exclusive)? })
+    }
+
+    options!(|self| self.lock);
+
+    /// Waits until it leads, and then says `value` to everybody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Leadership>> + Send + use<V> {
+        let acquire = self.with_value(value).acquire();
+        async move { Ok(Leadership(acquire.await?)) }
+    }
+
+    /// Leads if nobody does and nobody waits to; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn try_campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> {
+        let acquire = self.with_value(value).try_acquire();
+        async move { Ok(acquire.await?.map(Leadership)) }
+    }
+
+    /// Who leads now; `None` if nobody does.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub async fn leader(&self) -> Result<Option<Leader>> {
+        self.observe().await?.next().await.unwrap_or(Ok(None))
+    }
+
+    /// Observes the election from now on: first the leader of this moment, then every change of the
+    /// leader or of its value, in order.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub async fn observe(&self) -> Result<Observer> {
+        let changes = self.lock.client.driver.observe(&self.lock.request.name).await?;
+        Ok(Observer { changes, last: None, newest: None })
+    }
+
+    fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
+        let mut lock = self.lock.clone();
+        lock.request.value = Some(value.as_ref().into());
+        lock
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Election").field(&self.lock).finish()
+    }
+}
+
+/// The place at the head, held until it is resigned, dropped or lost. Derefs to [`Held`].
+///
+/// Dropping it resigns in the background, as dropping a [`LockGuard`] releases.
+#[derive(Debug)]
+#[must_use = "dropping the leadership resigns"]
+pub struct Leadership(LockGuard);
+
+impl Leadership {
+    /// Says a new value to everybody. The token stays the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`](crate::Error::Lost) if it does not lead any more,
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer; calling it
+    /// again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
+        let held = self.0.held();
+        held.check()?;
+        let (inner, value) = (held.0.clone(), value.as_ref().to_vec());
+        let publish = async move { inner.lease.publish(&value).await };
+        Owned::new(&held.0.client.runtime, publish, || {}).await
+    }
+
+    /// Steps down and waits until the store has confirmed; the next candidate leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn resign(self) -> Result<()> {
+        self.0.release().await
+    }
+}
+
+impl Deref for Leadership {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.0
+    }
+}
+
+/// Who leads, from one change to the next; get it from [`Election::observe`].
+///
+/// It survives reconnects, and never reports an older leader after a newer one. While it is out of
+/// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
+/// may be left out.
+#[derive(Debug)]
+pub struct Observer {
+    changes: mpsc::Receiver<Observed>,
+    /// What was reported last.
+    last: Option<Option<Leader>>,
+    newest: Option<FencingToken>,
+}
+
+impl Observer {
+    /// Waits for the next change: who leads now, or `None` that nobody does. The stream ends after
+    /// an error, and when the connection is closed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected): what no
+    /// patience helps against.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub async fn next(&mut self) -> Option<Observed> {
+        loop {
+            match self.changes.recv().await? {
+                Ok(now) if self.is_old(now.as_ref()) => {}
+                Ok(now) => return Some(Ok(self.report(now))),
+                Err(error) => {
+                    self.changes.close();
+                    return Some(Err(error));
+                }
+            }
+        }
+    }
+
+    /// Whether this was reported already, or is older than what was.
+    fn is_old(&self, now: Option<&Leader>) -> bool {
+        let older = now.is_some_and(|leader| Some(leader.token) < self.newest);
+        older || self.last.as_ref().is_some_and(|last| last.as_ref() == now)
+    }
+
+    fn report(&mut self, now: Option<Leader>) -> Option<Leader> {
+        self.newest = self.newest.max(now.as_ref().map(|leader| leader.token));
+        self.last = Some(now.clone());
+        now
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leader(token: u64, value: &str) -> Option<Leader> {
+        Some(Leader::new(FencingToken::new(token), value.into(), Holder::default()))
+    }
+
+    #[tokio::test]
+    async fn nothing_is_reported_twice_and_nothing_old_after_something_newer() {
+        let (tell, changes) = mpsc::channel(16);
+        let mut observer = Observer { changes, last: None, newest: None };
+        let told = [
+            None,
+            None,
+            leader(1, "a"),
+            leader(1, "a"),
+            leader(1, "b"),
+            leader(3, "c"),
+            leader(2, "late"),
+            None,
+            leader(1, "b"),
+            leader(3, "c"),
+        ];
+        for now in told {
+            tell.send(Ok(now)).await.unwrap();
+        }
+        drop(tell);
+        let mut seen = Vec::new();
+        while let Some(now) = observer.next().await {
+            seen.push(now.unwrap());
+        }
+        let expected = [None, leader(1, "a"), leader(1, "b"), leader(3, "c"), None, leader(3, "c")];
+        assert_eq!(seen, expected);
+    }
+}

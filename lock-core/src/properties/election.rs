@@ -1,0 +1,186 @@
+//! At most one leads, everybody sees who, and in order. Go's `concurrency.Election` reports no vacancy;
+//! curator's `LeaderLatch` told two that they lead (CURATOR-84).
+
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{Election, Leader, LockKind, LockName, Observer};
+
+property!(
+    one_leads_and_all_see_it,
+    every_value_in_order,
+    the_next_in_line_leads,
+    a_crashed_leader_is_replaced,
+    an_observer_that_was_cut_off,
+    a_lock_and_an_election_of_one_name,
+);
+
+fn no_election(client: &dyn Client) -> Option<Outcome> {
+    without_kind(client, LockKind::Election)
+}
+
+fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Election, Failure> {
+    Ok(client.locks().election(name)?.ttl(h.ttl()))
+}
+
+async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
+    let change = soon("a change of the leader", observer.next()).await?;
+    change.ok_or("the observer ended")?.map_err(Failure::from)
+}
+
+/// Waits until the observer reports this, and fails if it reports something else before.
+async fn reports(observer: &mut Observer, value: Option<&str>) -> Result<(), Failure> {
+    let now = next(observer).await?;
+    let seen = now.as_ref().map(|leader| String::from_utf8_lossy(&leader.value).into_owned());
+    ensure!(seen.as_deref() == value, "observed {seen:?} instead of {value:?}");
+    Ok(())
+}
+
+async fn one_leads_and_all_see_it(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("lead"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    ensure!(soon("leader", there.leader()).await??.is_none(), "somebody leads an empty election");
+    let leading = soon("campaign", here.campaign("first")).await??;
+    for from in [&here, &there] {
+        let seen = soon("leader", from.leader()).await??;
+        let Some(seen) = seen else { return Err("nobody is seen to lead".into()) };
+        ensure!(seen.value == b"first", "the value is {:?}", seen.value);
+        ensure!(seen.token == leading.token(), "the token is {}", seen.token);
+    }
+    ensure!(
+        soon("try", there.try_campaign("second")).await??.is_none(),
+        "two lead at the same time"
+    );
+    soon("resign", leading.resign()).await??;
+    ensure!(
+        soon("leader", there.leader()).await??.is_none(),
+        "somebody leads after the resignation"
+    );
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Values of one leader, of the next, and the vacancies between them.
+async fn every_value_in_order(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("order"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    let mut observer = soon("observe", there.observe()).await??;
+    reports(&mut observer, None).await?;
+    for round in 0..3 {
+        let mut leading = soon("campaign", here.campaign(format!("{round}"))).await??;
+        reports(&mut observer, Some(&format!("{round}"))).await?;
+        for n in 0..3 {
+            soon("proclaim", leading.proclaim(format!("{round}.{n}"))).await??;
+        }
+        for n in 0..3 {
+            reports(&mut observer, Some(&format!("{round}.{n}"))).await?;
+        }
+        soon("resign", leading.resign()).await??;
+        reports(&mut observer, None).await?;
+    }
+    drop(observer);
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn the_next_in_line_leads(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("next"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    let first = soon("campaign", here.campaign("first")).await??;
+    let second = tokio::spawn(there.campaign("second"));
+    wait_for_queue(&*a, &name, 2).await?;
+    let mut observer = soon("observe", here.observe()).await??;
+    reports(&mut observer, Some("first")).await?;
+    let token = first.token();
+    soon("resign", first.resign()).await??;
+    let second = soon("the next leader", second).await???;
+    ensure!(second.token() > token, "the next leader's token does not rise");
+    // There may have been nobody for a moment.
+    let mut now = next(&mut observer).await?;
+    if now.is_none() {
+        now = next(&mut observer).await?;
+    }
+    let seen = now.as_ref().map(|leader| (leader.token, leader.value.as_slice()));
+    ensure!(seen == Some((second.token(), b"second".as_slice())), "observed {now:?}");
+    soon("resign", second.resign()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("crash"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    let dead = soon("campaign", here.campaign("dead")).await??;
+    let heir = tokio::spawn(there.campaign("heir"));
+    wait_for_queue(&*b, &name, 2).await?;
+    a.crash().await;
+    let limit = expiry_limit(h, &*b);
+    let heir = tokio::time::timeout(limit, heir).await;
+    let heir = heir.map_err(|_| format!("a dead leader still led after {limit:?}"))???;
+    let seen = soon("leader", there.leader()).await??;
+    ensure!(seen.is_some_and(|leader| leader.value == b"heir"), "the heir is not seen to lead");
+    soon("resign", heir.resign()).await??;
+    drop(dead);
+    Ok(Outcome::Kept)
+}
+
+/// Cut off while one leader follows another, and back: the leader of now, and no older one.
+async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("cut"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    let mut observer = soon("observe", there.observe()).await??;
+    reports(&mut observer, None).await?;
+    let first = soon("campaign", here.campaign("first")).await??;
+    reports(&mut observer, Some("first")).await?;
+    b.cut().await;
+    soon("resign", first.resign()).await??;
+    soon("campaign", here.campaign("between")).await??.resign().await?;
+    let last = soon("campaign", here.campaign("last")).await??;
+    // The scenario: out of reach for longer than the TTL.
+    tokio::time::sleep(h.ttl() + h.ttl() / 2).await;
+    b.heal().await;
+    let mut newest = None;
+    loop {
+        let now = next(&mut observer).await?;
+        let token = now.as_ref().map(|leader| leader.token);
+        ensure!(token.is_none() || token >= newest, "observed an older leader: {now:?}");
+        newest = newest.max(token);
+        if newest == Some(last.token()) {
+            break;
+        }
+    }
+    soon("resign", last.resign()).await??;
+    reports(&mut observer, None).await?;
+    Ok(Outcome::Kept)
+}
+
+/// They exclude each other, and who holds the lock without a value leads with an empty one.
+async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("both"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let leading = soon("campaign", election(h, &*a, &name)?.campaign("x")).await??;
+    let busy = soon("try", lock(h, &*b, &name)?.try_acquire()).await??;
+    ensure!(busy.is_none(), "the lock was free although somebody leads");
+    soon("resign", leading.resign()).await??;
+    let guard = acquire(h, &*b, &name).await?;
+    let busy = soon("try", election(h, &*a, &name)?.try_campaign("x")).await??;
+    ensure!(busy.is_none(), "somebody leads although the lock is held");
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
