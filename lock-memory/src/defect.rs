@@ -34,6 +34,8 @@ pub enum Defect {
     CountsHoldersInsteadOfPermits,
     /// Whose lock is revoked is not told. Rejected by `operators`.
     RevokesInSilence,
+    /// A leader's new values are thrown away. Rejected by `election`.
+    ProclaimsNothing,
     /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
     HidesTheHolder,
 }
@@ -41,7 +43,7 @@ pub enum Defect {
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 15] = [
+    pub const ALL: [(Self, &'static str); 16] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -57,5 +59,6 @@ impl Defect {
         (Self::RevokesInSilence, "operators"),
         (Self::LetsReadersPass, "sharing"),
         (Self::CountsHoldersInsteadOfPermits, "permits"),
+        (Self::ProclaimsNothing, "election"),
     ];
 }

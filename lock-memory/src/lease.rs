@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     session::Session,
-    store::{Grant, Upgrade},
+    state::{Grant, Upgrade},
 };
 
 #[derive(Debug)]
@@ -87,6 +87,14 @@ impl Lease for MemoryLease {
                 self.token.store(token.value(), Ordering::Release);
                 Ok(true)
             }
+        }
+    }
+
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        let publish = |store: &crate::MemoryStore| store.publish(&self.name, self.attempt, value);
+        match self.session.request("publish", self.ttl, publish).await? {
+            true => Ok(()),
+            false => Err(self.gone()),
         }
     }
 

@@ -15,7 +15,9 @@ mod fault;
 mod harness;
 mod lease;
 mod lock;
+mod observe;
 mod session;
+mod state;
 mod store;
 
 pub use crate::{config::MemoryConfig, fault::Faults, lock::MemoryLock, store::MemoryStore};

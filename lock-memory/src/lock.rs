@@ -5,10 +5,11 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Kind, Lease, LockKind, LockName, LossSignal, Request, Result, Validity, Wait, Wake,
-    limit_conflict, trace,
+    Guarantees, Kind, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Validity,
+    Wait, Wake, limit_conflict, trace,
 };
 
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
@@ -17,7 +18,7 @@ use crate::{
     fault::Faults,
     lease::MemoryLease,
     session::Session,
-    store::{Answer, Grant, Wish},
+    state::{Answer, Grant, Wish},
 };
 
 /// One client of a [`MemoryStore`]: like a process of its own, with a network of its own.
@@ -49,7 +50,7 @@ impl MemoryStore {
 
 fn guarantees() -> Guarantees {
     let mut guarantees = Guarantees::least("memory");
-    guarantees.kinds = LockKind::ALL;
+    guarantees.kinds = LockKind::WITH_ELECTION;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;
@@ -134,6 +135,7 @@ impl DistributedLock for MemoryLock {
             name: request.name.clone(),
             attempt: attempt.id(),
             kind: request.kind,
+            value: request.value.clone(),
             holder: request.holder.clone(),
             ttl: request.ttl,
             queue: request.wait == Wait::Queue,
@@ -179,6 +181,14 @@ impl DistributedLock for MemoryLock {
         self.session
             .request("inspect", self.guarantees.default_ttl, |store| store.inspect(name))
             .await
+    }
+
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        self.session.check_open()?;
+        let observe = |store: &MemoryStore| store.observe(name);
+        let limit = self.guarantees.default_ttl;
+        let changes = self.session.request("observe", limit, observe).await?;
+        Ok(self.session.observe(name.clone(), changes))
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

@@ -7,16 +7,21 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, LockName, LossReason, Result, Term, Validity, deadline, trace,
+    Clock, Effect, Error, Instant, Leader, LockName, LossReason, Observed, Result, Term, Validity,
+    deadline, trace,
 };
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::{
+    sync::{Notify, mpsc, oneshot, watch},
+    task::AbortHandle,
+};
 use uuid::Uuid;
 
 use crate::{
     MemoryStore,
     defect::Defect,
     fault::{Faults, Trouble},
-    store::{Grant, Told},
+    observe,
+    state::{Grant, Told},
 };
 
 #[derive(Debug)]
@@ -25,6 +30,7 @@ pub(crate) struct Session {
     pub(crate) faults: Faults,
     pub(crate) tell: mpsc::UnboundedSender<Told>,
     records: Mutex<HashMap<Uuid, Record>>,
+    observers: Mutex<Vec<AbortHandle>>,
     /// A record came or the session closed.
     changed: Arc<Notify>,
     closed: std::sync::atomic::AtomicBool,
@@ -55,6 +61,7 @@ impl Session {
             faults: Faults(watch::Sender::new(Trouble::default())),
             tell,
             records: Mutex::default(),
+            observers: Mutex::default(),
             changed: Arc::default(),
             closed: false.into(),
         });
@@ -158,6 +165,7 @@ impl Session {
             self.closed.store(true, std::sync::atomic::Ordering::Release);
             records.drain().collect()
         };
+        self.observers().drain(..).for_each(|task| task.abort());
         for (attempt, record) in records {
             if self.faults.now().crashed.is_none() {
                 self.store.leave(&record.name, attempt);
@@ -231,6 +239,24 @@ impl Session {
                 }
             }
         }
+    }
+
+    /// Delivers changes of the leader until the observer has gone or the client is closed.
+    pub(crate) fn observe(
+        self: &Arc<Self>,
+        name: LockName,
+        changes: mpsc::UnboundedReceiver<Option<Leader>>,
+    ) -> mpsc::Receiver<Observed> {
+        let (observed, task) = observe::deliver(self, name, changes);
+        let mut observers = self.observers();
+        observers.retain(|task| !task.is_finished());
+        observers.push(task);
+        observed
+    }
+
+    fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+        // Nothing panics while it is held.
+        self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn records(&self) -> MutexGuard<'_, HashMap<Uuid, Record>> {

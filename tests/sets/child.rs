@@ -10,7 +10,7 @@ pub const URL: &str = "DISTLOCK_TEST_SETS_URL";
 pub const ORDER: &str = "DISTLOCK_TEST_SETS_ORDER";
 
 /// How many sets each process locks.
-pub const ROUNDS: usize = 10_000;
+pub const ROUNDS: usize = 5_000;
 
 const TASKS: usize = 8;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
