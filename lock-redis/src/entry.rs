@@ -1,13 +1,16 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use lock_core::{
-    Attempt, Instant, LockName, LossReason, Request, Result, Term, Validity, deadline::safe_until,
-    this_process,
+    Attempt, Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
+    deadline::safe_until, this_process,
 };
 use redis::Cmd;
 use tokio::sync::Notify;
@@ -35,8 +38,12 @@ pub(crate) struct Entry {
     pub(crate) name: LockName,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
+    /// How often it is renewed.
+    pub(crate) period: Duration,
     /// Whether the holder says about itself something else than its client does.
     pub(crate) described: bool,
+    /// Whether others may hold the lock too. Set before it may be so on the server.
+    shares: AtomicBool,
     stage: Mutex<Stage>,
     moved: Notify,
 }
@@ -57,6 +64,7 @@ enum Stage {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum End {
+    /// The server does not have it any more.
     Gone,
     Unreachable,
     Closed,
@@ -65,7 +73,10 @@ pub(crate) enum End {
 /// In which part of a round an entry takes part.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
+    /// It holds alone.
     Holds,
+    /// It holds beside others, or may do so.
+    Shares,
     Waits,
 }
 
@@ -82,6 +93,12 @@ impl Entry {
             name: request.name.clone(),
             ttl: request.ttl,
             term: request.term,
+            period: match session.mode {
+                Mode::Queue => request.ttl / 3,
+                // Nobody tells the client that somebody has revoked its lock: it must ask.
+                Mode::Simple => request.ttl / 8,
+            },
+            shares: AtomicBool::new(request.kind != Kind::Exclusive),
             described: session.mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
             moved: Notify::new(),
@@ -104,6 +121,15 @@ impl Entry {
             Mode::Queue => script::release(&self.key, &self.ticket, self.described),
             Mode::Simple => script::simple_release(&self.key, &self.ticket),
         }
+    }
+
+    /// Whether others hold the lock too from now on, or may do so.
+    pub(crate) fn share(&self, shares: bool) {
+        self.shares.store(shares, Ordering::Release);
+    }
+
+    fn shares(&self) -> bool {
+        self.shares.load(Ordering::Acquire)
     }
 
     /// A push says that the attempt was granted. It may be late, and the attempt may have lost that
@@ -154,10 +180,10 @@ impl Entry {
         };
         let delay = [expiry, poll].into_iter().flatten().min();
         // The round comes by then anyway.
-        (delay.filter(|delay| *delay < self.ttl / 3), asked)
+        (delay.filter(|delay| *delay < self.period), asked)
     }
 
-    /// A round's answer for a waiting attempt.
+    /// A round's answer for an attempt that waits, or does not hold alone.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
             Seen::Waits(said) => self.waits(sent, said),
@@ -166,7 +192,7 @@ impl Entry {
                 None
             }
             Seen::Gone => {
-                self.end_wait(End::Gone);
+                self.gone();
                 None
             }
         }
@@ -190,33 +216,39 @@ impl Entry {
         }
     }
 
-    /// A round's answer for a held lock.
+    /// The server does not have the attempt any more: it was revoked, or its keys are gone.
+    pub(crate) fn gone(&self) {
+        let mut stage = self.stage();
+        match &*stage {
+            Stage::Held { validity, .. } => drop(validity.lose(LossReason::EntryGone)),
+            Stage::Over(_) => {}
+            _ => {
+                *stage = Stage::Over(End::Gone);
+                self.moved.notify_one();
+            }
+        }
+    }
+
+    /// A round's answer for a lock that was held alone when it was asked for.
     pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
         let mut stage = self.stage();
         if let Stage::Held { sent, validity } = &mut *stage {
             if mine {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
-            } else {
+            } else if !self.shares() {
+                // Downgraded meanwhile, it would be held all the same; the next round tells.
                 validity.lose(LossReason::EntryGone);
             }
         }
     }
 
-    fn end_wait(&self, end: End) {
-        let mut stage = self.stage();
-        if let Stage::Waiting { .. } = &*stage {
-            *stage = Stage::Over(end);
-            self.moved.notify_one();
-        }
-    }
-
     /// Ends the wait if the server has not answered for a TTL: it has forgotten the attempt.
     pub(crate) fn expire_wait(&self, now: Instant) {
-        let silent =
-            matches!(&*self.stage(), Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl);
-        if silent {
-            self.end_wait(End::Unreachable);
+        let mut stage = self.stage();
+        if matches!(&*stage, Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl) {
+            *stage = Stage::Over(End::Unreachable);
+            self.moved.notify_one();
         }
     }
 
@@ -237,8 +269,8 @@ impl Entry {
             Stage::Held { sent, validity } => {
                 let renew = self.term == Term::Renewed
                     && !validity.has_ended()
-                    && now.since(*sent) >= self.ttl / 6;
-                renew.then_some(Role::Holds)
+                    && now.since(*sent) >= self.period / 2;
+                renew.then_some(if self.shares() { Role::Shares } else { Role::Holds })
             }
             _ => None,
         }
@@ -258,11 +290,14 @@ impl Entry {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if the client was closed meanwhile.
+    /// [`Error::Closed`](lock_core::Error::Closed) if the client was closed meanwhile,
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if the grant was revoked.
     pub(crate) fn hold(&self, sent: Instant) -> Result<Validity> {
         let mut stage = self.stage();
-        if let Stage::Over(_) = &*stage {
-            return Err(error::closed());
+        match &*stage {
+            Stage::Over(End::Closed) => return Err(error::closed()),
+            Stage::Over(_) => return Err(error::gone()),
+            _ => {}
         }
         let validity = Validity::new(&self.name, safe_until(sent, self.ttl));
         *stage = Stage::Held { sent, validity: validity.clone() };

@@ -62,6 +62,13 @@ pub(crate) fn closed() -> Error {
     Error::Closed { store: STORE }
 }
 
+/// For an attempt that somebody or something else has removed from the queue.
+pub(crate) fn gone() -> Error {
+    let why = "the attempt is not in the queue any more: it expired, was revoked, or its keys were \
+               removed";
+    unavailable("acquire", Effect::None, why)
+}
+
 /// A script's answer that it cannot have given.
 pub(crate) fn unexpected(op: &'static str, value: &Value) -> Error {
     let source = format!("unexpected answer {value:?}").into();

@@ -11,6 +11,7 @@ use redis::{Value, cmd};
 use crate::{
     error,
     key::{Key, client_key},
+    kind,
     script::{self, Ticket},
     session::{CLOCK, Session},
 };
@@ -19,11 +20,19 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 /// What the server has about a name.
 struct Snapshot {
-    holder: Option<Vec<u8>>,
+    /// The lock's value, if one attempt holds it alone.
+    alone: Option<Vec<u8>>,
+    /// How long that lives.
+    ttl_left: Option<Duration>,
     fence: Option<u64>,
     /// The holder's ticket, followed by what it says about itself.
     described: Option<Vec<u8>>,
-    waiting: Vec<(Vec<u8>, Vec<u8>)>,
+    /// Who hold it together: ticket, until when it is alive, and record.
+    members: Vec<[Vec<u8>; 3]>,
+    /// Ticket and record of each.
+    waiting: Vec<[Vec<u8>; 2]>,
+    /// The server's time in microseconds.
+    now: u64,
 }
 
 impl Session {
@@ -70,54 +79,118 @@ impl Session {
 impl Snapshot {
     fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [holder, fence, described, Value::Array(waiting)] = parts.as_slice() else {
+        let [alone, Value::Int(pttl), fence, described, members, waiting, now] = parts.as_slice()
+        else {
             return None;
         };
-        let waiting =
-            waiting.chunks_exact(2).filter_map(|pair| Some((bytes(&pair[0])?, bytes(&pair[1])?)));
+        let mut members = records::<3>(members)?;
+        // Each begins with the token of a grant.
+        members.sort_by_cached_key(|[.., record]| number(record.split(|b| *b == b' ').next()?));
         Some(Self {
-            holder: bytes(holder),
-            fence: bytes(fence).and_then(|text| std::str::from_utf8(&text).ok()?.parse().ok()),
+            alone: bytes(alone),
+            ttl_left: u64::try_from(*pttl).ok().map(Duration::from_millis),
+            fence: bytes(fence).and_then(|text| number(&text)),
             described: bytes(described),
-            waiting: waiting.collect(),
+            members,
+            waiting: records(waiting)?,
+            now: bytes(now).and_then(|text| number(&text))?,
         })
     }
 
     fn clients(&self) -> impl Iterator<Item = &str> {
-        let waiting = self.waiting.iter().map(|(ticket, _)| ticket);
-        self.holder.iter().chain(waiting).filter_map(|ticket| Some(Ticket::parse(ticket)?.0))
+        let members = self.members.iter().map(|[ticket, ..]| ticket);
+        let waiting = self.waiting.iter().map(|[ticket, _]| ticket);
+        let tickets = self.alone.iter().chain(members).chain(waiting);
+        tickets.filter_map(|t| Some(Ticket::parse(t)?.0)).filter(|client| !client.is_empty())
     }
 
     fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
-        let waiting = self.waiting.iter().filter_map(|(t, record)| waiter(t, record, clients));
-        self.holder.iter().map(|ticket| self.holder(ticket, clients)).chain(waiting).collect()
+        let alone = self.alone.iter().map(|ticket| self.holder(ticket, clients));
+        let members = self.members.iter().filter_map(|member| self.member(member, clients));
+        let waiting = self.waiting.iter().filter_map(|waiting| self.waiter(waiting, clients));
+        alone.chain(members).chain(waiting).collect()
     }
 
     fn holder(&self, ticket: &[u8], clients: &HashMap<String, String>) -> Entry {
-        let Some((client, attempt)) = Ticket::parse(ticket) else {
-            return Entry::new(None, Holder::default());
+        let (attempt, holder) = match Ticket::parse(ticket) {
+            None => (None, Holder::default()),
+            Some((client, attempt)) => {
+                let own = self.described.as_ref().and_then(|text| text.strip_prefix(ticket));
+                let own = own.map(|text| String::from_utf8_lossy(text).into_owned());
+                let description = own.or_else(|| clients.get(client).cloned());
+                (Some(attempt), granted(description, self.fence))
+            }
         };
-        let own = self.described.as_ref().and_then(|text| text.strip_prefix(ticket));
-        let own = own.map(|text| String::from_utf8_lossy(text).into_owned());
-        let description = own.or_else(|| clients.get(client).cloned());
-        // A token is the time of its grant, unless the server's clock went back.
-        let since = self.fence.and_then(time);
-        Entry::new(
-            Some(attempt),
-            Holder::new(description, since, self.fence.map(FencingToken::new)),
-        )
+        let entry = Entry::new(attempt, holder).holding();
+        match self.ttl_left {
+            Some(left) => entry.with_ttl_left(left),
+            None => entry,
+        }
+    }
+
+    /// One of several. Its record: token, kind, and who.
+    fn member(
+        &self,
+        [ticket, alive, record]: &[Vec<u8>; 3],
+        clients: &HashMap<String, String>,
+    ) -> Option<Entry> {
+        let (client, attempt) = Ticket::parse(ticket)?;
+        let record = String::from_utf8_lossy(record);
+        let mut fields = record.splitn(3, ' ');
+        let (token, kind) = (fields.next()?.parse().ok(), kind::parse(fields.next()?));
+        let holder = granted(description(fields.next(), client, clients), token);
+        let left = self.left(number(alive)?);
+        Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left).holding())
+    }
+
+    /// Its record: alive until, TTL, since when, kind, and who.
+    fn waiter(
+        &self,
+        [ticket, record]: &[Vec<u8>; 2],
+        clients: &HashMap<String, String>,
+    ) -> Option<Entry> {
+        let (client, attempt) = Ticket::parse(ticket)?;
+        let record = String::from_utf8_lossy(record);
+        let mut fields = record.splitn(5, ' ');
+        let left = self.left(fields.next()?.parse().ok()?);
+        let since = fields.nth(1).and_then(|since| time(since.parse().ok()?));
+        let kind = kind::parse(fields.next()?);
+        let holder = Holder::new(description(fields.next(), client, clients), since, None);
+        Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left))
+    }
+
+    fn left(&self, alive: u64) -> Duration {
+        Duration::from_micros(alive.saturating_sub(self.now))
     }
 }
 
-/// A waiting attempt's record: alive until, TTL, since when, and who.
-fn waiter(ticket: &[u8], record: &[u8], clients: &HashMap<String, String>) -> Option<Entry> {
-    let (client, attempt) = Ticket::parse(ticket)?;
-    let record = String::from_utf8_lossy(record);
-    let mut fields = record.splitn(4, ' ').skip(2);
-    let since = fields.next().and_then(|since| time(since.parse().ok()?));
-    let own = fields.next().filter(|own| !own.is_empty()).map(str::to_owned);
-    let description = own.or_else(|| clients.get(client).cloned());
-    Some(Entry::new(Some(attempt), Holder::new(description, since, None)))
+/// What is known of a grant. A token is the time of it, unless the server's clock went back.
+fn granted(description: Option<String>, token: Option<u64>) -> Holder {
+    Holder::new(description, token.and_then(time), token.map(FencingToken::new))
+}
+
+/// What an attempt says about itself, or else its client.
+fn description(
+    own: Option<&str>,
+    client: &str,
+    clients: &HashMap<String, String>,
+) -> Option<String> {
+    let own = own.filter(|own| !own.is_empty()).map(str::to_owned);
+    own.or_else(|| clients.get(client).cloned())
+}
+
+/// A flat list, taken apart.
+fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
+    let Value::Array(parts) = list else { return None };
+    let record = |record: &[Value]| {
+        let fields: Option<Vec<_>> = record.iter().map(bytes).collect();
+        fields?.try_into().ok()
+    };
+    Some(parts.chunks_exact(N).filter_map(record).collect())
+}
+
+fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 fn time(micros: u64) -> Option<SystemTime> {

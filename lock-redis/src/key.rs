@@ -26,6 +26,27 @@ impl Key {
         Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat())
     }
 
+    /// The name whose lock has this key; `None` if no name's has.
+    pub(crate) fn name_of(config: &RedisConfig, lock: &[u8]) -> Option<LockName> {
+        let name = std::str::from_utf8(lock.strip_prefix(config.prefix.as_bytes())?).ok()?;
+        match config.layout {
+            Layout::Escaped => LockName::from_escaped(name),
+            Layout::Native => LockName::new(name).ok(),
+        }
+    }
+
+    /// What the keys of all names that start with `prefix` start with.
+    pub(crate) fn start_of(config: &RedisConfig, prefix: &str) -> Vec<u8> {
+        let name = match config.layout {
+            // These are escaped as whole names only.
+            Layout::Escaped if ["", ".", ".."].contains(&prefix) => String::new(),
+            // One that is too long for a name starts none.
+            Layout::Escaped => LockName::new(prefix).map_or(String::new(), |n| n.escaped().into()),
+            Layout::Native => prefix.to_owned(),
+        };
+        [config.prefix.as_bytes(), name.as_bytes()].concat()
+    }
+
     /// The three shapes differ in what follows the first [`MARK`], so no two keys share a companion.
     fn around(lock: &[u8]) -> Self {
         let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
@@ -74,11 +95,13 @@ impl ToRedisArgs for Companion<'_> {
 impl ToSingleRedisArg for Companion<'_> {}
 
 /// What every fence's name ends with.
-pub(crate) const FENCE_PATTERN: &[u8] = b"*\xFFfence";
+pub(crate) const FENCE: &[u8] = b"\xFFfence";
+/// What every queue's name ends with.
+pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// The lock's key that a fence belongs to.
-pub(crate) fn lock_of(fence: &[u8]) -> Option<&[u8]> {
-    let base = fence.strip_suffix(b"fence")?.strip_suffix(&[MARK])?;
+/// The lock's key that a companion with this ending belongs to.
+pub(crate) fn lock_of<'a>(companion: &'a [u8], ending: &[u8]) -> Option<&'a [u8]> {
+    let base = companion.strip_suffix(ending)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
         return Some(lock);
     }
@@ -142,7 +165,10 @@ mod tests {
             assert_eq!(slot(&companion(lock)), slot(lock.as_bytes()), "{lock}");
             let key = Key::around(lock.as_bytes());
             assert_eq!(key.lock(), lock.as_bytes());
-            assert_eq!(lock_of(&key.fence().to_redis_args()[0]), Some(lock.as_bytes()));
+            let (fence, queue) = (key.fence().to_redis_args(), key.queue().to_redis_args());
+            assert_eq!(lock_of(&fence[0], FENCE), Some(lock.as_bytes()));
+            assert_eq!(lock_of(&queue[0], QUEUE), Some(lock.as_bytes()));
+            assert_eq!(lock_of(&fence[0], QUEUE), None);
         }
     }
 

@@ -1,32 +1,86 @@
 //! What Redis granted.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
 
 use async_trait::async_trait;
 use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
+use redis::{Cmd, Value};
 
 use crate::{
     entry::Entry,
+    error, script,
     session::{CLOCK, Session},
 };
 
-/// A lock that is held: the key carries this attempt's ticket.
+/// A lock that is held: the key carries this attempt's ticket, or the value of its group.
 #[derive(Debug)]
 pub struct RedisLease {
-    pub(crate) session: Arc<Session>,
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) token: FencingToken,
-    pub(crate) validity: Validity,
+    session: Arc<Session>,
+    entry: Arc<Entry>,
+    token: AtomicU64,
+    validity: Validity,
+}
+
+impl RedisLease {
+    pub(crate) fn new(
+        session: Arc<Session>,
+        entry: Arc<Entry>,
+        token: u64,
+        validity: Validity,
+    ) -> Self {
+        Self { session, entry, token: token.into(), validity }
+    }
+
+    /// Sends a request that turns the grant into one of another kind.
+    async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
+        let deadline = CLOCK.now() + self.entry.ttl / 2;
+        let (_, value) =
+            self.session.insist(op, command, self.entry.patience(), deadline, None).await?;
+        match value {
+            Value::Int(answer) => Ok(answer),
+            value => Err(error::unexpected(op, &value)),
+        }
+    }
+
+    fn gone(&self) -> Error {
+        self.validity.lose(LossReason::EntryGone);
+        Error::Lost { name: self.entry.name.clone(), reason: LossReason::EntryGone }
+    }
 }
 
 #[async_trait]
 impl Lease for RedisLease {
     fn token(&self) -> FencingToken {
-        self.token
+        FencingToken::new(self.token.load(Ordering::Acquire))
     }
 
     fn validity(&self) -> &Validity {
         &self.validity
+    }
+
+    async fn downgrade(&self) -> Result<()> {
+        self.entry.share(true);
+        let command = script::downgrade(&self.entry.key, &self.entry.ticket, self.token());
+        match self.convert("downgrade", &command).await? {
+            1 => Ok(()),
+            _ => Err(self.gone()),
+        }
+    }
+
+    async fn try_upgrade(&self) -> Result<bool> {
+        let command = script::upgrade(&self.entry.key, &self.entry.ticket, self.token());
+        match self.convert("upgrade", &command).await? {
+            0 => Ok(false),
+            -1 => Err(self.gone()),
+            token => {
+                self.token.store(token.unsigned_abs(), Ordering::Release);
+                self.entry.share(false);
+                Ok(true)
+            }
+        }
     }
 
     async fn renew(&self) -> Result<()> {
@@ -34,8 +88,7 @@ impl Lease for RedisLease {
             self.validity.extend(safe_until(sent, self.entry.ttl));
             return Ok(());
         }
-        self.validity.lose(LossReason::EntryGone);
-        Err(Error::Lost { name: self.entry.name.clone(), reason: LossReason::EntryGone })
+        Err(self.gone())
     }
 
     async fn release(&self) -> Result<()> {

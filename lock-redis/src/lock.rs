@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
-    Lease, LockName, Request, Result, Wake,
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Lease,
+    LockKind, LockName, Request, Result, Wake,
 };
+use uuid::Uuid;
 
 use crate::{
     config::{Mode, RedisConfig, TTL},
@@ -71,6 +72,7 @@ impl RedisLock {
 fn guarantees(config: &RedisConfig) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
     if config.mode == Mode::Queue {
+        guarantees.kinds = LockKind::ALL;
         guarantees.fairness = Fairness::Fifo;
         guarantees.wake = Wake::Push;
     }
@@ -100,13 +102,15 @@ impl DistributedLock for RedisLock {
             Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,
             Mode::Simple => simple::acquire(&self.session, &entry, &request, &attempt).await,
         };
-        match granted.and_then(|(sent, token)| Ok((entry.hold(sent)?, token))) {
-            Ok((validity, token)) => Ok(Box::new(RedisLease {
-                session: self.session.clone(),
-                entry,
-                token: FencingToken::new(token),
-                validity,
-            })),
+        let held = granted.and_then(|(sent, token)| {
+            // Closed or revoked meanwhile, it is to leave nothing all the same.
+            let held = entry.hold(sent).inspect_err(|_| queue::clean_up(&self.session, &entry));
+            Ok((held?, token))
+        });
+        match held {
+            Ok((validity, token)) => {
+                Ok(Box::new(RedisLease::new(self.session.clone(), entry, token, validity)))
+            }
             Err(error) => {
                 self.session.forget(&entry);
                 Err(error)
@@ -116,6 +120,14 @@ impl DistributedLock for RedisLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.session.inspect(&Key::new(&self.config, name)).await
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        self.session.names(&self.config, prefix).await
+    }
+
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        self.session.revoke(&Key::new(&self.config, name), attempt).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -3,8 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Effect, Error, Instant, Request, Result, Term, Wait, deadline::safe_until, trace,
+    Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait, deadline::safe_until,
+    limit_conflict, trace,
 };
+use redis::Cmd;
 
 use crate::{
     entry::{End, Entry},
@@ -28,27 +30,15 @@ pub(crate) async fn acquire(
     request: &Request,
     attempt: &Attempt,
 ) -> Result<(Instant, u64)> {
-    let holder = entry.described.then_some(&*request.holder);
-    let command = script::acquire(&entry.key, &entry.ticket, entry.ttl, request.wait, holder);
     let limit = match request.wait {
         Wait::Try => entry.ttl.min(TRY_LIMIT),
         _ => entry.ttl,
     };
-    let deadline = CLOCK.now() + limit;
-    let answer =
-        session.insist("acquire", &command, entry.patience(), deadline, Some(attempt)).await;
-    let (sent, value) = match answer {
-        Ok(answer) => answer,
-        Err(error) => {
-            if error.effect() == Effect::Unknown {
-                clean_up(session, entry);
-            }
-            return Err(error);
-        }
-    };
-    match script::acquired(&value)? {
+    let (sent, answer) = ask(session, entry, &command(entry, request), limit, attempt).await?;
+    match answer {
         Acquired::Granted(token) => Ok((sent, token)),
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
+        Acquired::OtherLimit(found) => Err(other_limit(request, found)),
         Acquired::Waits(said) => {
             if let Some(place) = said.place {
                 trace::queued(&entry.name, attempt.id(), place);
@@ -58,6 +48,42 @@ pub(crate) async fn acquire(
             }
             wait(session, entry, attempt).await
         }
+    }
+}
+
+fn command(entry: &Entry, request: &Request) -> Cmd {
+    let Entry { key, ticket, ttl, .. } = entry;
+    let holder = entry.described.then_some(&*request.holder);
+    match request.kind {
+        Kind::Exclusive => script::acquire(key, ticket, *ttl, request.wait, holder),
+        kind => script::join(key, ticket, *ttl, kind, request.wait, holder),
+    }
+}
+
+/// Sends the request of an attempt until it is answered, or for `limit`. If it failed, whatever it may
+/// have done is undone in the background.
+pub(crate) async fn ask(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    command: &Cmd,
+    limit: Duration,
+    attempt: &Attempt,
+) -> Result<(Instant, Acquired)> {
+    let deadline = CLOCK.now() + limit;
+    let answer =
+        session.insist("acquire", command, entry.patience(), deadline, Some(attempt)).await;
+    let answer = answer.and_then(|(sent, value)| Ok((sent, script::acquired(&value)?)));
+    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+        clean_up(session, entry);
+    }
+    answer
+}
+
+fn other_limit(request: &Request, found: u32) -> Error {
+    match request.kind {
+        Kind::Permit { limit, .. } => limit_conflict(&request.name, limit, found),
+        // Only a semaphore has a limit.
+        _ => Error::Contended { name: request.name.clone() },
     }
 }
 
@@ -77,12 +103,12 @@ async fn wait(
     };
     match decided {
         Ok((sent, token)) => confirm(session, entry, sent).await.map(|sent| (sent, token)),
+        Err(End::Gone) => {
+            // If it was revoked while its request was on its way, that may have revived it.
+            clean_up(session, entry);
+            Err(error::gone())
+        }
         Err(End::Closed) => Err(error::closed()),
-        Err(End::Gone) => Err(error::unavailable(
-            "acquire",
-            Effect::None,
-            "the attempt is not in the queue any more: it expired, or its keys were removed",
-        )),
         Err(End::Unreachable) => {
             clean_up(session, entry);
             let silent = format!("the server did not answer for {:?}", entry.ttl);

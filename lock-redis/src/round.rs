@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::{
     entry::{Entry, Role},
     error::{self, STORE},
-    script::{self, Member},
+    script::{self, Member, Seen},
     session::{CLOCK, Failure, Session},
 };
 
@@ -48,7 +48,7 @@ impl Book {
         let mut earlier = false;
         self.groups.entry(entry.ttl).or_insert_with(|| {
             earlier = true;
-            CLOCK.now() + entry.ttl / 3
+            CLOCK.now() + entry.period
         });
         Ok(earlier)
     }
@@ -100,9 +100,9 @@ impl Book {
             taken.extend(self.entries.values().filter(of_group).cloned());
         }
         for ttl in &due {
-            match taken.iter().any(|entry| entry.ttl == *ttl) {
-                true => self.groups.insert(*ttl, now + *ttl / 3),
-                false => self.groups.remove(ttl),
+            match taken.iter().find(|entry| entry.ttl == *ttl) {
+                Some(entry) => self.groups.insert(*ttl, now + entry.period),
+                None => self.groups.remove(ttl),
             };
         }
         while let Some((at, attempt)) = self.asks.pop_first() {
@@ -135,12 +135,13 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
-        let command = script::round(&[entry.member()], &[]);
+        // Whether it holds alone may change while the request is on its way.
+        let command = script::round(&[], &[entry.member()]);
         let deadline = CLOCK.now() + entry.ttl / 2;
         let (sent, value) =
             self.insist("renew", &command, entry.patience(), deadline, None).await?;
-        let (renewed, _) = script::rounded(&value, 1)?;
-        Ok((renewed == [true]).then_some(sent))
+        let (_, seen) = script::rounded(&value, 0)?;
+        Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
     async fn round(&self) {
@@ -150,11 +151,13 @@ impl Session {
             entries.iter().filter(move |entry| entry.role(now) == Some(role)).collect::<Vec<_>>()
         };
         let mut due = with_role(Role::Holds);
+        let alone = due.len();
+        due.extend(with_role(Role::Shares));
         let held = due.len();
         due.extend(with_role(Role::Waits));
         for (i, chunk) in due.chunks(CHUNK).enumerate() {
-            let (holds, waits) = chunk.split_at(held.saturating_sub(i * CHUNK).min(chunk.len()));
-            if let Err(failure) = self.renew_chunk(holds, waits).await {
+            let (alone, others) = chunk.split_at(alone.saturating_sub(i * CHUNK).min(chunk.len()));
+            if let Err(failure) = self.renew_chunk(alone, others).await {
                 return self.round_failed(&failure);
             }
         }
@@ -165,19 +168,18 @@ impl Session {
 
     async fn renew_chunk(
         &self,
-        holds: &[&Arc<Entry>],
-        waits: &[&Arc<Entry>],
+        alone: &[&Arc<Entry>],
+        others: &[&Arc<Entry>],
     ) -> Result<(), Failure> {
-        let held: Vec<_> = holds.iter().map(|entry| entry.member()).collect();
-        let waiting: Vec<_> = waits.iter().map(|entry| entry.member()).collect();
-        let limit = holds.iter().chain(waits).map(|entry| entry.patience()).min();
+        let limit = alone.iter().chain(others).map(|entry| entry.patience()).min();
         let sent = CLOCK.now();
-        let answer = self.call(&script::round(&held, &waiting), limit.unwrap_or_default()).await?;
-        let Ok((renewed, seen)) = script::rounded(&answer, held.len()) else { return Ok(()) };
-        for (entry, mine) in holds.iter().zip(renewed) {
+        let command = script::round(&members(alone), &members(others));
+        let answer = self.call(&command, limit.unwrap_or_default()).await?;
+        let Ok((renewed, seen)) = script::rounded(&answer, alone.len()) else { return Ok(()) };
+        for (entry, mine) in alone.iter().zip(renewed) {
             entry.renewed(sent, mine);
         }
-        for (entry, seen) in waits.iter().zip(seen) {
+        for (entry, seen) in others.iter().zip(seen) {
             if let Some(at) = entry.seen(sent, seen) {
                 self.book().ask(entry, at);
             }
@@ -205,6 +207,10 @@ impl Entry {
     fn member(&self) -> Member<'_> {
         (&self.key, &self.ticket, self.ttl)
     }
+}
+
+fn members<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Member<'a>> {
+    entries.iter().map(|entry| entry.member()).collect()
 }
 
 /// Runs rounds until the session is gone.

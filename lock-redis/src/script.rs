@@ -2,11 +2,11 @@
 
 use std::{sync::LazyLock, time::Duration};
 
-use lock_core::{Error, Wait};
+use lock_core::{Error, FencingToken, Kind, Wait};
 use redis::{Cmd, Value};
 use uuid::Uuid;
 
-use crate::{error, key::Key};
+use crate::{error, key::Key, kind};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -34,17 +34,33 @@ macro_rules! script {
     };
 }
 
-script!(ACQUIRE, "acquire.lua", "queue.lua", "wait.lua");
-script!(RELEASE, "release.lua", "queue.lua", "leave.lua");
-script!(ROUND, "queue.lua", "round.lua");
-script!(INSPECT, "inspect.lua");
+script!(ACQUIRE, "acquire.lua", "queue.lua", "group.lua", "wait.lua");
+script!(RELEASE, "release.lua", "queue.lua", "group.lua", "leave.lua");
+script!(JOIN, "queue.lua", "group.lua", "join.lua");
+script!(ROUND, "queue.lua", "group.lua", "round.lua");
+script!(DOWNGRADE, "queue.lua", "group.lua", "downgrade.lua");
+script!(UPGRADE, "queue.lua", "group.lua", "upgrade.lua");
+script!(REVOKE, "queue.lua", "group.lua", "revoke.lua");
+script!(INSPECT, "queue.lua", "group.lua", "inspect.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SWEEP, "sweep.lua");
 
 /// All scripts, to be loaded when a connection is made.
-pub(crate) fn all() -> [&'static Lua; 7] {
-    [&ACQUIRE, &RELEASE, &ROUND, &INSPECT, &SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &SWEEP]
+pub(crate) fn all() -> [&'static Lua; 11] {
+    [
+        &ACQUIRE,
+        &RELEASE,
+        &JOIN,
+        &ROUND,
+        &DOWNGRADE,
+        &UPGRADE,
+        &REVOKE,
+        &INSPECT,
+        &SIMPLE_ACQUIRE,
+        &SIMPLE_RELEASE,
+        &SWEEP,
+    ]
 }
 
 /// What an attempt writes into the lock's key.
@@ -68,24 +84,23 @@ impl Ticket {
         Self { start: 0, ..ticket }
     }
 
-    /// A ticket that looks foreign to clients that queue: nobody needs to tell its owner anything,
-    /// and its release tells nobody.
+    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be told
+    /// anything, and its release tells nobody.
     pub(crate) fn simple(attempt: Uuid) -> Self {
         let mut text = [b':'; Self::CLIENT + 33];
         attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
-        Self { attempt, text, start: 17 }
+        Self { attempt, text, start: 16 }
     }
 
     pub(crate) fn text(&self) -> &[u8] {
         &self.text[usize::from(self.start)..]
     }
 
-    /// Takes a queued ticket's text apart: client and attempt.
+    /// Takes a ticket's text apart: client, empty if it is a simple one, and attempt.
     pub(crate) fn parse(text: &[u8]) -> Option<(&str, Uuid)> {
         let (client, attempt) = std::str::from_utf8(text).ok()?.split_once(':')?;
-        let attempt = Uuid::try_parse(attempt).ok()?;
-        (client.len() == Self::CLIENT && text.len() == Self::CLIENT + 33)
-            .then_some((client, attempt))
+        let ours = [0, Self::CLIENT].contains(&client.len()) && attempt.len() == 32;
+        ours.then_some((client, Uuid::try_parse(attempt).ok()?))
     }
 }
 
@@ -95,6 +110,8 @@ pub(crate) enum Acquired {
     Granted(u64),
     Busy,
     Waits(Waits),
+    /// Others count with this many permits.
+    OtherLimit(u32),
 }
 
 /// What the server says to an attempt that waits.
@@ -102,7 +119,7 @@ pub(crate) enum Acquired {
 pub(crate) struct Waits {
     /// The last token of the name: a grant that is older than this answer has no greater one.
     pub(crate) fence: u64,
-    /// How long the holder's key lives; `None` if for ever.
+    /// When what is in the way ends unless it is renewed; `None` if never.
     pub(crate) pttl: Option<Duration>,
     /// The place in the queue if it is known; 1 is next.
     pub(crate) place: Option<usize>,
@@ -110,7 +127,7 @@ pub(crate) struct Waits {
     pub(crate) foreign: bool,
 }
 
-/// What ROUND answers for an attempt that waits.
+/// What ROUND answers for an attempt that waits, or does not hold alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Gone,
@@ -147,6 +164,24 @@ pub(crate) fn acquire(
     command
 }
 
+/// [`acquire`] of what others may hold too.
+pub(crate) fn join(
+    key: &Key,
+    ticket: &Ticket,
+    ttl: Duration,
+    kind: Kind,
+    wait: Wait,
+    holder: Option<&str>,
+) -> Cmd {
+    let mut command = command(&JOIN, 2, 7, 3 * key.lock().len() + 120);
+    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(millis(ttl));
+    command.arg(if wait == Wait::Try { b"0" } else { b"1" }).arg(&*kind::word(kind));
+    if let Some(holder) = holder {
+        command.arg(holder);
+    }
+    command
+}
+
 /// `described` if the holder has given a description of its own, which is to be removed too.
 pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
     let mut command = command(&RELEASE, 2 + usize::from(described), 4, 4 * key.lock().len() + 80);
@@ -172,26 +207,49 @@ pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
 
-pub(crate) fn round(held: &[Member<'_>], waiting: &[Member<'_>]) -> Cmd {
-    let members = held.len() + waiting.len();
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`; an attempt may always be
+/// among these.
+pub(crate) fn round(alone: &[Member<'_>], others: &[Member<'_>]) -> Cmd {
+    let members = alone.len() + others.len();
     let mut command =
-        command(&ROUND, held.len() + 2 * waiting.len(), 1 + 4 * members, 128 * members);
-    for (key, ..) in held {
+        command(&ROUND, alone.len() + 2 * others.len(), 1 + 4 * members, 128 * members);
+    for (key, ..) in alone {
         command.arg(key.lock());
     }
-    for (key, ..) in waiting {
+    for (key, ..) in others {
         command.arg(key.lock()).arg(key.queue());
     }
-    command.arg(held.len());
-    for (_, ticket, ttl) in held.iter().chain(waiting) {
+    command.arg(alone.len());
+    for (_, ticket, ttl) in alone.iter().chain(others) {
         command.arg(ticket.text()).arg(millis(*ttl));
     }
     command
 }
 
+pub(crate) fn downgrade(key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
+    convert(&DOWNGRADE, key, ticket, token)
+}
+
+pub(crate) fn upgrade(key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
+    convert(&UPGRADE, key, ticket, token)
+}
+
+fn convert(script: &Lua, key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
+    let mut command = command(script, 2, 4, 3 * key.lock().len() + 90);
+    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(token.value());
+    command
+}
+
+pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
+    let mut command = command(&REVOKE, 2, 3, 3 * key.lock().len() + 60);
+    command.arg(key.lock()).arg(key.queue());
+    command.arg(attempt.simple().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
+    command
+}
+
 pub(crate) fn inspect(key: &Key) -> Cmd {
-    let mut command = command(&INSPECT, 4, 4, 4 * key.lock().len() + 40);
-    command.arg(key.lock()).arg(key.queue()).arg(key.waiting()).arg(key.fence());
+    let mut command = command(&INSPECT, 2, 2, 3 * key.lock().len() + 30);
+    command.arg(key.lock()).arg(key.queue());
     command
 }
 
@@ -207,6 +265,10 @@ pub(crate) fn sweep(fence: &[u8], lock: &[u8], older_than: Duration) -> Cmd {
 pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
     match value {
         Value::Int(0) => Ok(Acquired::Busy),
+        Value::Int(limit @ ..0) => {
+            let found = u32::try_from(limit.unsigned_abs()).unwrap_or(u32::MAX);
+            Ok(Acquired::OtherLimit(found))
+        }
         Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
         Value::BulkString(digits) => {
             let token = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
@@ -225,7 +287,7 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
     }
 }
 
-/// Per held attempt whether it was renewed, and what was seen of each waiting one.
+/// Per attempt that holds alone whether it was renewed, and what was seen of each other one.
 ///
 /// # Errors
 ///
@@ -265,10 +327,20 @@ fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
     parts.iter().map(number).collect()
 }
 
-/// A push about a grant: token, attempt, and the lock's key.
-pub(crate) fn push(payload: &[u8]) -> Option<(u64, Uuid)> {
+/// What a push says about an attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Push {
+    Granted(u64),
+    Gone,
+}
+
+/// Reads a push: a token or `gone`, the attempt, and the lock's key.
+pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid)> {
     let mut parts = payload.splitn(3, |b| *b == b' ').map(std::str::from_utf8);
-    let token = parts.next()?.ok()?.parse().ok()?;
+    let push = match parts.next()?.ok()? {
+        "gone" => Push::Gone,
+        token => Push::Granted(token.parse().ok()?),
+    };
     let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
-    Some((token, attempt))
+    Some((push, attempt))
 }

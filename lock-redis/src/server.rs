@@ -7,7 +7,7 @@ use redis::{Value, cmd};
 
 use crate::{
     error,
-    key::{FENCE_PATTERN, lock_of},
+    key::{FENCE, lock_of},
     script,
     session::{CLOCK, Session},
 };
@@ -34,13 +34,10 @@ impl Session {
     pub(crate) async fn sweep(&self, prefix: &[u8], older_than: Duration) -> Result<u64> {
         let (mut cursor, mut swept) = (b"0".to_vec(), 0);
         loop {
-            let mut scan = cmd("SCAN");
-            scan.arg(&cursor).arg("MATCH").arg(FENCE_PATTERN).arg("COUNT").arg(1000);
-            let value = self.question("sweep", &scan).await?;
-            let (next, fences) =
-                page(value.clone()).ok_or_else(|| error::unexpected("sweep", &value))?;
+            let (next, fences) = self.page("sweep", &[b"*", FENCE].concat(), &cursor).await?;
             for fence in &fences {
-                let Some(lock) = lock_of(fence).filter(|lock| lock.starts_with(prefix)) else {
+                let lock = lock_of(fence, FENCE).filter(|lock| lock.starts_with(prefix));
+                let Some(lock) = lock else {
                     continue;
                 };
                 let answer =
@@ -54,7 +51,29 @@ impl Session {
         }
     }
 
-    async fn question(&self, op: &'static str, command: &redis::Cmd) -> Result<Value> {
+    /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn page(
+        &self,
+        op: &'static str,
+        pattern: &[u8],
+        cursor: &[u8],
+    ) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+        let value = self.question(op, &scan).await?;
+        redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
+    }
+
+    /// Asks something that may be asked twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn question(&self, op: &'static str, command: &redis::Cmd) -> Result<Value> {
         let deadline = CLOCK.now() + LIMIT * 2;
         self.insist(op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
     }
@@ -66,9 +85,4 @@ fn pairs(value: Value) -> Option<Vec<(String, String)>> {
         Value::Map(_) | Value::Array(_) => redis::from_redis_value(value).ok(),
         _ => None,
     }
-}
-
-/// The cursor and the keys of a SCAN.
-fn page(value: Value) -> Option<(Vec<u8>, Vec<Vec<u8>>)> {
-    redis::from_redis_value(value).ok()
 }

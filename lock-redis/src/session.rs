@@ -24,7 +24,7 @@ use crate::{
     error::{self, STORE},
     key::client_key,
     round::{self, Book},
-    script::{self, Ticket},
+    script::{self, Push, Ticket},
 };
 
 /// The clock of all deadlines.
@@ -269,10 +269,12 @@ impl Session {
             }
             PushKind::Message => {
                 let Some(Value::BulkString(payload)) = info.data.get(1) else { return };
-                let Some((token, attempt)) = script::push(payload) else { return };
+                let Some((push, attempt)) = script::push(payload) else { return };
                 let entry = self.book().find(attempt);
-                if let Some(entry) = entry {
-                    entry.pushed(token);
+                match (entry, push) {
+                    (Some(entry), Push::Granted(token)) => entry.pushed(token),
+                    (Some(entry), Push::Gone) => entry.gone(),
+                    (None, _) => {}
                 }
             }
             _ => {}

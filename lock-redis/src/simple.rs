@@ -2,13 +2,14 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Effect, Error, Instant, Request, Result, Wait};
+use lock_core::{Attempt, Error, Instant, Request, Result, Wait};
 
 use crate::{
     entry::Entry,
-    queue::clean_up,
+    error,
+    queue::ask,
     script::{self, Acquired},
-    session::{CLOCK, Session, jitter},
+    session::{Session, jitter},
 };
 
 /// Waiters ask after this long, then less and less often.
@@ -30,17 +31,9 @@ pub(crate) async fn acquire(
     let command = script::simple_acquire(&entry.key, &entry.ticket, entry.ttl);
     let mut pause = FIRST_PAUSE;
     loop {
-        let deadline = CLOCK.now() + entry.ttl;
-        let answer =
-            session.insist("acquire", &command, entry.patience(), deadline, Some(attempt)).await;
-        if let Err(error) = &answer
-            && error.effect() == Effect::Unknown
-        {
-            clean_up(session, entry);
-        }
-        let (sent, value) = answer?;
+        let (sent, answer) = ask(session, entry, &command, entry.ttl, attempt).await?;
         let busy = Error::Contended { name: entry.name.clone() };
-        match script::acquired(&value)? {
+        match answer {
             Acquired::Granted(token) => return Ok((sent, token)),
             _ if request.wait == Wait::Try => return Err(busy),
             _ => {}
@@ -50,7 +43,7 @@ pub(crate) async fn acquire(
             () = attempt.cancelled() => return Err(busy),
         }
         if entry.is_over() {
-            return Err(crate::error::closed());
+            return Err(error::closed());
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }

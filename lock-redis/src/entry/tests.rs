@@ -15,6 +15,8 @@ fn entry() -> Entry {
         name,
         ttl: TTL,
         term: Term::Renewed,
+        period: TTL / 3,
+        shares: AtomicBool::new(false),
         described: false,
         stage: Mutex::new(Stage::Asking { pushed: None }),
         moved: Notify::new(),

@@ -1,18 +1,30 @@
--- INSPECT. KEYS: lock, queue, waiting, fence. Answers the lock's value, the fence, how the holder
--- describes itself, and the waiting attempts in order, each followed by its record. A waiter that did
--- not say for its TTL that it is alive is not in the queue any more, even if nobody has swept it up.
-local holder = redis.pcall('GET', KEYS[1])
-if type(holder) == 'table' then
-  holder = 'a value of another type'
+
+-- INSPECT. KEYS: lock, queue. Answers the lock's value, unless it is a group's; how many ms it lives; the
+-- fence; how the holder describes itself; the members of a group, each with until when it is alive and its
+-- record; the waiting attempts in order, each followed by its record; and the server's time. Who did not
+-- say for its TTL that it is alive is not there any more, even if nobody has swept it up.
+local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)
+local now = server_time()
+local value = redis.pcall('GET', lock)
+if type(value) == 'table' then
+  value = 'a value of another type'
 end
-local time = redis.call('TIME')
-local now = time[1] * 1000000 + time[2]
-local waiting = {}
-for _, attempt in ipairs(redis.call('LRANGE', KEYS[2], 0, -1)) do
-  local record = redis.call('HGET', KEYS[3], attempt)
-  if record and tonumber(string.sub(record, 1, 16)) > now then
+local members, waiting = {}, {}
+if group_of(base, value) then
+  value = false
+  local alive = redis.call('ZRANGEBYSCORE', base .. 'holders', '(' .. digits(now), '+inf', 'WITHSCORES')
+  for i = 1, #alive, 2 do
+    table.insert(members, alive[i])
+    table.insert(members, digits(alive[i + 1]))
+    table.insert(members, redis.call('HGET', base .. 'members', alive[i]))
+  end
+end
+for _, attempt in ipairs(redis.call('LRANGE', base .. 'queue', 0, -1)) do
+  local record = redis.call('HGET', base .. 'waiting', attempt)
+  if record and alive_until(record) > now then
     table.insert(waiting, attempt)
     table.insert(waiting, record)
   end
 end
-return {holder, redis.call('GET', KEYS[4]), redis.call('HGET', KEYS[3], 'holder'), waiting}
+return {value, redis.call('PTTL', lock), redis.call('GET', base .. 'fence'),
+  redis.call('HGET', base .. 'waiting', 'holder'), members, waiting, digits(now)}

@@ -1,15 +1,20 @@
 
-local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)
+local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]
+local now = server_time()
 if mine then
-  if not hand_over(lock, base, server_time()) then
+  if not pump(lock, base, now) then
     redis.call('DEL', lock, base .. 'waiting')
   end
   return 1
 end
-if redis.call('HDEL', base .. 'waiting', ARGV[1]) == 1 then
-  redis.call('LREM', base .. 'queue', 1, ARGV[1])
+local group = group_of(base, redis.pcall('GET', lock))
+if group and part(base, attempt) then
+  regroup(lock, base, now, group, true)
+  return 1
+elseif not group then
+  -- What is left of a group that has lost its lock.
+  redis.call('DEL', base .. 'holders', base .. 'members')
 end
-if redis.call('EXISTS', lock) == 0 then
-  hand_over(lock, base, server_time())
-end
+dequeue(base, attempt)
+settle(lock, base, now)
 return 0

@@ -3,7 +3,8 @@
 -- with; they are in one slot with the lock's key.
 --
 -- A waiting attempt's record: alive until (16 digits of server microseconds), TTL in ms, since
--- when it waits, and what it says about itself.
+-- when it waits, its kind, and what it says about itself. The kind is `x` (exclusive), `s` (shared) or
+-- `p<weight>/<limit>` (permits).
 
 local function server_time()
   local time = redis.call('TIME')
@@ -25,7 +26,8 @@ local function next_token(base, now)
   return token
 end
 
--- The token of a grant that was made before. Only somebody who deletes keys makes it a new one.
+-- The token of an exclusive grant that was made before: nobody was granted anything since. Only
+-- somebody who deletes keys makes it a new one.
 local function same_token(base, now)
   local token = last_token(base)
   return token > 0 and token or next_token(base, now)
@@ -44,34 +46,43 @@ local function describe_holder(base, attempt, holder)
   end
 end
 
--- Gives a lock that is free, or the caller's to give, to the first waiter that is alive.
---
--- The first write removes something: that works also when the server is out of memory, and once a
--- script has written, its other writes do too. So a hand-over never stops half-way.
-local function hand_over(lock, base, now)
-  while true do
-    local attempt = redis.call('LPOP', base .. 'queue')
-    if not attempt then
-      return nil
-    end
-    local record = redis.call('HGET', base .. 'waiting', attempt)
-    redis.call('HDEL', base .. 'waiting', attempt, 'holder')
-    local alive = record and tonumber(string.sub(record, 1, 16))
-    if alive and alive > now then
-      local ttl, holder = string.match(record, '^%d+ (%d+) %d+ (.*)$')
-      local token = next_token(base, now)
-      redis.call('SET', lock, attempt, 'PX', ttl)
-      describe_holder(base, attempt, holder)
-      -- A hint: a waiter that it does not reach finds out by itself, so a refusal is no failure.
-      redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
-        digits(token) .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
-      return attempt, token
-    end
-  end
+-- Until when an attempt with this record is alive.
+local function alive_until(record)
+  return tonumber(string.sub(record, 1, 16))
 end
 
--- 1 if the holder is no client of distlock (with a queue): its release tells nobody.
-local function is_foreign(holder)
-  local ours = type(holder) == 'string' and #holder == 49 and string.match(holder, '^%x+:%x+$')
-  return ours and 0 or 1
+-- Puts an attempt last in line, or keeps it alive where it is. Answers its place.
+local function enqueue(base, attempt, ttl, kind, holder, now)
+  local queue, waiting = base .. 'queue', base .. 'waiting'
+  local alive = digits(now + ttl * 1000)
+  local record = redis.call('HGET', waiting, attempt)
+  local place
+  if record then
+    redis.call('HSET', waiting, attempt, alive .. string.sub(record, 17))
+    place = (redis.call('LPOS', queue, attempt) or 0) + 1
+  else
+    record = table.concat({alive, ttl, digits(now), kind, holder or ''}, ' ')
+    redis.call('HSET', waiting, attempt, record)
+    place = redis.call('RPUSH', queue, attempt)
+  end
+  if place == 1 then
+    keep(base)
+  end
+  return place
+end
+
+-- Removes a waiting attempt, if it is one. Answers whether it was.
+local function dequeue(base, attempt)
+  if redis.call('HDEL', base .. 'waiting', attempt) == 0 then
+    return false
+  end
+  redis.call('LREM', base .. 'queue', 1, attempt)
+  return true
+end
+
+-- Tells an attempt's client something about it: a token, or `gone`. A hint: who is not reached finds
+-- out by itself, so a refusal is no failure.
+local function tell(lock, attempt, what)
+  redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
+    what .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
 end

@@ -1,9 +1,10 @@
 
--- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each held attempt, then lock
--- and queue of each waiting one. ARGV: how many are held, then attempt and TTL in ms of each.
+-- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
+-- then lock and queue of each other one. ARGV: how many hold alone, then attempt and TTL in ms of each.
 -- It only updates: a late round must not revive what was cancelled.
--- Answers 1 (renewed) or 0 (gone) per held attempt, four numbers per waiting one: 0 (gone), 1 (waits),
--- 2 (waits, for a foreign holder) or 3 (holds); fence or token; holder's PTTL; 1 if it is the first.
+-- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
+-- 1 (waits), 2 (waits, for a foreign holder) or 3 (holds); fence or token; after how many ms what is in
+-- its way may be gone; 1 if it is the first.
 local now = server_time()
 
 local function renew(lock, attempt, ttl)
@@ -14,24 +15,25 @@ local function renew(lock, attempt, ttl)
 end
 
 local function look(lock, base, attempt, ttl)
-  local holder = redis.pcall('GET', lock)
-  if not holder then
-    holder = hand_over(lock, base, now)
-  end
-  if holder == attempt then
+  local value, group = settle(lock, base, now)
+  if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
     return 3, same_token(base, now), 0, 0
   end
+  local token = group and member_token(base, attempt)
+  if token then
+    extend(lock, base, now, attempt, ttl)
+    return 3, token, 0, 0
+  end
   local record = redis.call('HGET', base .. 'waiting', attempt)
-  if not record or not holder then
+  if not record or not value then
     -- Free, and not its turn: somebody has deleted the queue.
     redis.call('HDEL', base .. 'waiting', attempt)
     return 0, 0, 0, 0
   end
-  if tonumber(string.sub(record, 1, 16)) <= now then
+  if alive_until(record) <= now then
     -- Out of reach for a TTL: it is told so, and not revived, whether or not somebody has passed it.
-    redis.call('HDEL', base .. 'waiting', attempt)
-    redis.call('LREM', base .. 'queue', 1, attempt)
+    dequeue(base, attempt)
     return 0, 0, 0, 0
   end
   record = digits(now + ttl * 1000) .. string.sub(record, 17)
@@ -40,7 +42,8 @@ local function look(lock, base, attempt, ttl)
   if first then
     keep(base)
   end
-  return 1 + is_foreign(holder), last_token(base), redis.call('PTTL', lock), first and 1 or 0
+  return 1 + is_foreign(value, group), last_token(base),
+    blocked_for(lock, base, now, attempt, group), first and 1 or 0
 end
 
 local held, answer = tonumber(ARGV[1]), {}

@@ -1,0 +1,42 @@
+//! How the server knows a kind: as one short word.
+
+use std::borrow::Cow;
+
+use lock_core::Kind;
+
+/// `x`, `s`, or `p<weight>/<limit>`.
+pub(crate) fn word(kind: Kind) -> Cow<'static, str> {
+    match kind {
+        Kind::Shared => "s".into(),
+        Kind::Permit { weight, limit } => format!("p{weight}/{limit}").into(),
+        // Exclusive. lock-core asks for no kind that this driver does not promise.
+        _ => "x".into(),
+    }
+}
+
+/// The kind of a word; what nobody here has written counts as exclusive.
+pub(crate) fn parse(word: &str) -> Kind {
+    let permit = || {
+        let (weight, limit) = word.strip_prefix('p')?.split_once('/')?;
+        Some(Kind::Permit { weight: weight.parse().ok()?, limit: limit.parse().ok()? })
+    };
+    match word {
+        "s" => Kind::Shared,
+        _ => permit().unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_they_are_written() {
+        for kind in [Kind::Exclusive, Kind::Shared, Kind::Permit { weight: 2, limit: u32::MAX }] {
+            assert_eq!(parse(&word(kind)), kind);
+        }
+        for odd in ["", "p", "p1", "p1/", "p1/x", "the night shift"] {
+            assert_eq!(parse(odd), Kind::Exclusive, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+
+-- Those who hold a lock together: readers, or holders of permits. While there are any, the lock's key
+-- has their group's value: `s:<id>`, or `p<limit>:<id>`. They hold only while it has that very value, so
+-- a key that was evicted, deleted or overwritten ends them all.
+--
+-- `holders` (a sorted set) tells until when each member is alive; `members` (a hash) each one's token, kind
+-- and description, the `group`'s value, and how many permits are `taken`. All three keys live as
+-- long as the longest-lived member.
+
+-- The lock's value, if it is that of a group.
+local function group_of(base, value)
+  if type(value) == 'string' and string.find(value, '^[sp]%d*:%d+$')
+    and redis.call('HGET', base .. 'members', 'group') == value then
+    return value
+  end
+end
+
+-- The token of a member; nil if the attempt is none.
+local function member_token(base, attempt)
+  local record = redis.call('HGET', base .. 'members', attempt)
+  return record and tonumber(string.match(record, '^%d+')) or nil
+end
+
+local function fits(base, group, kind)
+  local weight, limit = string.match(kind, '^p(%d+)/(%d+)$')
+  if not weight then
+    return kind == 's' and string.sub(group, 1, 2) == 's:'
+  end
+  return string.match(group, '^p(%d+):') == limit
+    and redis.call('HGET', base .. 'members', 'taken') + weight <= tonumber(limit)
+end
+
+-- Makes an attempt a member; of a new group, if there is none. To be followed by `stretch`.
+local function admit(lock, base, now, group, attempt, ttl, kind, holder, token)
+  local holders, members = base .. 'holders', base .. 'members'
+  local weight, limit = string.match(kind, '^p(%d+)/(%d+)$')
+  if not group then
+    group = (limit and 'p' .. limit or 's') .. ':' .. digits(token)
+    redis.call('DEL', holders, members)
+    redis.call('SET', lock, group, 'PX', ttl)
+    redis.call('HSET', members, 'group', group)
+  end
+  redis.call('ZADD', holders, digits(now + ttl * 1000), attempt)
+  redis.call('HSET', members, attempt, digits(token) .. ' ' .. kind .. ' ' .. (holder or ''))
+  if weight then
+    redis.call('HINCRBY', members, 'taken', weight)
+  end
+  return group
+end
+
+-- Has the group's keys live as long as its longest-lived member, who must be alive.
+local function stretch(lock, base, now)
+  local last = redis.call('ZRANGE', base .. 'holders', -1, -1, 'WITHSCORES')[2]
+  local left = math.ceil((last - now) / 1000)
+  for _, key in ipairs({lock, base .. 'holders', base .. 'members'}) do
+    redis.call('PEXPIRE', key, left)
+  end
+end
+
+local function extend(lock, base, now, attempt, ttl)
+  -- First, because it works without memory; once a script has written, its other writes do too.
+  redis.call('PEXPIRE', lock, ttl)
+  redis.call('ZADD', base .. 'holders', digits(now + ttl * 1000), attempt)
+  stretch(lock, base, now)
+end
+
+-- Ends a membership. Answers whether there was one.
+local function part(base, attempt)
+  if redis.call('ZREM', base .. 'holders', attempt) == 0 then
+    return false
+  end
+  local members = base .. 'members'
+  local weight = string.match(redis.call('HGET', members, attempt) or '', '^%d+ p(%d+)/')
+  redis.call('HDEL', members, attempt)
+  if weight then
+    redis.call('HINCRBY', members, 'taken', -weight)
+  end
+  return true
+end
+
+-- Lets in from the head of the queue whoever is alive and fits: into the group, or into a lock that is
+-- free or the caller's to give. Nobody is overtaken. Answers the lock's value, nil if nobody holds
+-- it now, and the same once more if it is a group's.
+--
+-- The first write removes something: that works also when the server is out of memory, and once a
+-- script has written, its other writes do too. So a hand-over never stops half-way.
+local function pump(lock, base, now, group)
+  local queue, waiting, entered = base .. 'queue', base .. 'waiting', false
+  while true do
+    local attempt
+    if group then
+      attempt = redis.call('LINDEX', queue, 0)
+    else
+      attempt = redis.call('LPOP', queue)
+    end
+    if not attempt then
+      break
+    end
+    local record = redis.call('HGET', waiting, attempt)
+    local ttl, kind, holder
+    if record and alive_until(record) > now then
+      ttl, kind, holder = string.match(record, '^%d+ (%d+) %d+ (%S+) (.*)$')
+    end
+    if group then
+      if kind and not fits(base, group, kind) then
+        break
+      end
+      redis.call('LPOP', queue)
+    end
+    redis.call('HDEL', waiting, attempt, 'holder')
+    if kind == 'x' then
+      local token = next_token(base, now)
+      redis.call('SET', lock, attempt, 'PX', ttl)
+      describe_holder(base, attempt, holder)
+      tell(lock, attempt, digits(token))
+      return attempt
+    elseif kind then
+      local token = next_token(base, now)
+      group = admit(lock, base, now, group, attempt, ttl, kind, holder, token)
+      entered = true
+      tell(lock, attempt, digits(token))
+    end
+  end
+  if entered then
+    stretch(lock, base, now)
+  end
+  return group, group
+end
+
+-- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The last
+-- one out hands the lock over, or frees it. Answers what `pump` does.
+local function regroup(lock, base, now, group, left)
+  local expired = redis.call('ZRANGEBYSCORE', base .. 'holders', '-inf', digits(now))
+  for _, attempt in ipairs(expired) do
+    left = part(base, attempt)
+  end
+  if left and redis.call('EXISTS', base .. 'holders') == 0 then
+    redis.call('DEL', base .. 'members')
+    local value, next_group = pump(lock, base, now)
+    if not value then
+      redis.call('DEL', lock, base .. 'waiting')
+    end
+    return value, next_group
+  elseif left then
+    stretch(lock, base, now)
+  end
+  return pump(lock, base, now, group)
+end
+
+-- Brings a name up to date. Answers what `pump` does.
+local function settle(lock, base, now)
+  local value = redis.pcall('GET', lock)
+  if not value then
+    return pump(lock, base, now)
+  end
+  local group = group_of(base, value)
+  if group then
+    return regroup(lock, base, now, group)
+  end
+  return value
+end
+
+-- In how many ms what is in an attempt's way ends, unless it is renewed: the first member to expire, or
+-- the waiter at the head, behind whom somebody else may fit.
+local function blocked_for(lock, base, now, attempt, group)
+  if not group then
+    return redis.call('PTTL', lock)
+  end
+  local ends = tonumber(redis.call('ZRANGE', base .. 'holders', 0, 0, 'WITHSCORES')[2])
+  local first = redis.call('LINDEX', base .. 'queue', 0)
+  local record = first and first ~= attempt and redis.call('HGET', base .. 'waiting', first)
+  if record then
+    ends = math.min(ends, alive_until(record))
+  end
+  return math.ceil((ends - now) / 1000)
+end
+
+-- 1 if the holder is no client of distlock (with a queue): its release tells nobody.
+local function is_foreign(value, group)
+  local ours = group or type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$')
+  return ours and 0 or 1
+end
+
+-- What ACQUIRE and JOIN answer to an attempt that waits.
+local function waits(lock, base, now, attempt, place, value, group)
+  return {last_token(base), blocked_for(lock, base, now, attempt, group), place,
+    is_foreign(value, group)}
+end
