@@ -118,3 +118,9 @@ fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
         locks.lock(name).unwrap().acquire().unwrap().release().unwrap();
     }
 }
+
+#[tokio::test]
+async fn on_a_thread_for_blocking_work_it_works() {
+    let release = || memory().lock("a")?.acquire()?.release();
+    tokio::task::spawn_blocking(release).await.unwrap().unwrap();
+}

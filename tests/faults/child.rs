@@ -2,7 +2,7 @@
 
 use std::{io::Write, process::ExitCode, time::Duration};
 
-use distlock::Error;
+use distlock::{Error, Locks};
 use lock_core::{Clock, Instant};
 
 /// The variable that makes this program a holder, with the store's URL.
@@ -16,12 +16,13 @@ pub const TTL: Duration = Duration::from_secs(2);
 
 /// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
 /// `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot clock, then
-/// `write TOKEN`: a late write.
+/// `write TOKEN`: a late write. Asked to end by a signal, it closes its connection and says `closed
+/// SIGNAL`.
 pub fn hold(url: &str) -> ExitCode {
     // One thread: when it is stopped, everything stands still, as in most programs.
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    match runtime.block_on(work(url)) {
+    match runtime.block_on(work_until_told(url)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             say(format_args!("failed {error}"));
@@ -30,8 +31,18 @@ pub fn hold(url: &str) -> ExitCode {
     }
 }
 
-async fn work(url: &str) -> distlock::Result<()> {
+async fn work_until_told(url: &str) -> distlock::Result<()> {
     let locks = distlock::connect(url).await?;
+    tokio::select! {
+        done = work(&locks) => done,
+        signal = locks.close_on_signal() => {
+            say(format_args!("closed {}", signal?));
+            Ok(())
+        }
+    }
+}
+
+async fn work(locks: &Locks) -> distlock::Result<()> {
     let (seen, held) = tokio::sync::oneshot::channel();
     let lock = locks.lock(NAME)?.ttl(TTL);
     let lost = lock

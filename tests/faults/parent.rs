@@ -24,10 +24,11 @@ type Played = Pin<Box<dyn Future<Output = Result<(), String>>>>;
 /// A fault that a test plays on a store, by name.
 pub type Fault = fn(&'static str) -> Played;
 
-pub const FAULTS: [(&str, Fault); 3] = [
+pub const FAULTS: [(&str, Fault); 4] = [
     ("killed", |store| Box::pin(killed(store))),
     ("stopped", |store| Box::pin(stopped(store))),
     ("cut_off", |store| Box::pin(cut_off(store))),
+    ("terminated", |store| Box::pin(terminated(store))),
 ];
 
 /// A process that holds the lock.
@@ -113,6 +114,23 @@ async fn stopped(store: &str) -> Result<(), String> {
     let late = resource.enter(holder.token, |writer| *writer = "the paused holder");
     late.expect_err("a write with the paused holder's token");
     assert_eq!(resource.into_inner(), "the next holder");
+    Ok(())
+}
+
+/// The holder is asked to end: it gives the lock back, and nobody waits for its TTL.
+async fn terminated(store: &str) -> Result<(), String> {
+    let server = start(store).await;
+    let locks = connect(&server.url()).await;
+    let mut holder = Holder::start(&server.url()).await;
+    let busy = locks.lock(NAME).unwrap().try_acquire().await.map_err(|error| error.to_string())?;
+    assert!(busy.is_none(), "the holder's lock was free");
+    holder.signal("-TERM");
+    let closed = || async { holder.line("closed SIGTERM").is_some() };
+    eventually("it has closed its connection", closed).await;
+    let next = locks.lock(NAME).unwrap().try_acquire().await.map_err(|error| error.to_string())?;
+    assert!(next.is_some(), "the lock is not free after its holder has closed");
+    let status = holder.child.wait().await.map_err(|error| error.to_string())?;
+    assert!(status.success(), "it ended with {status}");
     Ok(())
 }
 

@@ -1,9 +1,16 @@
 //! The runtime behind a blocking connection.
 
-use std::{fmt, future::Future, time::Duration};
+use std::{
+    fmt,
+    future::Future,
+    pin::pin,
+    task::{Context, Waker},
+    time::Duration,
+};
 
 use tokio::{
     runtime::{Builder, Handle, Runtime},
+    task::coop::consume_budget,
     time::timeout,
 };
 
@@ -58,22 +65,30 @@ impl Connected {
     /// leaves it to the background.
     pub(super) fn finish(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
         let Some(runtime) = &self.runtime else { return };
-        match Handle::try_current() {
+        match is_polled() {
             // A failure is traced; what is not released ends with its TTL.
-            Err(_) => drop(runtime.block_on(async { timeout(DROP_LIMIT, work).await })),
-            Ok(_) => drop(runtime.spawn(work)),
+            false => drop(runtime.block_on(async { timeout(DROP_LIMIT, work).await })),
+            true => drop(runtime.spawn(work)),
         }
     }
 }
 
 fn refuse_inside_async(what: &str) -> Result<()> {
-    match Handle::try_current() {
-        Err(_) => Ok(()),
-        Ok(_) => Err(Error::Unsupported {
+    match is_polled() {
+        false => Ok(()),
+        true => Err(Error::Unsupported {
             store: "the blocking API",
             what: format!("{what} inside an async runtime; use the async API there"),
         }),
     }
+}
+
+/// Whether this code is polled by tokio, and so must not block. Threads for blocking work belong to
+/// a runtime, too, and may; what tells them apart is the budget that tokio gives to what it polls.
+fn is_polled() -> bool {
+    let mut context = Context::from_waker(Waker::noop());
+    let mut exhausts = || pin!(consume_budget()).poll(&mut context).is_pending();
+    Handle::try_current().is_ok() && (0..=u8::MAX).any(|_| exhausts())
 }
 
 impl Drop for Connected {

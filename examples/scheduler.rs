@@ -1,0 +1,137 @@
+//! The documents' scheduled job: of several candidates only the leader works. When the job fails, it
+//! resigns and campaigns again, so that another one has a try. SIGINT and SIGTERM resign, too.
+//!
+//! `cargo run --example scheduler` plays three candidates in one process; with a URL, start it in
+//! several terminals: `cargo run --features etcd --example scheduler -- etcd://127.0.0.1:2379`.
+
+use std::{process::ExitCode, time::Duration};
+
+use clap::Parser;
+use distlock::{Election, Leadership};
+use tokio::task::JoinSet;
+
+/// A job that runs on a schedule, and in one place only.
+#[derive(Parser)]
+struct Args {
+    /// The store's URL.
+    #[arg(default_value = "memory:")]
+    url: String,
+    /// How many candidates this process has.
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    candidates: u32,
+    /// After how many runs of the job it ends; 0 is never.
+    #[arg(long, default_value_t = 12)]
+    runs: u64,
+    /// Milliseconds between two runs.
+    #[arg(long, default_value_t = 100)]
+    every: u64,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match schedule(Args::parse()).await {
+        Ok(end) => {
+            println!("{end}");
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn schedule(args: Args) -> distlock::Result<String> {
+    let locks = distlock::connect(&args.url).await?;
+    let election = locks.election("scheduler")?;
+    let watching = tokio::spawn(watch(election.clone()));
+    let end = tokio::select! {
+        runs = work(&election, &args) => {
+            locks.close().await?;
+            format!("done: the job ran {} times", runs?)
+        }
+        // Closing gives the leadership back at once; the others need not wait for its TTL.
+        signal = locks.close_on_signal() => format!("resigned on {}", signal?),
+    };
+    // The observer ends with the connection.
+    let _ = watching.await;
+    Ok(end)
+}
+
+/// Candidates until the job has run often enough.
+async fn work(election: &Election, args: &Args) -> distlock::Result<u64> {
+    let (ran, mut runs) = tokio::sync::mpsc::channel(1);
+    let mut candidates = JoinSet::new();
+    for number in 1..=args.candidates {
+        let name = format!("candidate {number} of process {}", std::process::id());
+        let every = Duration::from_millis(args.every);
+        candidates.spawn(candidate(election.clone(), name, every, ran.clone()));
+    }
+    let mut count = 0;
+    while args.runs == 0 || count < args.runs {
+        tokio::select! {
+            Some(()) = runs.recv() => count += 1,
+            // Only an error ends a candidate.
+            Some(Ok(ended)) = candidates.join_next() => ended?,
+        }
+    }
+    Ok(count)
+}
+
+/// Campaigns, works while it leads, and campaigns again.
+async fn candidate(
+    election: Election,
+    name: String,
+    every: Duration,
+    ran: tokio::sync::mpsc::Sender<()>,
+) -> distlock::Result<()> {
+    loop {
+        let mut leadership = election.campaign(&name).await?;
+        let lost = leadership.lost();
+        tokio::select! {
+            why = lead(&mut leadership, &name, every, &ran) => println!("  {name} resigns: {why}"),
+            // Somebody else may lead by now: stop at once.
+            reason = lost => println!("  {name} does not lead any more: {reason}"),
+        }
+        if leadership.is_valid() {
+            leadership.resign().await?;
+        }
+    }
+}
+
+/// Runs the job until it fails, and says why.
+async fn lead(
+    leadership: &mut Leadership,
+    name: &str,
+    every: Duration,
+    ran: &tokio::sync::mpsc::Sender<()>,
+) -> String {
+    let mut run = 0;
+    loop {
+        run += 1;
+        tokio::time::sleep(every).await;
+        // A job that writes somewhere gives the token along: a leader that was paused writes in vain.
+        println!("  {name}: run {run} with token {}", leadership.token());
+        if let Err(error) = leadership.proclaim(format!("{name}, run {run}")).await {
+            return error.to_string();
+        }
+        if ran.send(()).await.is_err() {
+            return "nobody counts any more".to_owned();
+        }
+        if run == 3 {
+            return "the job failed".to_owned();
+        }
+    }
+}
+
+/// Prints who leads.
+async fn watch(election: Election) -> distlock::Result<()> {
+    let mut observer = election.observe().await?;
+    while let Some(now) = observer.next().await {
+        match now? {
+            Some(leader) => println!("leader: {}", String::from_utf8_lossy(&leader.value)),
+            None => println!("leader: nobody"),
+        }
+    }
+    Ok(())
+}
