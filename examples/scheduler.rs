@@ -45,13 +45,10 @@ async fn schedule(args: Args) -> distlock::Result<String> {
     let locks = distlock::connect(&args.url).await?;
     let election = locks.election("scheduler")?;
     let watching = tokio::spawn(watch(election.clone()));
-    let end = tokio::select! {
-        runs = work(&election, &args) => {
-            locks.close().await?;
-            format!("done: the job ran {} times", runs?)
-        }
-        // Closing gives the leadership back at once; the others need not wait for its TTL.
-        signal = locks.close_on_signal() => format!("resigned on {}", signal?),
+    // At a signal the leadership is given back at once: the others need not wait for its TTL.
+    let end = match locks.close_on_signal(work(&election, &args)).await? {
+        Some(runs) => format!("done: the job ran {} times", runs?),
+        None => "stopped by a signal, and resigned".to_owned(),
     };
     // The observer ends with the connection.
     let _ = watching.await;

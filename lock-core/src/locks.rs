@@ -160,16 +160,18 @@ impl Locks {
         Owned::new(&self.client.runtime, close, || {}).await
     }
 
-    /// Waits for SIGINT or SIGTERM (elsewhere than on Unix: for ctrl-c), then [closes](Self::close),
-    /// and says which signal it was. From the first poll on, these signals do not end the program
-    /// by themselves any more.
+    /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM (elsewhere
+    /// than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at its next await
+    /// point, before anything is given back. Answers what the work came to, `None` after a signal.
+    ///
+    /// From the first poll on, these signals do not end the program by themselves any more.
     ///
     /// ```no_run
-    /// # async fn work() {}
+    /// # async fn work(_: &lock_core::Locks) -> u32 { 0 }
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// tokio::select! {
-    ///     () = work() => locks.close().await?,
-    ///     signal = locks.close_on_signal() => println!("stopped by {}", signal?),
+    /// match locks.close_on_signal(work(&locks)).await? {
+    ///     Some(done) => println!("done: {done}"),
+    ///     None => println!("stopped; everything is given back"),
     /// }
     /// # Ok(()) }
     /// ```
@@ -180,10 +182,14 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait; a close that has begun goes on.
-    pub async fn close_on_signal(&self) -> Result<&'static str> {
-        let signal = signal::next().await;
-        self.close().await.map(|()| signal)
+    /// Dropping the future drops the work; a close that has begun goes on.
+    pub async fn close_on_signal<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        // The work is gone when this is over, whichever of the two ends it.
+        let done = tokio::select! {
+            done = work => Some(done),
+            () = signal::asks_to_end() => None,
+        };
+        self.close().await.map(|()| done)
     }
 
     /// What the store promises.

@@ -1,11 +1,11 @@
-//! The signals that ask a program to stop.
+//! The signals that ask a program to end.
 
-/// Waits for the next one and names it.
+/// Waits for the next one.
 #[cfg(unix)]
-pub(crate) async fn next() -> &'static str {
+pub(crate) async fn asks_to_end() {
     use tokio::signal::unix::{SignalKind, signal};
 
-    let one = |kind| async move {
+    let next = |kind| async move {
         match signal(kind) {
             Ok(mut signal) => drop(signal.recv().await),
             // Not to be had here: the other one is enough.
@@ -13,17 +13,16 @@ pub(crate) async fn next() -> &'static str {
         }
     };
     tokio::select! {
-        () = one(SignalKind::interrupt()) => "SIGINT",
-        () = one(SignalKind::terminate()) => "SIGTERM",
+        () = next(SignalKind::interrupt()) => {}
+        () = next(SignalKind::terminate()) => {}
     }
 }
 
-/// Waits for the next one and names it.
+/// Waits for the next one.
 #[cfg(not(unix))]
-pub(crate) async fn next() -> &'static str {
+pub(crate) async fn asks_to_end() {
     if tokio::signal::ctrl_c().await.is_err() {
         // Not to be had here.
-        return std::future::pending().await;
+        std::future::pending().await
     }
-    "ctrl-c"
 }

@@ -16,8 +16,7 @@ pub const TTL: Duration = Duration::from_secs(2);
 
 /// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
 /// `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot clock, then
-/// `write TOKEN`: a late write. Asked to end by a signal, it closes its connection and says `closed
-/// SIGNAL`.
+/// `write TOKEN`: a late write. Asked to end by a signal, it gives the lock back and says `closed`.
 pub fn hold(url: &str) -> ExitCode {
     // One thread: when it is stopped, everything stands still, as in most programs.
     let runtime =
@@ -33,10 +32,10 @@ pub fn hold(url: &str) -> ExitCode {
 
 async fn work_until_told(url: &str) -> distlock::Result<()> {
     let locks = distlock::connect(url).await?;
-    tokio::select! {
-        done = work(&locks) => done,
-        signal = locks.close_on_signal() => {
-            say(format_args!("closed {}", signal?));
+    match locks.close_on_signal(work(&locks)).await? {
+        Some(done) => done,
+        None => {
+            say(format_args!("closed"));
             Ok(())
         }
     }

@@ -125,7 +125,7 @@ async fn terminated(store: &str) -> Result<(), String> {
     let busy = locks.lock(NAME).unwrap().try_acquire().await.map_err(|error| error.to_string())?;
     assert!(busy.is_none(), "the holder's lock was free");
     holder.signal("-TERM");
-    let closed = || async { holder.line("closed SIGTERM").is_some() };
+    let closed = || async { holder.line("closed").is_some() };
     eventually("it has closed its connection", closed).await;
     let next = locks.lock(NAME).unwrap().try_acquire().await.map_err(|error| error.to_string())?;
     assert!(next.is_some(), "the lock is not free after its holder has closed");
