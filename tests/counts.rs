@@ -65,8 +65,25 @@ fn events(store: &str, since: &Counters) -> u64 {
 async fn a_free_lock(store: &str) {
     let (server, url) = patient(store).await;
     let locks = connect(&url).await;
-    let pair =
-        async || locks.lock("counted").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let exclusive = locks.lock("counted").unwrap();
+    let shared = locks.shared("counted").unwrap();
+    let semaphore = locks.semaphore("counted permits", 3).unwrap();
+    cost(store, &server, "exclusive", || exclusive.acquire()).await;
+    cost(store, &server, "shared", || shared.acquire()).await;
+    cost(store, &server, "2 of 3 permits", || semaphore.acquire_many(2)).await;
+    // Beside others of its kind, too.
+    let (_reader, _permit) = (shared.acquire().await.unwrap(), semaphore.acquire().await.unwrap());
+    cost(store, &server, "shared beside a reader", || shared.acquire()).await;
+    cost(store, &server, "2 of 3 permits beside 1", || semaphore.acquire_many(2)).await;
+}
+
+async fn cost<F: Future<Output = distlock::Result<LockGuard>>>(
+    store: &str,
+    server: &Server,
+    kind: &str,
+    acquire: impl Fn() -> F,
+) {
+    let pair = async || acquire().await.unwrap().release().await.unwrap();
     pair().await;
     let mut least = u64::MAX;
     for _ in 0..ROUNDS {
@@ -78,7 +95,11 @@ async fn a_free_lock(store: &str) {
         least = least.min(requests(store, &since));
     }
     let each = if store == "zookeeper" { 3 } else { 2 };
-    assert_eq!(least, each * PAIRS, "requests for {PAIRS} acquires and releases");
+    println!(
+        "{store}: {} requests for an acquire and release, {kind}",
+        least as f64 / PAIRS as f64
+    );
+    assert_eq!(least, each * PAIRS, "requests for {PAIRS} acquires and releases, {kind}");
 }
 
 /// Whoever waits first is granted, and nobody else is woken: no more than one event for each client
@@ -131,4 +152,52 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
     assert!(delivered <= clients.len() as u64, "{delivered} events for {} clients", clients.len());
 }
 
-on_every_store!(a_free_lock, a_release_before_waiters);
+/// A writer's release lets ten readers of ten clients in, and a permit that comes back one waiter of
+/// ten; whoever cannot enter is not woken, and causes no request.
+async fn a_release_before_readers_and_permits(store: &str) {
+    let (server, url) = patient(store).await;
+    let mut clients = Vec::new();
+    for _ in 0..10 {
+        clients.push(connect(&url).await);
+    }
+    let (writer, name) = (clients[0].lock("readers").unwrap().acquire().await.unwrap(), "readers");
+    let readers = clients.iter().map(|locks| locks.shared(name).unwrap().acquire());
+    let before = enter(store, &server, &clients[0], name, readers, writer, 10).await;
+    println!("{store}: a release before 10 readers of 10 clients: {before} requests");
+    let semaphores = clients.iter().map(|locks| locks.semaphore("permits", 1).unwrap());
+    let first = clients[0].semaphore("permits", 1).unwrap().acquire().await.unwrap();
+    let waiters = semaphores.map(|semaphore| semaphore.acquire());
+    let before = enter(store, &server, &clients[0], "permits", waiters, first, 1).await;
+    println!("{store}: a permit comes back before 10 of 10 clients: {before} requests");
+}
+
+/// Releases what the waiters wait for; so many of them enter. Answers the requests that it caused.
+async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>(
+    store: &str,
+    server: &Server,
+    locks: &Locks,
+    name: &str,
+    waiters: impl Iterator<Item = F>,
+    holder: LockGuard,
+    entering: usize,
+) -> u64 {
+    let mut queue = JoinSet::new();
+    let mut waiting = 1;
+    for waiter in waiters {
+        queue.spawn(async { waiter.await.unwrap() });
+        waiting += 1;
+        eventually("it waits", || async { locks.inspect(name).await.unwrap().len() == waiting })
+            .await;
+    }
+    let before = server.counters().await.unwrap();
+    holder.release().await.unwrap();
+    let mut entered = Vec::new();
+    while entered.len() < entering {
+        entered.push(queue.join_next().await.unwrap().unwrap());
+    }
+    let since = server.counters().await.unwrap().since(&before);
+    assert!(queue.try_join_next().is_none(), "more than {entering} entered");
+    requests(store, &since) - 1
+}
+
+on_every_store!(a_free_lock, a_release_before_waiters, a_release_before_readers_and_permits);

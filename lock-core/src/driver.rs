@@ -1,6 +1,6 @@
 //! What a driver implements.
 
-use std::{fmt::Debug, sync::Arc};
+use std::{any::Any, fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;
@@ -126,7 +126,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 
 /// What a store granted.
 #[async_trait]
-pub trait Lease: Debug + Send + Sync + 'static {
+pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) that of the upgrade.
     fn token(&self) -> FencingToken;
 

@@ -1,6 +1,7 @@
 //! A look at a lock that is held.
 
 use std::{
+    any::Any,
     fmt,
     future::Future,
     sync::{
@@ -70,6 +71,14 @@ impl Held {
             true => Duration::ZERO,
             false => self.0.until().since(self.0.client.clock.now()),
         }
+    }
+
+    /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
+    /// another store. A driver's lease knows the store's own condition for a write that only the
+    /// holder may do, so that the store itself refuses everybody else.
+    pub fn lease_as<L: Lease>(&self) -> Option<&L> {
+        let lease: &dyn Any = &*self.0.lease;
+        lease.downcast_ref()
     }
 
     pub(crate) fn check(&self) -> Result<()> {
