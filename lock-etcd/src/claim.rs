@@ -2,15 +2,20 @@
 
 use std::{sync::Arc, time::Duration};
 
+use etcd_client::Txn;
 use lock_core::{
-    Attempt, Clock, Error, FencingToken, Instant, Request, Result, Term, Wait,
-    deadline::safe_until, trace,
+    Attempt, Clock, Error, Instant, Request, Result, Term, Wait,
+    deadline::safe_until,
+    limit_conflict,
+    queue::{self, Verdict},
+    trace,
 };
 
 use crate::{
     connection::Insisted,
     entry,
     error::{Failure, Kind},
+    hold::Hold,
     layout,
     lease::EtcdLease,
     named::Turn,
@@ -32,6 +37,8 @@ pub(crate) struct Claim {
     pub(crate) queue: Arc<str>,
     pub(crate) key: Arc<str>,
     slot: u32,
+    /// What belongs to the entry may stand beside it.
+    pub(crate) marked: bool,
     /// The entry's create revision, once it is known.
     revision: Option<i64>,
     /// Until then an acquiring request that was not answered may still make the entry.
@@ -39,25 +46,52 @@ pub(crate) struct Claim {
 }
 
 impl Claim {
-    fn new(store: &Arc<Store>, session: Arc<Session>, queue: Arc<str>) -> Self {
+    pub(crate) fn new(
+        store: &Arc<Store>,
+        session: Arc<Session>,
+        queue: Arc<str>,
+        kind: queue::Kind,
+    ) -> Self {
         let slot = store.slots.take(&queue);
-        let key = layout::key(&queue, session.lease, slot).into();
-        Self { store: store.clone(), session, queue, key, slot, revision: None, unsettled: None }
+        let key = layout::key(&queue, session.lease, slot, kind).into();
+        let (store, marked, revision, unsettled) = (store.clone(), false, None, None);
+        Self { store, session, queue, key, slot, marked, revision, unsettled }
     }
 
-    /// Makes the entry. `None` if the request is not to wait and somebody is there, or if the key is
-    /// in use.
+    /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
+    /// key is in use.
     async fn enter(
         &mut self,
         request: &Request,
         attempt: &Attempt,
-    ) -> Result<Option<Entered>, Failure> {
-        let (queue, key, lease) = (&*self.queue, &*self.key, self.session.lease);
-        let note = entry::note(&request.holder, attempt.id());
-        let txn = match request.wait {
-            Wait::Try => requests::enter_if_free(queue, key, lease, &note),
-            _ => requests::queue_up(queue, key, lease, &note),
-        };
+    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
+        let (queue, key) = (self.queue.clone(), self.key.clone());
+        let (lease, note) = (self.session.lease, entry::note(&request.holder, attempt.id()));
+        if request.wait == Wait::Try {
+            let alone = request.kind == queue::Kind::Exclusive;
+            let txn = match alone {
+                true => requests::enter_if_free(&queue, &key, lease, &note),
+                false => requests::enter_or_list(&queue, &key, lease, &note),
+            };
+            let entered = self.send(&txn, &note, request, attempt).await?;
+            match &entered {
+                // Beside others there is room: nobody is disturbed by an entry that stays.
+                Err(found) if !alone && refusal(request, found).is_none() => {}
+                _ => return Ok(entered),
+            }
+        }
+        let txn = requests::queue_up(&queue, &key, lease, &note);
+        self.send(&txn, &note, request, attempt).await
+    }
+
+    /// Sends the transaction that is to make the entry until there is an answer.
+    async fn send(
+        &mut self,
+        txn: &Txn,
+        note: &[u8],
+        request: &Request,
+        attempt: &Attempt,
+    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let patience = Clock::Boot.now() + request.ttl;
         let give_up = || {
             attempt.is_cancelled()
@@ -65,22 +99,26 @@ impl Claim {
                 || Clock::Boot.now() >= patience
         };
         let connection = &self.store.connection;
-        let insisted = connection.insist(&give_up, |member| requests::send_txn(member, &txn)).await;
-        self.unsettled = insisted.ambiguous.then(|| Clock::Boot.now() + SETTLED);
-        let mut entered = requests::entered(insisted.result?)?;
-        if entered.is_none() && insisted.ambiguous {
-            let standing = requests::standing(connection, queue, key, &note, give_up);
-            entered = Box::pin(standing).await?;
+        let insisted = connection.insist(&give_up, |member| requests::send_txn(member, txn)).await;
+        if insisted.ambiguous {
+            self.unsettled = Some(Clock::Boot.now() + SETTLED);
         }
-        self.revision = entered.as_ref().map(|entered| entered.revision);
+        let mut entered = requests::entered(insisted.result?)?;
+        if entered.is_err() && insisted.ambiguous {
+            let standing = requests::standing(connection, &self.queue, &self.key, note, give_up);
+            if let Some(standing) = Box::pin(standing).await? {
+                entered = Ok(standing);
+            }
+        }
+        self.revision = entered.as_ref().ok().map(|entered| entered.revision);
         Ok(entered)
     }
 
-    /// Waits until every entry before this one is gone. Answers whether it came to that.
+    /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before } = entered;
         trace::queued(&request.name, attempt.id(), before.len());
-        let own = Place { revision, key: self.key.as_bytes().to_vec() };
+        let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, own, before, request.ttl);
         let turn = tokio::select! {
             biased;
@@ -103,7 +141,12 @@ impl Claim {
         attempt: &Attempt,
         asked: Instant,
     ) -> Result<EtcdLease, (Self, Error)> {
-        let (revision, waits) = (entered.revision, !entered.before.is_empty());
+        let (revision, refusal) = (entered.revision, refusal(request, &entered.before));
+        let waits = match refusal {
+            None => false,
+            Some(Error::Contended { .. }) if request.wait == Wait::Queue => true,
+            Some(error) => return Err((self, error)),
+        };
         if waits {
             match Box::pin(self.wait(entered, request, attempt)).await {
                 Ok(true) => {}
@@ -120,17 +163,15 @@ impl Claim {
             let error = self.session_ended();
             return Err((self, error));
         };
-        let watcher = &self.store.watcher;
-        let over = if !waits {
-            watcher.add_young(self.key.clone(), revision, validity.clone())
-        } else if watcher.names().hold(&self.queue, revision, &validity) {
-            Arc::default()
-        } else {
+        if waits && !self.store.watcher.names().hold(&self.queue, revision, &validity) {
             self.session.unhold(slot);
             return Err((self, vanished()));
-        };
-        let token = FencingToken::new(revision.unsigned_abs());
-        Ok(EtcdLease::new(self, request, token, validity, slot, over))
+        }
+        let mut hold = Hold::new(self, revision, request.kind);
+        if !waits {
+            hold.watch(&validity);
+        }
+        Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
     }
 
     /// Removes the entry: it is gone when this returns `Ok`, and nothing makes it again. Not to be
@@ -145,11 +186,7 @@ impl Claim {
             // The key stays this attempt's.
             return deleted.result.map_err(|failure| failure.into_error("release", false));
         }
-        let late_delete = deleted.ambiguous.then(|| Clock::Boot.now() + SETTLED);
-        match self.unsettled.max(late_delete) {
-            None => self.free(),
-            Some(until) => drop(self.store.runtime.spawn(self.clone().settle_down(until))),
-        }
+        self.retire(deleted.ambiguous);
         match deleted.result {
             Err(_) if self.session.is_gone() => Ok(()),
             result => result.map_err(|failure| failure.into_error("release", true)),
@@ -158,7 +195,16 @@ impl Claim {
 
     async fn delete(&self) -> Insisted<()> {
         let connection = &self.store.connection;
-        requests::delete(connection, &self.key, || self.session.is_over()).await
+        requests::delete(connection, &self.key, self.marked, || self.session.is_over()).await
+    }
+
+    /// The entry is gone. The key is the next attempt's to use, once no late request can touch it.
+    pub(crate) fn retire(&self, deleted_in_doubt: bool) {
+        let late_delete = deleted_in_doubt.then(|| Clock::Boot.now() + SETTLED);
+        match self.unsettled.max(late_delete) {
+            None => self.free(),
+            Some(until) => drop(self.store.runtime.spawn(self.clone().settle_down(until))),
+        }
     }
 
     /// Some request was not answered. A late acquire could make the entry once more, on a session
@@ -206,6 +252,17 @@ fn contended(request: &Request) -> Error {
     Error::Contended { name: request.name.clone() }
 }
 
+/// Why an entry behind others does not hold the lock yet, or never will; `None` if it does.
+fn refusal(request: &Request, before: &[Place]) -> Option<Error> {
+    let (kind, before) = (request.kind, before.iter().map(|place| place.kind).collect::<Vec<_>>());
+    match (kind, queue::other_limit(before.iter().copied(), kind)) {
+        (queue::Kind::Permit { limit, .. }, Some(found)) => {
+            Some(limit_conflict(&request.name, limit, found))
+        }
+        _ => (queue::judge(&before, kind) != Verdict::Admitted).then(|| contended(request)),
+    }
+}
+
 /// One attempt, from the request to the grant.
 pub(crate) async fn acquire(
     store: &Arc<Store>,
@@ -215,10 +272,10 @@ pub(crate) async fn acquire(
     let queue = store.layout.queue(&request.name)?;
     loop {
         let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
-        let mut claim = Claim::new(store, session.clone(), queue.clone());
+        let mut claim = Claim::new(store, session.clone(), queue.clone(), request.kind);
         let asked = Clock::Boot.now();
         let error = match claim.enter(request, attempt).await {
-            Ok(Some(entered)) => match claim.settle(entered, request, attempt, asked).await {
+            Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
                 Ok(lease) => return Ok(lease),
                 Err((claim, error)) => {
                     let revision = claim.revision.unwrap_or_default();
@@ -226,10 +283,12 @@ pub(crate) async fn acquire(
                     return Err(Box::pin(give_up(claim, attempt, error)).await);
                 }
             },
-            Ok(None) if request.wait == Wait::Try => contended(request),
+            Ok(Err(found)) if request.wait == Wait::Try => {
+                refusal(request, &found).unwrap_or_else(|| contended(request))
+            }
             // The key is there and is not ours: a request that came later than any should has made
             // it. It goes, and this attempt takes the next key.
-            Ok(None) => {
+            Ok(Err(_)) => {
                 claim.abandon();
                 continue;
             }

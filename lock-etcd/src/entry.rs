@@ -2,12 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use etcd_client::KeyValue;
 use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::layout::is_ours;
+use crate::listing::Standing;
 
 /// The value of an entry's key, as JSON. For people: nothing is decided by it.
 #[derive(Debug, Deserialize, Serialize)]
@@ -32,14 +31,20 @@ pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
 }
 
 /// An entry as others see it. All that is known of a foreign client's is that it is there.
-pub(crate) fn read(kv: &KeyValue) -> Entry {
-    let note: Option<Note<'_>> = serde_json::from_slice(kv.value()).ok();
-    let Some(note) = note.filter(|_| is_ours(kv.key())) else {
+pub(crate) fn read(standing: &Standing) -> Entry {
+    let note: Option<Note<'_>> = serde_json::from_slice(&standing.value).ok();
+    let Some(note) = note.filter(|_| standing.ours) else {
         return Entry::new(None, Holder::default());
     };
-    let token = FencingToken::new(kv.create_revision().unsigned_abs());
+    let token = FencingToken::new(standing.place.revision.unsigned_abs());
     let holder = Holder::new(Some(note.holder.into_owned()), time(note.since), Some(token));
-    Entry::new(Uuid::try_parse(&note.attempt).ok(), holder)
+    Entry::new(Uuid::try_parse(&note.attempt).ok(), holder).with_kind(standing.place.kind)
+}
+
+/// Whose note this is.
+pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
+    let note: Note<'_> = serde_json::from_slice(value).ok()?;
+    Uuid::try_parse(&note.attempt).ok()
 }
 
 fn time(millis: u64) -> Option<SystemTime> {

@@ -1,10 +1,10 @@
 //! What keys look like. Layout version 1.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
-use lock_core::{Error, LockName, Result};
+use lock_core::{Error, Kind, LockName, Result};
 
-/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex>`.
+/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><kind>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) prefix: String,
@@ -31,26 +31,123 @@ impl Layout {
         }
         Ok([&self.prefix, name.as_str(), "/"].concat().into())
     }
+
+    /// The name whose queue this is.
+    pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
+        let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
+        let name = std::str::from_utf8(name).ok()?;
+        match self.native {
+            true => LockName::new(name).ok().filter(|name| !name.as_str().contains('/')),
+            false => LockName::from_escaped(name),
+        }
+    }
+
+    /// From where to where the keys of all names stand that start with `start`, and perhaps of
+    /// others; `None` if no name can be so long.
+    pub(crate) fn names(&self, start: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+        let start = match start {
+            // Names that are nothing but dots are escaped, names that start with them are not.
+            "" | "." | ".." => Cow::Borrowed(""),
+            native if self.native => native.into(),
+            start => Cow::Owned(LockName::new(start).ok()?.escaped().into_owned()),
+        };
+        let from = [&self.prefix, &*start].concat().into_bytes();
+        let to = end_of_prefix(&from);
+        // An empty key means none to etcd.
+        Some((if from.is_empty() { vec![0] } else { from }, to))
+    }
 }
 
-/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots).
-pub(crate) fn key(queue: &str, lease: i64, slot: u32) -> String {
-    format!("{queue}{lease:x}.{slot:x}")
+/// Where the keys with a prefix end; for an empty one, etcd's word for the end of all keys.
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    match end.last_mut() {
+        // It is UTF-8, which has no 0xFF.
+        Some(last) => *last += 1,
+        None => end.push(0),
+    }
+    end
+}
+
+/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots). It says of what kind
+/// the entry is, so that whoever lists a queue need not ask for values.
+pub(crate) fn key(queue: &str, lease: i64, slot: u32, kind: Kind) -> String {
+    match kind {
+        Kind::Shared => format!("{queue}{lease:x}.{slot:x}.r"),
+        Kind::Permit { weight, limit } => format!("{queue}{lease:x}.{slot:x}.p{weight}.{limit}"),
+        _ => format!("{queue}{lease:x}.{slot:x}"),
+    }
+}
+
+/// The mark on an exclusive entry that it is a shared one now.
+pub(crate) fn mark(key: &str) -> String {
+    format!("{key}.s")
+}
+
+/// The key whose deletion tells everybody who waits that an entry was marked: watches report
+/// deletions only.
+pub(crate) fn signal(key: &str) -> String {
+    format!("{key}.x")
+}
+
+/// Where the keys that belong to an entry end, its own and what is put beside it: all of these go on
+/// with `.`, and the keys of other slots with a digit, which is greater than `/`.
+pub(crate) fn end_of_entry(key: &str) -> String {
+    format!("{key}/")
+}
+
+/// What a key in a queue is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// A client's entry, of this layout.
+    Ours(Kind),
+    /// A foreign client's entry: exclusive.
+    Foreign,
+    /// See [`mark`]: not an entry.
+    Mark,
+    /// See [`signal`]: not an entry.
+    Signal,
+}
+
+impl Role {
+    /// The kind of the entry, if it is one.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Ours(kind) => Some(kind),
+            Self::Foreign => Some(Kind::Exclusive),
+            Self::Mark | Self::Signal => None,
+        }
+    }
+}
+
+/// What a key is.
+pub(crate) fn role(key: &[u8]) -> Role {
+    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok();
+    entry.and_then(parse).unwrap_or(Role::Foreign)
+}
+
+fn parse(entry: &str) -> Option<Role> {
+    let mut parts = entry.split('.');
+    i64::from_str_radix(parts.next()?, 16).ok()?;
+    u32::from_str_radix(parts.next()?, 16).ok()?;
+    let role = match parts.next() {
+        None => Role::Ours(Kind::Exclusive),
+        Some("r") => Role::Ours(Kind::Shared),
+        Some("s") => Role::Mark,
+        Some("x") => Role::Signal,
+        Some(weight) => {
+            let weight = weight.strip_prefix('p')?.parse().ok()?;
+            let limit = parts.next()?.parse().ok()?;
+            (1..=limit).contains(&weight).then_some(Role::Ours(Kind::Permit { weight, limit }))?
+        }
+    };
+    parts.next().is_none().then_some(role)
 }
 
 /// The queue that a key belongs to.
 pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
     let end = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
     &key[..end]
-}
-
-/// Whether a key is of this layout, and not a foreign client's.
-pub(crate) fn is_ours(key: &[u8]) -> bool {
-    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok();
-    let parts = entry.and_then(|entry| entry.split_once('.'));
-    parts.is_some_and(|(lease, slot)| {
-        i64::from_str_radix(lease, 16).is_ok() && u32::from_str_radix(slot, 16).is_ok()
-    })
 }
 
 #[cfg(test)]
@@ -77,13 +174,69 @@ mod tests {
     }
 
     #[test]
+    fn the_range_of_names_has_all_that_start_so() {
+        let names = ["a", "a/b", "a b", "a.b", ".", "..", "...", ".a", "%", "%25", "\u{540d}"];
+        let starts = ["", "a", "a/", "a ", ".", "..", "...", "%", "%2", "\u{540d}"];
+        for (native, prefix) in [(false, "ns/"), (true, "ns/"), (false, "")] {
+            let layout = Layout { prefix: prefix.to_owned(), native };
+            for name in names.iter().filter(|name| !native || !name.contains('/')) {
+                let name = LockName::new(name).unwrap();
+                let queue = layout.queue(&name).unwrap();
+                assert_eq!(layout.name(queue.as_bytes()), Some(name.clone()));
+                for start in starts.iter().filter(|start| name.as_str().starts_with(**start)) {
+                    let (from, to) = layout.names(start).unwrap();
+                    let key = key(&queue, 1, 0, Kind::Exclusive).into_bytes();
+                    assert!(from <= key && (key < to || to == [0]), "{name} {start:?}");
+                }
+            }
+        }
+        assert_eq!(layout(true).name(b"ns/a/b/"), None);
+        assert_eq!(layout(false).name(b"ns/a b/"), None);
+        assert_eq!(layout(false).names(&"a".repeat(513)), None);
+    }
+
+    #[test]
     fn our_keys_are_told_from_foreign_ones() {
-        let key = key("ns/a/", 0x1f, 10);
-        assert_eq!(key, "ns/a/1f.a");
-        assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
-        assert!(is_ours(key.as_bytes()));
-        for foreign in ["ns/a/694d8a5c3e7f", "ns/a/", "ns/a/x.y", "ns/a/1f.y", "ns/a/1f.-1"] {
-            assert!(!is_ours(foreign.as_bytes()), "{foreign}");
+        let permit = Kind::Permit { weight: 2, limit: 30 };
+        for (kind, expected) in [
+            (Kind::Exclusive, "ns/a/1f.a"),
+            (Kind::Shared, "ns/a/1f.a.r"),
+            (permit, "ns/a/1f.a.p2.30"),
+        ] {
+            let key = key("ns/a/", 0x1f, 10, kind);
+            assert_eq!(key, expected);
+            assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
+            assert_eq!(role(key.as_bytes()), Role::Ours(kind));
+        }
+        for foreign in [
+            "694d8a5c3e7f",
+            "",
+            "x.y",
+            "1f.y",
+            "1f.-1",
+            "1f.a.",
+            "1f.a.q",
+            "1f.a.r.r",
+            "1f.a.p1",
+            "1f.a.p0.2",
+            "1f.a.p3.2",
+            "1f.a.p1.2.x",
+        ] {
+            assert_eq!(role(format!("ns/a/{foreign}").as_bytes()), Role::Foreign, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_an_entry_stands_right_behind_it() {
+        let own = key("ns/a/", 0x1f, 1, Kind::Exclusive);
+        assert_eq!(role(mark(&own).as_bytes()), Role::Mark);
+        assert_eq!(role(signal(&own).as_bytes()), Role::Signal);
+        let belongs = |key: &String| (own.clone()..end_of_entry(&own)).contains(key);
+        assert!([own.clone(), mark(&own), signal(&own)].iter().all(belongs));
+        for slot in (0..0x200).filter(|slot| *slot != 1) {
+            for kind in [Kind::Exclusive, Kind::Shared, Kind::Permit { weight: 1, limit: 1 }] {
+                assert!(!belongs(&key("ns/a/", 0x1f, slot, kind)));
+            }
         }
     }
 }

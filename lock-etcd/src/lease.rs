@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -14,122 +14,201 @@ use lock_core::{
     Clock, Error, FencingToken, Lease, LockName, LossReason, Request, Result, Term, Validity,
     deadline::safe_until,
 };
-use tokio::{sync::Mutex, time::timeout};
+use tokio::time::timeout;
+use uuid::Uuid;
 
 use crate::{
-    claim::Claim,
     connection::ANSWER_LIMIT,
+    convert::Upgraded,
+    entry,
     error::{Failure, Kind},
+    hold::Hold,
     requests,
+    session::Session,
+    store::Store,
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
 /// TTL share.
 pub struct EtcdLease {
-    claim: Claim,
+    store: Arc<Store>,
+    session: Arc<Session>,
     name: LockName,
+    attempt: Uuid,
+    holder: Arc<str>,
     ttl: Duration,
     fixed: bool,
-    token: FencingToken,
     validity: Validity,
+    /// Its place among the session's holds.
     slot: usize,
-    over: Arc<AtomicBool>,
-    removed: Mutex<bool>,
+    shown: Mutex<Shown>,
+    finished: AtomicBool,
+    /// One change at a time: a second release must not hit the key's next user.
+    hold: tokio::sync::Mutex<Hold>,
+}
+
+/// What an upgrade changes.
+#[derive(Clone, Debug)]
+struct Shown {
+    key: Arc<str>,
+    token: FencingToken,
+}
+
+impl Shown {
+    fn new(hold: &Hold) -> Self {
+        let token = FencingToken::new(hold.revision.unsigned_abs());
+        Self { key: hold.claim.key.clone(), token }
+    }
 }
 
 impl EtcdLease {
     pub(crate) fn new(
-        claim: Claim,
+        hold: Hold,
         request: &Request,
-        token: FencingToken,
+        attempt: Uuid,
         validity: Validity,
         slot: usize,
-        over: Arc<AtomicBool>,
     ) -> Self {
-        let (name, ttl, fixed) = (request.name.clone(), request.ttl, request.term == Term::Fixed);
-        let removed = Mutex::new(false);
-        Self { claim, name, ttl, fixed, token, validity, slot, over, removed }
+        Self {
+            store: hold.claim.store.clone(),
+            session: hold.claim.session.clone(),
+            name: request.name.clone(),
+            attempt,
+            holder: request.holder.clone(),
+            ttl: request.ttl,
+            fixed: request.term == Term::Fixed,
+            validity,
+            slot,
+            shown: Mutex::new(Shown::new(&hold)),
+            finished: AtomicBool::new(false),
+            hold: tokio::sync::Mutex::new(hold),
+        }
     }
 
     /// The key of the lock's entry: for a guarded write of your own, `CreateRevision(key) == token`
-    /// in the transaction that writes makes etcd itself refuse a holder that has lost the lock.
-    pub fn key(&self) -> &str {
-        &self.claim.key
+    /// in the transaction that writes makes etcd itself refuse a holder that has lost the lock. An
+    /// upgrade changes both.
+    pub fn key(&self) -> Arc<str> {
+        self.shown().key.clone()
+    }
+
+    fn shown(&self) -> MutexGuard<'_, Shown> {
+        // Nothing panics while it holds this lock.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the bookkeeping of this grant; false if that was done before.
-    fn finish(&self, hand_over: bool) -> bool {
-        if self.over.swap(true, Ordering::AcqRel) {
-            return false;
+    fn finish(&self) -> bool {
+        let first = !self.finished.swap(true, Ordering::AcqRel);
+        if first {
+            self.session.unhold(self.slot);
         }
-        let Claim { session, store, queue, key, .. } = &self.claim;
-        session.unhold(self.slot);
-        let mut names = store.watcher.names();
-        match hand_over {
-            true => names.release(queue, self.revision(), key),
-            false => names.leave(queue, self.revision()),
-        }
-        true
-    }
-
-    fn revision(&self) -> i64 {
-        i64::try_from(self.token.value()).unwrap_or(i64::MAX)
+        first
     }
 
     fn lost(&self, reason: LossReason) -> Error {
         Error::Lost { name: self.name.clone(), reason }
     }
 
+    fn entry_gone(&self) -> Error {
+        self.validity.lose(LossReason::EntryGone);
+        self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone))
+    }
+
     fn check(&self) -> Result<()> {
         match self.validity.loss() {
             Some(reason) => Err(self.lost(reason)),
-            None if self.over.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
+            None if self.finished.load(Ordering::Acquire) => Err(self.lost(LossReason::EntryGone)),
             None => Ok(()),
         }
+    }
+
+    /// When a conversion is not sent again: the lock is over, or the store out of reach.
+    fn give_up(&self) -> impl Fn() -> bool + use<> {
+        let patience = Clock::Boot.now() + self.ttl;
+        let (validity, session) = (self.validity.clone(), self.session.clone());
+        move || {
+            validity.has_ended() || session.ended.is_cancelled() || Clock::Boot.now() >= patience
+        }
+    }
+
+    /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
+    async fn stands(&self) -> Result<bool> {
+        let hold = self.hold.lock().await;
+        requests::exists(&self.store.connection, &hold.claim.key, hold.revision)
+            .await
+            .map_err(|failure| failure.into_error("renew", false))
     }
 }
 
 #[async_trait]
 impl Lease for EtcdLease {
     fn token(&self) -> FencingToken {
-        self.token
+        self.shown().token
     }
 
     fn validity(&self) -> &Validity {
         &self.validity
     }
 
+    async fn downgrade(&self) -> Result<()> {
+        let mut hold = self.hold.lock().await;
+        self.check()?;
+        let insisted = hold.downgrade(self.give_up()).await;
+        match insisted.result {
+            Ok(true) => self.check(),
+            Ok(false) => Err(self.entry_gone()),
+            Err(failure) => Err(failure.into_error("downgrade", insisted.ambiguous)),
+        }
+    }
+
+    async fn try_upgrade(&self) -> Result<bool> {
+        let mut hold = self.hold.lock().await;
+        self.check()?;
+        let note = entry::note(&self.holder, self.attempt);
+        let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
+        hold.watch(&self.validity);
+        match insisted.result {
+            Ok(Upgraded::Done(_)) => {
+                *self.shown() = Shown::new(&hold);
+                self.check().map(|()| true)
+            }
+            Ok(Upgraded::Busy) => self.check().map(|()| false),
+            Ok(Upgraded::Gone) => Err(self.entry_gone()),
+            Err(failure) => Err(failure.into_error("upgrade", insisted.ambiguous)),
+        }
+    }
+
     async fn renew(&self) -> Result<()> {
         self.check()?;
-        let session = &self.claim.session;
         let asked = Clock::Boot.now();
-        session.hurry();
-        self.claim.store.sessions.work.notify_one();
-        let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), session.renewed_since(asked));
-        let exists =
-            requests::exists(&self.claim.store.connection, &self.claim.key, self.revision());
-        let (renewed, exists) = tokio::join!(renewed, exists);
+        self.session.hurry();
+        self.store.sessions.work.notify_one();
+        let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
+        let (renewed, stands) = tokio::join!(renewed, self.stands());
         let renewed = renewed.map_err(|_| unanswered(self.ttl))?;
-        let Some(sent) = renewed else { return self.check().and(Err(session_over(self))) };
-        if !exists.map_err(|failure| failure.into_error("renew", false))? {
+        let Some(sent) = renewed else {
+            return self.check().and(Err(self.lost(LossReason::SessionEnded)));
+        };
+        if !stands? {
             self.validity.lose(LossReason::EntryGone);
         }
         if self.fixed {
-            session.set_cap(self.slot, safe_until(sent, self.ttl));
+            self.session.set_cap(self.slot, safe_until(sent, self.ttl));
         }
         self.check()
     }
 
     async fn release(&self) -> Result<()> {
-        // What was lost is not handed over: whoever had it may still be at work.
-        self.finish(self.validity.loss().is_none());
-        // One at a time: a second call must not hit the key's next user.
-        let mut removed = self.removed.lock().await;
-        if !*removed {
-            self.claim.remove().await?;
-            *removed = true;
+        let mut hold = self.hold.lock().await;
+        if self.finish() {
+            // What was lost is not handed over: whoever had it may still be at work.
+            match self.validity.loss() {
+                None => hold.hand_over(),
+                Some(_) => hold.unwatch(),
+            }
         }
-        Ok(())
+        hold.remove().await
     }
 }
 
@@ -138,15 +217,10 @@ fn unanswered(ttl: Duration) -> Error {
         .into_error("renew", false)
 }
 
-fn session_over(lease: &EtcdLease) -> Error {
-    lease.lost(LossReason::SessionEnded)
-}
-
 impl fmt::Debug for EtcdLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdLease")
-            .field("key", &self.claim.key)
-            .field("token", &self.token)
+            .field("shown", &self.shown())
             .field("validity", &self.validity)
             .finish_non_exhaustive()
     }
@@ -155,8 +229,10 @@ impl fmt::Debug for EtcdLease {
 impl Drop for EtcdLease {
     /// lock-core releases what it drops; this is for whoever uses the driver alone.
     fn drop(&mut self) {
-        if self.finish(false) {
-            self.claim.clone().abandon();
+        if self.finish() {
+            let hold = self.hold.get_mut();
+            hold.unwatch();
+            hold.abandon();
         }
     }
 }

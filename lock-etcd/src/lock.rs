@@ -4,10 +4,11 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockName,
-    LossSignal, Request, Result, StoreUrl, Wake, trace,
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
+    LockName, LossSignal, Request, Result, StoreUrl, Wake, trace,
 };
 use tokio::{runtime::Handle, task::AbortHandle};
+use uuid::Uuid;
 
 use crate::{
     claim,
@@ -15,7 +16,7 @@ use crate::{
     connection::{Connection, Member},
     entry,
     error::STORE,
-    keepalive, lister, requests,
+    keepalive, lister, operate, requests,
     sessions::{Sessions, new_lease},
     slots::Slots,
     store::Store,
@@ -93,6 +94,7 @@ async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
 
 fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;
@@ -124,10 +126,22 @@ impl DistributedLock for EtcdLock {
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
         let queue = self.store.layout.queue(name)?;
-        let answer = requests::inspect(&self.store.connection, &queue)
+        let standing = requests::inspect(&self.store.connection, &queue)
             .await
             .map_err(|failure| failure.into_error("inspect", false))?;
-        Ok(answer.kvs().iter().map(entry::read).collect())
+        let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
+        Entry::judge(&mut entries);
+        Ok(entries)
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        self.store.sessions.check_open()?;
+        operate::names(&self.store, prefix).await
+    }
+
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        self.store.sessions.check_open()?;
+        operate::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
     }
 
     async fn close(&self) -> Result<()> {

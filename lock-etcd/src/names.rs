@@ -13,7 +13,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     error::{Failure, Kind},
-    layout::queue_of,
+    layout::{queue_of, role},
     named::{LINGER, Mine, Named, STEPS, Turn},
     queue::Place,
 };
@@ -93,7 +93,10 @@ impl Names {
             Some((queue, _)) => queue.clone(),
             None => queue.into(),
         };
-        let own = Place { revision, key: key.as_bytes().to_vec() };
+        // It waits for nobody, so it need not know who was before it; whoever comes after it and
+        // waits brings the whole list. Should it have become shared, the list says so.
+        let kind = role(key.as_bytes()).kind().unwrap_or_default();
+        let own = Place { revision, key: key.as_bytes().to_vec(), kind };
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
         self.watch(&queue, revision + 1);
@@ -108,8 +111,8 @@ impl Names {
         }
     }
 
-    /// A holder is done, and its key is about to be deleted: if one of ours is next in line, the
-    /// lock is its without waiting for the store. Everybody else waits for the deletion.
+    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock is
+    /// theirs without waiting for the store. Everybody else waits for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         if named.queue.is_idle() {
@@ -118,6 +121,13 @@ impl Names {
         named.queue.released(revision, key.as_bytes());
         self.judge(queue, None);
         self.left(queue);
+    }
+
+    /// An entry of ours is shared now: readers of ours right behind it may enter.
+    pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &Place) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        named.queue.update(entry);
+        self.judge(queue, None);
     }
 
     fn left(&mut self, queue: &Arc<str>) {
@@ -180,11 +190,13 @@ impl Names {
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
-        if let Some(head @ Mine::Waiting(_)) = named.queue.head(listed_at)
-            && let Mine::Waiting(tell) = std::mem::replace(head, Mine::Granted)
-        {
-            // A waiter that has left needs no answer.
-            _ = tell.send(Turn::Yours);
+        for mine in named.queue.admitted(listed_at) {
+            if matches!(mine, Mine::Waiting(_))
+                && let Mine::Waiting(tell) = std::mem::replace(mine, Mine::Granted)
+            {
+                // A waiter that has left needs no answer.
+                _ = tell.send(Turn::Yours);
+            }
         }
         if named.queue.wants_list() && !named.listing {
             named.listing = true;

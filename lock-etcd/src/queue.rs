@@ -1,21 +1,28 @@
 //! What one client knows of the queue of one name. Pure: no I/O, no clock.
 //!
-//! A name's queue is the keys under its prefix, in order of their create revision; the first one
-//! holds the lock. A client sees it through two windows:
+//! A name's queue is the entries under its prefix, in order of their create revision; who holds the
+//! lock is said by the [queue rule](lock_core::queue). A client sees it through two windows:
 //!
 //! - **lists**, the entries before an attempt's own as the acquiring transaction saw them, and later
 //!   the whole queue at some revision. A list is exact.
 //! - **deletions** from the name's watch. One that arrives late, or never, delays but admits nobody.
 //!
-//! The set of entries before mine only shrinks. So the transaction's list minus the deletions is all
-//! that a waiter needs, and an entry that a later list lacks is gone for good (a key that was
-//! deleted and made again has another create revision, and is another entry).
+//! The set of entries before mine only shrinks, and an entry's kind changes once at most, from
+//! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs: it
+//! admits nobody whom the store would not. An entry that a later list lacks is gone for good (a key
+//! that was deleted and made again has another create revision, and is another entry).
 //!
 //! An attempt is *covered* when no deletion since its last sight in a list can have escaped the
-//! watch. Only then may a deletion make it the holder: its own key, which stands under the same
+//! watch. Only then may a deletion make it a holder: its own key, which stands under the same
 //! watch, would otherwise have been reported gone in the same or an earlier message.
+//!
+//! That an entry has become shared is told by the deletion of a *signal*, and found out by a list.
 
 use std::collections::{HashMap, VecDeque};
+
+use lock_core::queue::{self, Kind};
+
+use crate::layout::{Role, role};
 
 /// How many deletions are remembered for acquiring transactions that are still under way. If more
 /// happen meanwhile, the attempt asks for a list.
@@ -27,6 +34,7 @@ pub(crate) struct Place {
     /// The revision that created it: its place in line, and the grant's fencing token.
     pub(crate) revision: i64,
     pub(crate) key: Vec<u8>,
+    pub(crate) kind: Kind,
 }
 
 /// The queue of one name as far as this client's own attempts need it.
@@ -37,8 +45,8 @@ pub(crate) struct Place {
 pub(crate) struct Queue<M> {
     /// Live entries up to the last of ours, by key.
     live: HashMap<Vec<u8>, i64>,
-    /// Their create revisions, sorted. A foreign transaction may have made two at once.
-    order: VecDeque<i64>,
+    /// Their create revisions, sorted, and kinds. A foreign transaction may have made two at once.
+    order: VecDeque<(i64, Kind)>,
     /// Ours, sorted by revision.
     mine: VecDeque<Mine<M>>,
     /// Ours that have lost their entry.
@@ -49,6 +57,8 @@ pub(crate) struct Queue<M> {
     forgotten: i64,
     /// The watch reports every deletion after this revision.
     watched: Option<i64>,
+    /// The last signal: an entry had become shared by then.
+    signalled: i64,
 }
 
 #[derive(Debug)]
@@ -70,6 +80,7 @@ impl<M> Default for Queue<M> {
             deleted: VecDeque::new(),
             forgotten: 0,
             watched: None,
+            signalled: 0,
         }
     }
 }
@@ -77,6 +88,8 @@ impl<M> Default for Queue<M> {
 impl<M> Queue<M> {
     /// Adds an attempt of ours, with the entries before it.
     pub(crate) fn enter(&mut self, own: Place, before: Vec<Place>, what: M) {
+        // What is known from before may be gone, and nobody of ours was there to be told.
+        self.forget_if_idle();
         let revision = own.revision;
         let covered =
             self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
@@ -104,20 +117,35 @@ impl<M> Queue<M> {
     fn insert(&mut self, place: Place) {
         let known = self.live.get(&place.key).copied();
         if known.is_some_and(|known| known >= place.revision) {
-            return;
+            return self.update(&place);
         }
         if let Some(known) = known {
             // The key was deleted and made again: the entry that we knew is gone.
             self.remove(known);
         }
-        let at = self.order.partition_point(|revision| *revision < place.revision);
-        self.order.insert(at, place.revision);
+        let at = self.order.partition_point(|(revision, _)| *revision < place.revision);
+        self.order.reserve_exact(usize::from(self.order.is_empty()));
+        self.order.insert(at, (place.revision, place.kind));
         self.live.insert(place.key, place.revision);
+    }
+
+    /// An entry that we know is shared now. None becomes exclusive: what says so is older.
+    pub(crate) fn update(&mut self, place: &Place) {
+        if place.kind == Kind::Shared
+            && self.live.get(&place.key) == Some(&place.revision)
+            && let Some(at) = self.find(place.revision)
+        {
+            self.order[at].1 = Kind::Shared;
+        }
+    }
+
+    fn find(&self, revision: i64) -> Option<usize> {
+        self.order.binary_search_by_key(&revision, |(revision, _)| *revision).ok()
     }
 
     /// An entry is gone, and its key is not `live` any more.
     fn remove(&mut self, revision: i64) {
-        if let Ok(at) = self.order.binary_search(&revision) {
+        if let Some(at) = self.find(revision) {
             self.order.remove(at);
         }
         if let Some(mine) = self.take(revision) {
@@ -154,6 +182,11 @@ impl<M> Queue<M> {
 
     /// The watch reported a deletion. Judge only after all deletions of one message.
     pub(crate) fn deleted(&mut self, key: &[u8], at: i64) {
+        match role(key) {
+            Role::Mark => return,
+            Role::Signal => return self.signalled = at,
+            _ => {}
+        }
         if let Some(revision) = self.live.get(key).copied().filter(|revision| *revision < at) {
             self.live.remove(key);
             self.remove(revision);
@@ -175,6 +208,7 @@ impl<M> Queue<M> {
         };
         let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
         gone.into_iter().for_each(|revision| self.remove(revision));
+        places.iter().for_each(|place| self.update(place));
         let covers = self.watched.is_some_and(|from| from <= at) && self.forgotten <= at;
         for mine in self.mine.iter_mut().filter(|mine| mine.seen <= at) {
             mine.seen = at;
@@ -187,11 +221,16 @@ impl<M> Queue<M> {
         std::mem::take(&mut self.gone)
     }
 
-    /// Ours, if it is at the head for sure: it is covered, or a list at `listed_at` had it.
-    pub(crate) fn head(&mut self, listed_at: Option<i64>) -> Option<&mut M> {
-        let head = *self.order.front()?;
-        let first = self.mine.front_mut().filter(|mine| mine.revision == head)?;
-        (first.covered || listed_at == Some(first.seen)).then_some(&mut first.what)
+    /// Ours that hold the lock for sure: the rule admits them, and they are covered or a list at
+    /// `listed_at` had them.
+    pub(crate) fn admitted(&mut self, listed_at: Option<i64>) -> impl Iterator<Item = &mut M> {
+        let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
+        let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0);
+        self.mine
+            .iter_mut()
+            .take_while(move |mine| mine.revision <= last)
+            .filter(move |mine| mine.covered || listed_at == Some(mine.seen))
+            .map(|mine| &mut mine.what)
     }
 
     /// What we know of an attempt of ours.
@@ -207,22 +246,27 @@ impl<M> Queue<M> {
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
-        self.watched.is_some() && self.mine.iter().any(|mine| !mine.covered)
+        let unsure = |mine: &Mine<M>| !mine.covered || mine.seen < self.signalled;
+        self.watched.is_some() && self.mine.iter().any(unsure)
     }
 
     /// An attempt of ours is over. Its entry stays until the watch says that it is gone.
     pub(crate) fn leave(&mut self, revision: i64) -> Option<M> {
         let what = self.take(revision);
-        if self.mine.is_empty() {
-            // What others do here does not matter until one of ours comes again.
-            self.live.clear();
-            self.order.clear();
-        }
+        self.forget_if_idle();
         what
     }
 
-    /// Ours gave the lock back, and its deletion is on its way. The next one need not wait for that
-    /// if it is ours, too.
+    /// What others do here does not matter until one of ours comes again.
+    fn forget_if_idle(&mut self) {
+        if self.mine.is_empty() {
+            self.live.clear();
+            self.order.clear();
+        }
+    }
+
+    /// Ours gave the lock back, and its deletion is on its way. Whoever is admitted by that need not
+    /// wait for it if it is ours, too.
     pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
         self.take(revision);
         if self.live.get(key) == Some(&revision) {

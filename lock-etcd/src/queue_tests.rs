@@ -2,23 +2,31 @@
 
 use std::collections::VecDeque;
 
-use proptest::{collection::vec, prelude::*};
+use lock_core::queue::{Verdict, judge};
+use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
+use crate::layout;
 
 /// One step of the world. Numbers pick among what there is.
 #[derive(Clone, Debug)]
 enum Step {
     /// Somebody else enters with one of a few keys, or leaves.
-    ForeignEnters(usize),
+    ForeignEnters(usize, Kind),
     ForeignLeaves(usize),
     /// One of ours sends its acquiring transaction; its answer comes later.
-    Enter(usize),
+    Enter(usize, Kind),
     Answer(usize),
     /// One of ours is deleted, by its release or by an operator.
     Delete(usize),
     /// One of ours that was granted gives the lock back; its deletion comes later.
-    Release,
+    Release(usize),
+    /// The first in line becomes shared; the signal comes later.
+    Downgrade,
+    Signal,
+    /// One of ours becomes exclusive, if it can; it knows that later.
+    Upgrade(usize),
+    Upgraded,
     Deliver(usize),
     WatchBegins,
     WatchEnds,
@@ -27,13 +35,28 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let permit = |weight| Kind::Permit { weight, limit: 2 };
+    let kind = || {
+        select(vec![
+            Kind::Exclusive,
+            Kind::Exclusive,
+            Kind::Shared,
+            Kind::Shared,
+            permit(1),
+            permit(2),
+        ])
+    };
     let step = prop_oneof![
-        2 => (0usize..4).prop_map(Step::ForeignEnters),
+        2 => (0usize..4, kind()).prop_map(|(n, kind)| Step::ForeignEnters(n, kind)),
         3 => (0usize..4).prop_map(Step::ForeignLeaves),
-        3 => (0usize..4).prop_map(Step::Enter),
+        3 => (0usize..4, kind()).prop_map(|(n, kind)| Step::Enter(n, kind)),
         4 => (0usize..4).prop_map(Step::Answer),
         1 => (0usize..4).prop_map(Step::Delete),
-        3 => Just(Step::Release),
+        3 => (0usize..4).prop_map(Step::Release),
+        2 => Just(Step::Downgrade),
+        2 => Just(Step::Signal),
+        1 => (0usize..4).prop_map(Step::Upgrade),
+        2 => Just(Step::Upgraded),
         5 => (1usize..4).prop_map(Step::Deliver),
         1 => Just(Step::WatchBegins),
         1 => Just(Step::WatchEnds),
@@ -45,7 +68,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    Waiting,
+    Waiting(i64),
     Granted,
 }
 
@@ -59,22 +82,29 @@ struct World {
     lists: Vec<(i64, Vec<Place>)>,
     /// Events that the watch has not delivered yet.
     events: VecDeque<(Vec<u8>, i64)>,
+    /// Signals that were not sent yet.
+    signals: Vec<Vec<u8>>,
     watching: bool,
+    /// Since when a list was wanted that has not come yet.
+    wanted: Option<i64>,
     /// Created and deleted at.
     dead: Vec<(i64, i64)>,
     /// Ours that were granted, and those that gave the lock back but are not deleted yet.
-    holder: Option<i64>,
+    holders: Vec<i64>,
     given_back: Vec<i64>,
+    /// Ours that do not know yet whether they are exclusive now.
+    upgrading: Vec<Place>,
     queue: Queue<State>,
 }
 
 impl World {
-    fn put(&mut self, key: Vec<u8>) -> Option<Place> {
+    fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<Place> {
+        let key = layout::key(client, 1, slot as u32, kind).into_bytes();
         if self.live.iter().any(|place| place.key == key) {
             return None;
         }
         self.revision += 1;
-        let place = Place { revision: self.revision, key };
+        let place = Place { revision: self.revision, key, kind };
         self.live.push(place.clone());
         Some(place)
     }
@@ -83,8 +113,12 @@ impl World {
         let place = self.live.remove(at);
         self.revision += 1;
         self.dead.push((place.revision, self.revision));
+        self.report(place.key);
+    }
+
+    fn report(&mut self, key: Vec<u8>) {
         if self.watching {
-            self.events.push_back((place.key, self.revision));
+            self.events.push_back((key, self.revision));
         }
     }
 
@@ -94,37 +128,40 @@ impl World {
         (!places.is_empty()).then(|| places[n % places.len()])
     }
 
+    fn standing(&self, revision: i64) -> Option<usize> {
+        self.live.iter().position(|place| place.revision == revision)
+    }
+
     fn step(&mut self, step: &Step) -> Option<i64> {
-        let mut listed_at = None;
         match *step {
-            Step::ForeignEnters(n) => drop(self.put(vec![b'f', n as u8])),
+            Step::ForeignEnters(n, kind) => drop(self.put("f/", n, kind)),
             Step::ForeignLeaves(n) => {
                 if let Some(at) = self.pick(false, n) {
                     self.delete(at);
                 }
             }
-            Step::Enter(n) => {
+            Step::Enter(n, kind) => {
                 let before = self.live.clone();
-                if let Some(own) = self.put(vec![b'o', n as u8]) {
+                if let Some(own) = self.put("o/", n, kind) {
                     self.answers.push((own, before));
                 }
             }
             Step::Answer(n) if !self.answers.is_empty() => {
                 let (own, before) = self.answers.remove(n % self.answers.len());
-                self.queue.enter(own, before, State::Waiting);
+                let state = State::Waiting(own.revision);
+                self.queue.enter(own, before, state);
             }
             Step::Delete(n) => {
                 if let Some(at) = self.pick(true, n) {
                     self.delete(at);
                 }
             }
-            Step::Release => {
-                if let Some(revision) = self.holder.take() {
-                    let place = self.live.iter().find(|place| place.revision == revision);
-                    if let Some(key) = place.map(|place| place.key.clone()) {
-                        self.queue.released(revision, &key);
-                        self.given_back.push(revision);
-                    }
+            Step::Release(n) if !self.holders.is_empty() => {
+                let revision = self.holders.remove(n % self.holders.len());
+                if let Some(at) = self.standing(revision) {
+                    let key = self.live[at].key.clone();
+                    self.queue.released(revision, &key);
+                    self.given_back.push(revision);
                 }
             }
             Step::Deliver(n) => {
@@ -147,45 +184,111 @@ impl World {
             Step::ListAnswer(n) if !self.lists.is_empty() => {
                 let (at, places) = self.lists.remove(n % self.lists.len());
                 self.queue.listed(at, &places);
-                listed_at = Some(at);
+                self.wanted = self.wanted.filter(|wanted| at < *wanted);
+                return Some(at);
+            }
+            _ => self.convert(step),
+        }
+        None
+    }
+
+    fn convert(&mut self, step: &Step) {
+        match *step {
+            Step::Downgrade => {
+                let first = self.live.first_mut().filter(|first| first.kind == Kind::Exclusive);
+                let Some(first) = first else { return };
+                first.kind = Kind::Shared;
+                self.revision += 1;
+                let key = String::from_utf8(first.key.clone()).unwrap();
+                self.signals.push(layout::signal(&key).into_bytes());
+                if self.holders.contains(&first.revision) {
+                    self.queue.update(first);
+                }
+            }
+            Step::Signal => {
+                if let Some(signal) = self.signals.pop() {
+                    self.revision += 1;
+                    self.report(signal);
+                }
+            }
+            Step::Upgrade(n) if !self.holders.is_empty() => {
+                let revision = self.holders.remove(n % self.holders.len());
+                let Some(at) = self.standing(revision) else { return };
+                self.queue.leave(revision);
+                let mut place = self.live[at].clone();
+                let slot = self.revision as usize + 100;
+                if self.live.len() == 1
+                    && let Some(new) = self.put("o/", slot, Kind::Exclusive)
+                {
+                    // In one revision.
+                    self.revision -= 1;
+                    self.delete(at);
+                    place = new;
+                }
+                self.upgrading.push(place);
+            }
+            Step::Upgraded => {
+                if let Some(place) = self.upgrading.pop() {
+                    self.holders.push(place.revision);
+                    self.queue.enter(place, Vec::new(), State::Granted);
+                }
             }
             _ => {}
         }
-        listed_at
     }
 
-    /// Everything that is under way arrives, and then a list.
+    /// Everything that is under way arrives, and then a list if there is a need.
     fn all_news(&mut self) -> Option<i64> {
         while !self.answers.is_empty() {
             self.step(&Step::Answer(0));
+            self.want();
+        }
+        while !self.upgrading.is_empty() {
+            self.step(&Step::Upgraded);
         }
         let given_back = std::mem::take(&mut self.given_back);
         for revision in given_back {
-            if let Some(at) = self.live.iter().position(|place| place.revision == revision) {
+            if let Some(at) = self.standing(revision) {
                 self.delete(at);
             }
         }
+        while !self.signals.is_empty() {
+            self.step(&Step::Signal);
+        }
         self.step(&Step::Deliver(1000));
         self.lists.clear();
+        if self.watching && self.wanted.is_none() && !self.queue.wants_list() {
+            return None;
+        }
         self.step(&Step::List);
         self.step(&Step::ListAnswer(0))
+    }
+
+    fn want(&mut self) {
+        if self.queue.wants_list() {
+            self.wanted.get_or_insert(self.revision);
+        }
     }
 
     /// Grants what the queue says, and checks it against the truth.
     fn judge(&mut self, listed_at: Option<i64>) -> Result<(), TestCaseError> {
         self.queue.take_gone();
-        let Some(state) = self.queue.head(listed_at) else { return Ok(()) };
-        if *state != State::Waiting {
-            return Ok(());
+        self.want();
+        let mut granted = Vec::new();
+        for state in self.queue.admitted(listed_at) {
+            if let State::Waiting(revision) = *state {
+                granted.push(revision);
+                *state = State::Granted;
+            }
         }
-        *state = State::Granted;
-        let revision = *self.queue.order.front().unwrap();
-        for place in self.live.iter().filter(|place| place.revision < revision) {
-            prop_assert!(
-                self.given_back.contains(&place.revision),
-                "{revision} was granted before {place:?} was gone"
-            );
+        for revision in granted {
+            self.check(revision, listed_at)?;
+            self.holders.push(revision);
         }
+        Ok(())
+    }
+
+    fn check(&self, revision: i64, listed_at: Option<i64>) -> Result<(), TestCaseError> {
         let dead = self.dead.iter().find(|(created, _)| *created == revision);
         if let Some((_, at)) = dead {
             let on_its_way = self.events.iter().any(|(_, event)| event == at);
@@ -194,7 +297,11 @@ impl World {
                 "{revision} was granted after {at} had told that it is gone"
             );
         }
-        self.holder = Some(revision);
+        let Some(own) = self.standing(revision) else { return Ok(()) };
+        let before = self.live.iter().filter(|place| place.revision < revision);
+        let before = before.filter(|place| !self.given_back.contains(&place.revision));
+        let before: Vec<_> = before.map(|place| place.kind).collect();
+        prop_assert_eq!(judge(&before, self.live[own].kind), Verdict::Admitted);
         Ok(())
     }
 }
@@ -203,7 +310,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn nobody_is_granted_while_somebody_is_before_it(steps in steps()) {
+    fn nobody_is_granted_whom_the_store_would_not_admit(steps in steps()) {
         let mut world = World::default();
         for step in &steps {
             let listed_at = world.step(step);
@@ -212,7 +319,7 @@ proptest! {
     }
 
     #[test]
-    fn the_first_is_granted_once_the_news_has_arrived(steps in steps()) {
+    fn whoever_is_admitted_is_granted_once_the_news_has_arrived(steps in steps()) {
         let mut world = World::default();
         for step in &steps {
             let listed_at = world.step(step);
@@ -220,9 +327,10 @@ proptest! {
         }
         let listed_at = world.all_news();
         world.judge(listed_at)?;
-        if let Some(first) = world.live.first().filter(|place| place.key.starts_with(b"o")) {
-            let state = world.queue.get_mut(first.revision).copied();
-            prop_assert!(state != Some(State::Waiting), "{first:?} still waits");
+        let admitted = queue::admitted(world.live.iter().map(|place| place.kind));
+        for place in world.live.iter().take(admitted) {
+            let state = world.queue.get_mut(place.revision).copied();
+            prop_assert!(!matches!(state, Some(State::Waiting(_))), "{place:?} still waits");
         }
     }
 
@@ -241,56 +349,75 @@ proptest! {
     }
 }
 
+fn place(revision: i64, key: &str) -> Place {
+    Place { revision, key: key.into(), kind: Kind::Exclusive }
+}
+
 /// Go's client uses one key for all locks of a session: the entry that a late deletion names may
 /// have a successor with the same key.
 #[test]
 fn a_late_deletion_does_not_hit_the_keys_next_user() {
     let mut queue = Queue::default();
-    let place = |revision, key: &str| Place { revision, key: key.into() };
     queue.watch_began(1);
     queue.enter(place(10, "own"), vec![place(9, "go")], ());
     queue.deleted(b"go", 8);
-    assert!(queue.head(None).is_none());
+    assert!(queue.admitted(None).next().is_none());
     queue.deleted(b"go", 11);
-    assert!(queue.head(None).is_some());
+    assert!(queue.admitted(None).next().is_some());
 }
 
 /// The deletion of the predecessor arrives before the answer that names it.
 #[test]
 fn a_deletion_from_before_the_answer_counts() {
     let mut queue = Queue::default();
-    let place = |revision, key: &str| Place { revision, key: key.into() };
     queue.watch_began(1);
     queue.deleted(b"a", 12);
     queue.enter(place(10, "own"), vec![place(9, "a")], ());
-    assert!(queue.head(None).is_some());
+    assert!(queue.admitted(None).next().is_some());
 }
 
 /// A session that holds the predecessor's entry and mine is revoked: both go in one revision.
 #[test]
 fn nobody_is_granted_by_the_end_of_its_own_session() {
     let mut queue = Queue::default();
-    let place = |revision, key: &str| Place { revision, key: key.into() };
     queue.watch_began(1);
     queue.enter(place(10, "own"), vec![place(9, "a")], "mine");
     queue.deleted(b"a", 12);
     queue.deleted(b"own", 12);
     assert_eq!(queue.take_gone(), ["mine"]);
-    assert!(queue.head(None).is_none());
+    assert!(queue.admitted(None).next().is_none());
 }
 
 /// More deletions than are remembered happened while the transaction was under way.
 #[test]
 fn what_may_be_forgotten_is_listed() {
     let mut queue = Queue::default();
-    let place = |revision, key: &str| Place { revision, key: key.into() };
     queue.watch_began(1);
     queue.deleted(b"a", 11);
     for n in 0..REMEMBERED {
         queue.deleted(b"b", 12 + n as i64);
     }
     queue.enter(place(10, "own"), vec![place(9, "a")], ());
-    assert!(queue.head(None).is_none() && queue.wants_list());
+    assert!(queue.admitted(None).next().is_none() && queue.wants_list());
     queue.listed(1000, &[place(10, "own")]);
-    assert!(queue.head(Some(1000)).is_some() && !queue.wants_list());
+    assert!(queue.admitted(Some(1000)).next().is_some() && !queue.wants_list());
+}
+
+/// The signal arrives before the answer that shows the writer as it was.
+#[test]
+fn a_signal_from_before_the_answer_asks_for_a_list() {
+    let mut queue = Queue::default();
+    let reader = Place { kind: Kind::Shared, ..place(10, "a/1.1.r") };
+    let writer = place(9, "a/1.0");
+    queue.watch_began(1);
+    queue.deleted(b"a/1.0.x", 12);
+    queue.enter(reader.clone(), vec![writer.clone()], ());
+    assert!(queue.admitted(None).next().is_none() && queue.wants_list());
+    queue.listed(11, &[writer.clone(), reader.clone()]);
+    assert!(queue.wants_list(), "the list is older than the signal");
+    queue.listed(12, &[Place { kind: Kind::Shared, ..writer.clone() }, reader.clone()]);
+    assert!(queue.admitted(None).next().is_some() && !queue.wants_list());
+    // What an older list says does not come back.
+    queue.listed(10, &[writer, reader]);
+    assert!(queue.admitted(None).next().is_some());
 }

@@ -3,16 +3,20 @@
 use std::sync::Arc;
 
 use etcd_client::{
-    Compare, CompareOp, GetOptions, GetResponse, KeyValue, SortOrder, SortTarget, Txn, TxnOp,
-    TxnResponse,
+    Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, Txn, TxnOp, TxnResponse,
     proto::{PbRangeResponse, PbTxnOpResponse},
 };
 
 use crate::{
     connection::{Connection, Insisted, Member},
     error::Failure,
+    layout::end_of_entry,
+    listing::{self, Standing, places},
     queue::Place,
 };
+
+/// How many keys are listed in one request: below what etcd and the client put into one message.
+const PAGE: i64 = 2000;
 
 type Answer<T> = Result<T, etcd_client::Error>;
 
@@ -40,22 +44,47 @@ pub(crate) fn enter_if_free(queue: &str, key: &str, lease: i64, value: &[u8]) ->
         .and_then([put(key, lease, value)])
 }
 
+/// As [`enter_if_free`], and tells who is there if the queue is not empty.
+pub(crate) fn enter_or_list(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
+    enter_if_free(queue, key, lease, value).or_else([range(queue)])
+}
+
 fn range(queue: &str) -> TxnOp {
     TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
 }
 
-fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
-    TxnOp::put(key, value, Some(etcd_client::PutOptions::new().with_lease(lease)))
+pub(crate) fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
+    TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)))
 }
 
-/// The answer to [`queue_up`] or [`enter_if_free`]; `None` if it did nothing.
-pub(crate) fn entered(answer: TxnResponse) -> Result<Option<Entered>, Failure> {
-    if !answer.succeeded() {
-        return Ok(None);
-    }
-    let revision = revision(&answer)?;
-    let before = ranges(answer).next().map(places).unwrap_or_default();
-    Ok(Some(Entered { revision, before }))
+/// The transaction that removes an entry and what belongs to it, if it is still the one that was
+/// seen. Sent again, it does nothing.
+pub(crate) fn remove(key: &str, revision: i64) -> Txn {
+    Txn::new().when([stands(key, revision)]).and_then([delete_entry(key)])
+}
+
+/// Whether an entry is still the one that was seen.
+pub(crate) fn stands(key: &str, revision: i64) -> Compare {
+    Compare::create_revision(key, CompareOp::Equal, revision)
+}
+
+/// Deletes an entry and what belongs to it.
+pub(crate) fn delete_entry(key: &str) -> TxnOp {
+    TxnOp::delete(key, Some(with_belongings(key)))
+}
+
+fn with_belongings(key: &str) -> DeleteOptions {
+    DeleteOptions::new().with_range(end_of_entry(key))
+}
+
+/// The answer to one of these; if it did nothing, whom it found there, as far as it looked.
+pub(crate) fn entered(answer: TxnResponse) -> Result<Result<Entered, Vec<Place>>, Failure> {
+    let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
+    let found = ranges(answer).next().map(|range| places(range.kvs)).unwrap_or_default();
+    Ok(match succeeded {
+        true => Ok(Entered { revision, before: found }),
+        false => Err(found),
+    })
 }
 
 /// Where an attempt's entry stands, if an earlier sending has made it.
@@ -70,21 +99,21 @@ pub(crate) async fn standing(
         let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
         async move { kv.get(queue, Some(GetOptions::new().with_prefix())).await }
     });
-    let all = all.await.result?;
-    let own = |kv: &&KeyValue| kv.key() == key.as_bytes() && kv.value() == value;
-    let Some(revision) = all.kvs().iter().find(own).map(KeyValue::create_revision) else {
+    let all = listing::entries(all.await.result?.0.kvs);
+    let own = |entry: &&Standing| entry.place.key == key.as_bytes() && entry.value == value;
+    let Some(revision) = all.iter().find(own).map(|entry| entry.place.revision) else {
         return Ok(None);
     };
-    let before = all.kvs().iter().filter(|kv| kv.create_revision() < revision);
-    let place = |kv: &KeyValue| Place { revision: kv.create_revision(), key: kv.key().to_vec() };
-    Ok(Some(Entered { revision, before: before.map(place).collect() }))
+    let before = all.into_iter().map(|entry| entry.place);
+    let before = before.filter(|place| place.revision < revision).collect();
+    Ok(Some(Entered { revision, before }))
 }
 
-fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
+pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
     answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
 }
 
-fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
+pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
     answer.0.responses.into_iter().filter_map(|op| match op.response {
         Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
         _ => None,
@@ -112,11 +141,7 @@ pub(crate) async fn list(
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
     let answer = connection.call(|member| send_txn(member, &txn)).await?;
     let revision = revision(&answer)?;
-    Ok(Lists { revision, queues: ranges(answer).map(places).collect() })
-}
-
-fn places(range: PbRangeResponse) -> Vec<Place> {
-    range.kvs.into_iter().map(|kv| Place { revision: kv.create_revision, key: kv.key }).collect()
+    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
 }
 
 /// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
@@ -142,32 +167,57 @@ pub(crate) fn send_txn(
     async move { kv.txn(txn).await }
 }
 
-/// Deletes an attempt's entry. It is gone afterwards, whoever deleted it.
+/// Deletes an attempt's entry, and with `all` what belongs to it. It is gone afterwards, whoever
+/// deleted it.
 ///
 /// Deletes by key alone, which costs etcd half of what a transaction that compares first does. So
 /// the key must not be used again before no sending of this can arrive any more.
 pub(crate) async fn delete(
     connection: &Connection,
     key: &str,
+    all: bool,
     give_up: impl Fn() -> bool,
 ) -> Insisted<()> {
     connection
         .insist(give_up, |member| {
             let (mut kv, key) = (member.kv.clone(), key.to_owned());
-            async move { kv.delete(key, None).await.map(drop) }
+            let options = all.then(|| with_belongings(&key));
+            async move { kv.delete(key, options).await.map(drop) }
         })
         .await
 }
 
-/// A queue with its values, the holder first.
-pub(crate) async fn inspect(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    let by_age = GetOptions::new().with_prefix().with_sort(SortTarget::Create, SortOrder::Ascend);
-    connection
+/// A queue with its values, in order.
+pub(crate) async fn inspect(
+    connection: &Connection,
+    queue: &str,
+) -> Result<Vec<Standing>, Failure> {
+    let answer = connection
         .call(|member| {
             let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
-            async move { kv.get(queue, Some(by_age)).await }
+            async move { kv.get(queue, Some(GetOptions::new().with_prefix())).await }
         })
-        .await
+        .await?;
+    let mut entries = listing::entries(answer.0.kvs);
+    entries.sort_by_key(|entry| entry.place.revision);
+    Ok(entries)
+}
+
+/// Some keys of a range in their order, and whether there are more.
+pub(crate) async fn page(
+    connection: &Connection,
+    from: &[u8],
+    to: &[u8],
+) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
+    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(PAGE);
+    let page = connection
+        .call(|member| {
+            let (mut kv, from) = (member.kv.clone(), from.to_owned());
+            async move { kv.get(from, Some(options)).await }
+        })
+        .await?;
+    let last = page.kvs().last().filter(|_| page.more()).map(|last| last.key().to_vec());
+    Ok((places(page.0.kvs), last))
 }
 
 /// Whether an entry is there, by the word of the whole cluster.

@@ -3,42 +3,31 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, Lease, Request, Result, Term, Validity, Wait,
-    deadline::margin, trace, wall_clock,
+    Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Term, Validity, Wait,
+    deadline::margin, limit_conflict, trace,
 };
-use serde::Serialize;
-use zookeeper_client::{Acls, CreateMode, Error as ZkError, EventType};
+use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
 use crate::{
-    entry::{Ending, Entry, Node},
+    child,
+    entry::{Entry, Node},
     error::{self, STORE},
     lease::ZkLease,
-    queue,
+    note::{Became, Note},
+    queue::{Ahead, Duty},
     session::{End, Session},
+    wait::Next,
 };
 
 /// One attempt in one session.
 pub(crate) struct Candidate {
-    session: Arc<Session>,
-    directory: String,
-    acls: Acls<'static>,
-    request: Request,
-    attempt: Attempt,
-    entry: Arc<Entry>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) directory: String,
+    pub(crate) acls: Acls<'static>,
+    pub(crate) request: Request,
+    pub(crate) attempt: Attempt,
+    pub(crate) entry: Arc<Entry>,
     began: Instant,
-}
-
-/// What an entry says about itself; its attempt is in the node's name.
-#[derive(Serialize)]
-struct Note<'a> {
-    holder: &'a str,
-    since: u64,
-}
-
-/// What a waiter does next.
-enum Next {
-    Hold,
-    Look,
 }
 
 impl Candidate {
@@ -49,7 +38,7 @@ impl Candidate {
         request: Request,
         attempt: Attempt,
     ) -> Self {
-        let entry = Arc::new(Entry::new(attempt.id(), request.term));
+        let entry = Arc::new(Entry::new(attempt.id(), &request));
         let began = Clock::Boot.now();
         Self { session, directory, acls, request, attempt, entry, began }
     }
@@ -91,44 +80,94 @@ impl Candidate {
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
+        let mut ahead = Ahead::new(self.request.kind);
         if self.request.wait == Wait::Try {
-            // A node of ours would make others wait for it. So none while anybody is there.
-            let children = self.session.list(&self.directory).await?;
-            if children.iter().any(|child| queue::sequence(child).is_some()) {
-                return Err(self.contended());
-            }
+            // A node of ours would make others wait for it. So none unless it would be admitted.
+            ahead.see_all(self.session.list(&self.directory).await?);
+            self.check_at_once(&mut ahead).await?;
         }
         let (node, mut children) = self.enter().await?;
-        let mut queued = false;
+        let mut waited = false;
         loop {
-            let place = queue::place(&children, node.name(), node.sequence);
-            let next = match place.map(|place| (place.ahead, place.predecessor)) {
-                None => return Err(vanished()),
-                Some((ahead, Some(predecessor))) => {
-                    if self.request.wait == Wait::Try {
-                        return Err(self.contended());
+            if !ahead.see(children, node.name(), node.sequence) {
+                return Err(vanished());
+            }
+            match self.request.wait {
+                Wait::Try => self.check_at_once(&mut ahead).await?,
+                _ => self.check_limit(&ahead)?,
+            }
+            loop {
+                let duty = ahead.duty();
+                if duty == Duty::Hold {
+                    if let Some(lease) = self.hold(node).await? {
+                        self.tell_admission(waited || ahead.is_followed());
+                        return Ok(lease);
                     }
-                    if !std::mem::replace(&mut queued, true) {
-                        trace::queued(&self.request.name, self.attempt.id(), ahead);
-                    }
-                    self.wait_behind(predecessor, ahead == 1).await?
+                    break;
                 }
-                Some((_, None)) => Next::Hold,
-            };
-            if let Next::Hold = next
-                && let Some(lease) = self.hold(node).await?
-            {
-                return Ok(lease);
+                if !std::mem::replace(&mut waited, true) {
+                    trace::queued(&self.request.name, self.attempt.id(), ahead.names().len());
+                }
+                if let Next::Look = self.wait(&mut ahead, duty).await? {
+                    break;
+                }
             }
             children = self.session.list(&self.directory).await?;
         }
     }
 
+    /// Whether a try is admitted by what the directory shows.
+    async fn check_at_once(&self, ahead: &mut Ahead) -> Result<()> {
+        self.check_limit(ahead)?;
+        loop {
+            match ahead.duty() {
+                Duty::Hold => return Ok(()),
+                // The first one may share the lock by now, which its name does not tell.
+                Duty::After(0) if self.request.kind == Kind::Shared => {
+                    let path = format!("{}/{}", self.directory, ahead.names()[0]);
+                    let data = self.session.data(&path).await?.unwrap_or_default();
+                    if Note::became(&data) != Some(Became::Shared) {
+                        return Err(self.contended());
+                    }
+                    ahead.became(0, Became::Shared);
+                }
+                _ => return Err(self.contended()),
+            }
+        }
+    }
+
+    fn check_limit(&self, ahead: &Ahead) -> Result<()> {
+        match (self.request.kind, ahead.other_limit()) {
+            (Kind::Permit { limit, .. }, Some(found)) => {
+                Err(limit_conflict(&self.request.name, limit, found))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets whoever may have seen this attempt waiting know that it holds its permits; nobody need
+    /// know who can only go on when they come back. Nobody waits for the answer.
+    fn tell_admission(&self, was_seen: bool) {
+        match self.request.kind {
+            Kind::Permit { weight, limit } if was_seen && weight < limit => {}
+            _ => return,
+        }
+        let (session, entry) = (self.session.clone(), self.entry.clone());
+        tokio::spawn(async move {
+            if let Err(error) = session.write(&entry, Became::Admitted).await
+                && !session.is_over()
+            {
+                tracing::debug!(target: "distlock", %error, "the next one looks by itself later");
+            }
+        });
+    }
+
     /// Creates the node and lists the queue in one flight: the server keeps the order of a session's
     /// requests, so the list shows everybody who is before the node.
-    async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        let stem = format!("{}/{}", self.directory, queue::stem(self.attempt.id()));
-        let note = self.note();
+    pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
+        let stem = child::stem(self.attempt.id(), self.request.kind);
+        let stem = format!("{}/{stem}", self.directory);
+        let note = self.entry.note(None);
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         self.entry.ask();
         loop {
@@ -151,20 +190,10 @@ impl Candidate {
             let node = self.entry.created(node);
             self.session.young.add(&self.entry);
             return match listed {
-                Ok(children) if queue::place(&children, node.name(), node.sequence).is_some() => {
-                    Ok((node, children))
-                }
+                Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
                 _ => Ok((node, self.session.list(&self.directory).await?)),
             };
         }
-    }
-
-    fn note(&self) -> Vec<u8> {
-        let since = wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-        let since = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
-        let note = Note { holder: &self.request.holder, since };
-        // A text and a number always have a JSON form; a node without a note is still an entry.
-        serde_json::to_vec(&note).unwrap_or_default()
     }
 
     /// Makes the lock's directory. The server deletes containers that have become empty.
@@ -174,54 +203,6 @@ impl Candidate {
         match exchange.answer(exchange.client.mkdir(&self.directory, &options)).await {
             Ok(()) => Ok(()),
             Err(error) => self.session.again("create the lock's directory", error).await,
-        }
-    }
-
-    /// Waits until the predecessor's end, or until it is time to look again.
-    async fn wait_behind(&self, predecessor: &str, is_head: bool) -> Result<Next> {
-        let path = format!("{}/{predecessor}", self.directory);
-        let turn = async {
-            match self.session.own_entry(predecessor) {
-                Some(entry) => match entry.ended().await {
-                    Ending::Passed => Ok(Next::Hold),
-                    Ending::Gone => Ok(Next::Look),
-                },
-                None => self.watch(&path, is_head).await,
-            }
-        };
-        tokio::pin!(turn);
-        loop {
-            tokio::select! {
-                biased;
-                _ = self.entry.ended() => return Err(vanished()),
-                next = &mut turn => return next,
-                // A wake-up that never comes must not stop a waiter for ever.
-                () = tokio::time::sleep(self.session.ttl()) => {
-                    if self.session.stat(&path).await?.is_none() {
-                        return Ok(Next::Look);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Waits until the predecessor's node changes.
-    ///
-    /// If it was the head, its deletion is the grant: everything before the own node is gone then,
-    /// and lower sequences never appear later.
-    async fn watch(&self, path: &str, is_head: bool) -> Result<Next> {
-        let exchange = self.session.begin()?;
-        // Not `exists`: that would leave a watch behind on a node that is gone already.
-        let armed = exchange.answer(exchange.client.get_and_watch_data(path)).await;
-        // The client ends its session when nobody has a copy of it.
-        drop(exchange);
-        match armed {
-            Ok((_, _, watcher)) => match watcher.changed().await.event_type {
-                EventType::NodeDeleted if is_head => Ok(Next::Hold),
-                _ => Ok(Next::Look),
-            },
-            Err(ZkError::NoNode) => Ok(Next::Look),
-            Err(error) => self.session.again("watch", error).await.map(|()| Next::Look),
         }
     }
 
@@ -243,8 +224,8 @@ impl Candidate {
             // It may have ended before it could tell this grant.
             return Err(self.session.error("acquire"));
         }
-        let (name, session) = (self.request.name.clone(), self.session.clone());
-        Ok(Some(Box::new(ZkLease::new(name, session, self.entry.clone(), validity))))
+        let (session, request) = (self.session.clone(), self.request.clone());
+        Ok(Some(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity))))
     }
 
     /// A fixed term is never extended, so it must not begin with an old proof of life.
@@ -257,13 +238,13 @@ impl Candidate {
     }
 
     /// Removes what the attempt may have left.
-    async fn leave(&self) {
+    pub(crate) async fn leave(&self) {
         let swept = match self.entry.node() {
             Some(node) => self.session.remove(&node.path).await,
             None if self.entry.was_asked() => {
                 self.session.sweep(&self.directory, self.attempt.id()).await
             }
-            None => Ok(()),
+            None => Ok(false),
         };
         if let Err(error) = swept
             && !self.session.is_over()
@@ -285,7 +266,7 @@ pub(crate) fn cancelled() -> Error {
 }
 
 /// A waiter's entry was deleted by somebody else: it lost its place, and is told.
-fn vanished() -> Error {
+pub(crate) fn vanished() -> Error {
     Error::Unavailable {
         store: STORE,
         op: "acquire",

@@ -1,13 +1,15 @@
 //! One attempt's entry in a queue, as this process knows it.
 
 use std::sync::{
-    OnceLock,
+    Arc, OnceLock,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use lock_core::{FencingToken, LossReason, Term, Validity};
+use lock_core::{FencingToken, Kind, LossReason, Request, Term, Validity, wall_clock};
 use tokio::sync::Notify;
 use uuid::Uuid;
+
+use crate::note::{Became, Note};
 
 /// One attempt's entry. The session keeps it from before its node is asked for until the node's
 /// deletion is confirmed, so that whoever stands behind it in the same process need not ask the
@@ -16,10 +18,15 @@ use uuid::Uuid;
 pub(crate) struct Entry {
     pub(crate) attempt: Uuid,
     pub(crate) term: Term,
+    kind: Kind,
+    holder: Arc<str>,
+    since: u64,
     asked: AtomicBool,
     node: OnceLock<Node>,
     validity: OnceLock<Validity>,
     state: AtomicU8,
+    /// An exclusive entry whose holder shares the lock by now.
+    downgraded: AtomicBool,
     changed: Notify,
 }
 
@@ -43,28 +50,50 @@ const HELD: u8 = 1;
 const PASSED: u8 = 2;
 const GONE: u8 = 3;
 
-/// How an entry ended, for whoever stands right behind it.
+/// How an entry ended, for whoever stands behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
-    /// It held the lock and gave it up. Everything before it was gone already, and lower sequences
-    /// never appear later: the one right behind it holds the lock now, whether or not the node's
-    /// deletion has reached the server yet.
+    /// It held the lock and gave it up, whether or not the node's deletion has reached the server
+    /// yet. Everything that kept it from entering was gone before, and lower sequences never appear
+    /// later.
     Passed,
-    /// Its node is gone for another reason: whoever is behind it must look.
+    /// Its node is gone; whether it has ever held the lock is not known.
     Gone,
 }
 
+/// What somebody behind an entry waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum News {
+    Ended(Ending),
+    Became(Became),
+}
+
 impl Entry {
-    pub(crate) fn new(attempt: Uuid, term: Term) -> Self {
+    pub(crate) fn new(attempt: Uuid, request: &Request) -> Self {
+        let since = wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
             attempt,
-            term,
+            term: request.term,
+            kind: request.kind,
+            holder: request.holder.clone(),
+            since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             asked: AtomicBool::new(false),
             node: OnceLock::new(),
             validity: OnceLock::new(),
             state: AtomicU8::new(WAITING),
+            downgraded: AtomicBool::new(false),
             changed: Notify::new(),
         }
+    }
+
+    /// The data of the node.
+    pub(crate) fn note(&self, became: Option<Became>) -> Vec<u8> {
+        Note { holder: &*self.holder, since: self.since, became }.write()
+    }
+
+    /// Whether it is, or has become, a reader's.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.kind == Kind::Shared || self.downgraded.load(Ordering::Acquire)
     }
 
     /// Remembers that a node may exist from now on.
@@ -96,14 +125,30 @@ impl Entry {
     pub(crate) fn hold(&self, validity: Validity) -> bool {
         // An attempt is granted once; setting it twice cannot happen.
         let _ = self.validity.set(validity);
-        self.state.compare_exchange(WAITING, HELD, Ordering::AcqRel, Ordering::Acquire).is_ok()
-    }
-
-    /// The holder gives the lock up.
-    pub(crate) fn pass(&self) {
-        if self.state.compare_exchange(HELD, PASSED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        let holds = self.turn(WAITING, HELD);
+        if let Kind::Permit { .. } = self.kind {
             self.changed.notify_waiters();
         }
+        holds
+    }
+
+    /// The holder gives the lock up; `false` if it has ended before.
+    pub(crate) fn pass(&self) -> bool {
+        let passed = self.turn(HELD, PASSED);
+        if passed {
+            self.changed.notify_waiters();
+        }
+        passed
+    }
+
+    /// The server knows that the holder shares the lock from now on.
+    pub(crate) fn downgrade(&self) {
+        self.downgraded.store(true, Ordering::Release);
+        self.changed.notify_waiters();
+    }
+
+    fn turn(&self, from: u8, to: u8) -> bool {
+        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// The node is gone, and nobody gave the lock up. A holder is told.
@@ -128,13 +173,26 @@ impl Entry {
     /// Waits until the entry ended.
     pub(crate) async fn ended(&self) -> Ending {
         loop {
+            if let News::Ended(ending) = self.news(None).await {
+                return ending;
+            }
+        }
+    }
+
+    /// Waits until the entry ended or became what is wanted.
+    pub(crate) async fn news(&self, wanted: Option<Became>) -> News {
+        loop {
             let changed = self.changed.notified();
             tokio::pin!(changed);
-            // Registered before the look, so that an end in between is not missed.
+            // Registered before the look, so that a change in between is not missed.
             changed.as_mut().enable();
-            match self.state.load(Ordering::Acquire) {
-                PASSED => return Ending::Passed,
-                GONE => return Ending::Gone,
+            match (self.state.load(Ordering::Acquire), wanted) {
+                (PASSED, _) => return News::Ended(Ending::Passed),
+                (GONE, _) => return News::Ended(Ending::Gone),
+                (HELD, Some(Became::Admitted)) => return News::Became(Became::Admitted),
+                (_, Some(Became::Shared)) if self.is_shared() => {
+                    return News::Became(Became::Shared);
+                }
                 _ => changed.await,
             }
         }
@@ -143,12 +201,21 @@ impl Entry {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use futures_util::FutureExt;
     use lock_core::{Instant, LockName};
 
     use super::*;
 
+    fn entry(kind: Kind) -> Entry {
+        let mut request = Request::new(LockName::new("a").unwrap(), Duration::from_secs(1));
+        request.kind = kind;
+        Entry::new(Uuid::new_v4(), &request)
+    }
+
     fn held() -> (Entry, Validity) {
-        let entry = Entry::new(Uuid::new_v4(), Term::Renewed);
+        let entry = entry(Kind::Exclusive);
         let validity = Validity::new(&LockName::new("a").unwrap(), Instant::NEVER);
         assert!(entry.hold(validity.clone()));
         (entry, validity)
@@ -157,7 +224,7 @@ mod tests {
     #[tokio::test]
     async fn a_release_passes_the_lock_on_once() {
         let (entry, validity) = held();
-        entry.pass();
+        assert!(entry.pass());
         entry.gone();
         assert_eq!(entry.ended().await, Ending::Passed);
         assert_eq!(validity.loss(), None);
@@ -167,15 +234,38 @@ mod tests {
     async fn a_deleted_holder_is_told_and_passes_nothing_on() {
         let (entry, validity) = held();
         entry.gone();
-        entry.pass();
+        assert!(!entry.pass());
         assert_eq!(entry.ended().await, Ending::Gone);
         assert_eq!(validity.loss(), Some(LossReason::EntryGone));
     }
 
     #[test]
     fn a_deleted_waiter_is_never_granted() {
-        let entry = Entry::new(Uuid::new_v4(), Term::Renewed);
+        let entry = entry(Kind::Exclusive);
         entry.gone();
         assert!(!entry.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_it_learns_that_a_holder_shares_the_lock() {
+        let (entry, _) = held();
+        let (reader, writer) = (entry.news(Some(Became::Shared)), entry.ended());
+        tokio::pin!(reader, writer);
+        assert!(reader.as_mut().now_or_never().is_none());
+        entry.downgrade();
+        assert_eq!(reader.await, News::Became(Became::Shared));
+        assert!(writer.as_mut().now_or_never().is_none());
+        entry.pass();
+        assert_eq!(writer.await, Ending::Passed);
+    }
+
+    #[tokio::test]
+    async fn who_waits_for_it_learns_that_permits_are_granted() {
+        let entry = entry(Kind::Permit { weight: 1, limit: 2 });
+        let next = entry.news(Some(Became::Admitted));
+        tokio::pin!(next);
+        assert!(next.as_mut().now_or_never().is_none());
+        assert!(entry.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
+        assert_eq!(next.await, News::Became(Became::Admitted));
     }
 }

@@ -3,22 +3,20 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use lock_core::{Entry, FencingToken, Holder, Result};
-use serde::Deserialize;
+use lock_core::{Entry, FencingToken, Holder, Kind, Result};
 use zookeeper_client::{Error as ZkError, Stat};
 
-use crate::{error, queue, session::Session};
+use crate::{
+    child, error,
+    note::{Became, Note},
+    queue,
+    session::Session,
+};
 
 /// Beyond this place only the attempts are told, not what they say about themselves.
 const MOST_NOTES: usize = 256;
 
-#[derive(Deserialize)]
-struct Note {
-    holder: String,
-    since: u64,
-}
-
-/// Holder and waiters of a lock's directory, the holder first.
+/// Holders and waiters of a lock's directory, the holders first.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;
@@ -34,18 +32,27 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
             Some(Err(ZkError::NoNode)) => {}
             Some(Err(error)) => return Err(error::read_failed("inspect", error)),
             Some(Ok((note, stat))) => entries.push(read(name, &note, &stat)),
-            None => entries.push(Entry::new(queue::attempt(name), Holder::default())),
+            None => {
+                let entry = Entry::new(child::attempt(name), Holder::default());
+                entries.push(entry.with_kind(child::kind(name)));
+            }
         }
     }
+    Entry::judge(&mut entries);
     Ok(entries)
 }
 
 /// Curator names its nodes as we do; only the note tells them apart.
 fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
-    let Ok(note) = serde_json::from_slice::<Note>(note) else {
-        return Entry::new(None, Holder::default());
+    let Some(note) = Note::read(note) else {
+        return Entry::new(None, Holder::default()).with_kind(child::kind(name));
+    };
+    let kind = match note.became {
+        Some(Became::Shared) => Kind::Shared,
+        _ => child::kind(name),
     };
     let since = UNIX_EPOCH + Duration::from_millis(note.since);
     let token = FencingToken::new(stat.czxid.unsigned_abs());
-    Entry::new(queue::attempt(name), Holder::new(Some(note.holder), Some(since), Some(token)))
+    let holder = Holder::new(Some(note.holder), Some(since), Some(token));
+    Entry::new(child::attempt(name), holder).with_kind(kind)
 }

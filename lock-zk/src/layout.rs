@@ -2,7 +2,7 @@
 
 use lock_core::{Error, LockName, Result};
 
-use crate::queue;
+use crate::child;
 
 /// How names become directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -45,7 +45,7 @@ fn invalid(name: &LockName, reason: String) -> Error {
 fn check_native(name: &str) -> Result<(), String> {
     check_components(name)?;
     // `a/x-0000000001` is a child of the lock `a` and would count as an entry of its queue.
-    match name.split('/').skip(1).find(|part| queue::sequence(part).is_some()) {
+    match name.split('/').skip(1).find(|part| child::sequence(part).is_some()) {
         Some(part) => Err(format!("{part:?} looks like an entry of a lock's queue")),
         None => Ok(()),
     }

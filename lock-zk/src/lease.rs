@@ -1,36 +1,56 @@
 //! A lock that is held.
 
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    sync::{Arc, Mutex},
+};
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Lease, LockName, LossReason, Result, Validity,
+    Attempt, Clock, Error, FencingToken, Kind, Lease, LossReason, Request, Result, Validity, Wait,
     deadline::{margin, safe_until},
 };
+use zookeeper_client::Acls;
 
-use crate::{entry::Entry, error, session::Session};
+use crate::{
+    acquire::Candidate,
+    entry::Entry,
+    error,
+    note::Became,
+    session::{Session, lock},
+};
 
-/// A lock that is held in ZooKeeper: an ephemeral node at the head of its queue.
+/// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
-    name: LockName,
     session: Arc<Session>,
-    entry: Arc<Entry>,
+    request: Request,
+    acls: Acls<'static>,
+    /// An upgrade brings another one.
+    entry: Mutex<Arc<Entry>>,
     validity: Validity,
+    /// One conversion or release at a time: each means the entry of that moment.
+    one: tokio::sync::Mutex<()>,
 }
 
 impl ZkLease {
     pub(crate) fn new(
-        name: LockName,
         session: Arc<Session>,
+        request: Request,
+        acls: Acls<'static>,
         entry: Arc<Entry>,
         validity: Validity,
     ) -> Self {
-        Self { name, session, entry, validity }
+        let (entry, one) = (Mutex::new(entry), tokio::sync::Mutex::default());
+        Self { session, request, acls, entry, validity, one }
     }
 
-    /// The path of the lock's node, below the chroot.
-    pub fn path(&self) -> &str {
-        self.entry.node().map_or("", |node| &node.path)
+    /// The path of the lock's node, below the chroot. An upgrade moves the lock to a new node.
+    pub fn path(&self) -> String {
+        path(&self.entry()).to_owned()
+    }
+
+    fn entry(&self) -> Arc<Entry> {
+        lock(&self.entry).clone()
     }
 
     /// A holder who overran its term was told at the safe deadline, but nobody knows whether it has
@@ -44,49 +64,129 @@ impl ZkLease {
     }
 
     fn lost(&self, reason: LossReason) -> Error {
-        Error::Lost { name: self.name.clone(), reason }
+        Error::Lost { name: self.request.name.clone(), reason }
     }
+
+    /// What a call is told after the end of the session.
+    fn ended(&self) -> Error {
+        self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
+    }
+
+    /// An attempt to hold the same lock alone.
+    fn upgrade(&self, old: &Entry) -> Candidate {
+        let mut request = self.request.clone();
+        (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
+        let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
+        Candidate::new(
+            self.session.clone(),
+            directory.to_owned(),
+            self.acls,
+            request,
+            Attempt::new(),
+        )
+    }
+}
+
+/// A grant always has a node.
+fn path(entry: &Entry) -> &str {
+    entry.node().map_or("", |node| &node.path)
 }
 
 #[async_trait]
 impl Lease for ZkLease {
     fn token(&self) -> FencingToken {
         // A grant always has a node.
-        self.entry.node().map_or(FencingToken::new(0), |node| node.token)
+        self.entry().node().map_or(FencingToken::new(0), |node| node.token)
     }
 
     fn validity(&self) -> &Validity {
         &self.validity
     }
 
-    async fn renew(&self) -> Result<()> {
-        let ended = || self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded));
-        let Ok(exchange) = self.session.begin() else { return Err(ended()) };
-        let asked = tokio::select! {
-            biased;
-            asked = exchange.answer(exchange.client.check_stat(self.path())) => asked,
-            () = self.session.over() => return Err(ended()),
-        };
-        match asked {
-            Ok(Some(stat)) if stat.ephemeral_owner == self.session.id() => {
-                self.validity.extend(safe_until(exchange.sent, self.session.ttl()));
+    async fn downgrade(&self) -> Result<()> {
+        let _one = self.one.lock().await;
+        let entry = self.entry();
+        if entry.is_shared() {
+            return Ok(());
+        }
+        match self.session.write(&entry, Became::Shared).await {
+            Ok(true) => {
+                entry.downgrade();
                 Ok(())
             }
-            Ok(_) => {
-                self.entry.gone();
-                Err(self.lost(LossReason::EntryGone))
+            Ok(false) => {
+                entry.gone();
+                Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
             }
-            Err(error) => Err(error::read_failed("renew", error)),
+            Err(_) if self.session.is_over() => Err(self.ended()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn try_upgrade(&self) -> Result<bool> {
+        let _one = self.one.lock().await;
+        let old = self.entry();
+        if !old.is_shared() {
+            return Ok(true);
+        }
+        let candidate = self.upgrade(&old);
+        let upgraded = candidate.replace(&old, &self.validity).await;
+        if self.session.is_over() {
+            return Err(self.ended());
+        }
+        match (upgraded, self.validity.loss()) {
+            (Ok(true), _) => {
+                *lock(&self.entry) = candidate.entry;
+                Ok(true)
+            }
+            (_, Some(reason)) => Err(self.lost(reason)),
+            (other, None) => other,
+        }
+    }
+
+    async fn renew(&self) -> Result<()> {
+        loop {
+            let entry = self.entry();
+            let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
+            let asked = tokio::select! {
+                biased;
+                asked = exchange.answer(exchange.client.check_stat(path(&entry))) => asked,
+                () = self.session.over() => return Err(self.ended()),
+            };
+            match asked {
+                Ok(Some(stat)) if stat.ephemeral_owner == self.session.id() => {
+                    self.validity.extend(safe_until(exchange.sent, self.session.ttl()));
+                    return Ok(());
+                }
+                Ok(_) => {
+                    let _one = self.one.lock().await;
+                    // Unless an upgrade has moved the grant to another node meanwhile.
+                    if Arc::ptr_eq(&entry, &self.entry()) {
+                        entry.gone();
+                        return Err(self.lost(LossReason::EntryGone));
+                    }
+                }
+                Err(error) => return Err(error::read_failed("renew", error)),
+            }
         }
     }
 
     async fn release(&self) -> Result<()> {
         self.let_the_holder_stop().await;
+        let _one = self.one.lock().await;
+        let entry = self.entry();
         // Whoever waits right behind in this process need not wait for the server.
-        self.entry.pass();
-        let removed = self.session.remove(self.path()).await;
-        self.session.forget(self.entry.attempt);
-        removed
+        entry.pass();
+        let removed = self.session.remove(path(&entry)).await;
+        self.session.forget(entry.attempt);
+        removed.map(drop)
+    }
+}
+
+impl Drop for ZkLease {
+    fn drop(&mut self) {
+        // A release has done it already; a grant that was lost to an operator is never released.
+        self.session.forget(self.entry().attempt);
     }
 }
 

@@ -77,6 +77,7 @@
 //! sequence begins again when a directory was deleted.
 
 mod acquire;
+mod child;
 mod config;
 mod entry;
 mod error;
@@ -85,13 +86,17 @@ mod inspect;
 mod layout;
 mod lease;
 mod lock;
+mod names;
 mod nodelay;
+mod note;
 mod probe;
 mod queue;
 mod recover;
 mod sentinel;
 mod session;
 mod sessions;
+mod upgrade;
+mod wait;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;

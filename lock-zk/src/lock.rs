@@ -5,8 +5,9 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockName, LossSignal, Request, Result, StoreUrl, Survives, Wake,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Request, Result, StoreUrl, Survives, Wake,
 };
+use uuid::Uuid;
 use zookeeper_client::Error as ZkError;
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     error::{self, STORE},
     inspect::inspect,
     layout::directory,
-    probe,
+    names, probe,
     session::Session,
     sessions::{Sessions, default_ttl},
 };
@@ -72,6 +73,14 @@ impl ZkLock {
         }
     }
 
+    /// A session for questions.
+    async fn any_session(&self) -> Result<Arc<Session>> {
+        match self.sessions.any() {
+            Some(session) => Ok(session),
+            None => self.sessions.get(self.guarantees.default_ttl).await,
+        }
+    }
+
     fn directory(&self, name: &LockName) -> Result<String> {
         let config = self.sessions.config();
         directory(&config.prefix, config.layout, name)
@@ -88,6 +97,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let sessions = Sessions::new(config);
     check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
     let mut guarantees = Guarantees::least(STORE);
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
@@ -156,11 +166,19 @@ impl DistributedLock for ZkLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let directory = self.directory(name)?;
-        let session = match self.sessions.any() {
-            Some(session) => session,
-            None => self.sessions.get(self.guarantees.default_ttl).await?,
-        };
-        inspect(&session, &directory).await
+        inspect(&*self.any_session().await?, &directory).await
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        names::names(&*self.any_session().await?, self.sessions.config(), prefix).await
+    }
+
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        let directory = self.directory(name)?;
+        let session = self.any_session().await?;
+        let revoked = session.sweep(&directory, attempt).await?;
+        // Another client's node does not go with our session.
+        if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
     }
 
     async fn close(&self) -> Result<()> {

@@ -1,141 +1,162 @@
-//! Who stands where, from the names of a lock directory's children. Pure.
+//! Who stands where, and who waits for whom. Pure; the rule is lock-core's.
 
-use uuid::Uuid;
+use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
-const PREFIX: &str = "_c_";
-const MARK: &str = "-lock-";
-/// What kazoo puts before its sequences.
-const KAZOO: &str = "__lock__";
-
-/// The part of an entry's name that the client chooses; the server appends the sequence.
-pub(crate) fn stem(attempt: Uuid) -> String {
-    format!("{PREFIX}{attempt}{MARK}")
-}
-
-/// The attempt that made an entry, if the name has our syntax (which is Curator's too).
-pub(crate) fn attempt(child: &str) -> Option<Uuid> {
-    let (id, _) = child.strip_prefix(PREFIX)?.split_once(MARK)?;
-    Uuid::try_parse(id).ok()
-}
-
-/// The sequence at the end of a child's name. A child without one is no entry of the queue.
-///
-/// The server counts in an `i32` and prints it as `%010d`, so after two thousand million entries
-/// there is a minus in front of it.
-pub(crate) fn sequence(child: &str) -> Option<i32> {
-    let tail = [MARK, KAZOO].iter().find_map(|mark| Some(child.rsplit_once(mark)?.1));
-    let tail = match tail {
-        Some(tail) if tail.len() >= 10 => tail,
-        Some(_) => return None,
-        None => child.get(child.len().checked_sub(10)?..)?,
-    };
-    let digits = tail.strip_prefix('-').unwrap_or(tail);
-    digits.bytes().all(|b| b.is_ascii_digit()).then(|| tail.parse().ok())?
-}
-
-/// Where an entry stands.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Place<'a> {
-    /// How many are before it.
-    pub(crate) ahead: usize,
-    /// The one right before it. Every entry is exclusive so far, so this is the one to wait for.
-    pub(crate) predecessor: Option<&'a str>,
-}
-
-/// Finds the place of the entry `own`; `None` if it is not there.
-pub(crate) fn place<'a>(children: &'a [String], own: &str, mine: i32) -> Option<Place<'a>> {
-    let mut found = false;
-    let mut place = Place { ahead: 0, predecessor: None };
-    let mut nearest = i32::MIN;
-    for child in children {
-        if child == own {
-            found = true;
-            continue;
-        }
-        // Wraps like the server's counter. A foreign entry with my number counts as before me.
-        let Some(distance) = sequence(child).map(|s| s.wrapping_sub(mine)) else { continue };
-        if distance > 0 {
-            continue;
-        }
-        place.ahead += 1;
-        if place.predecessor.is_none() || distance > nearest {
-            nearest = distance;
-            place.predecessor = Some(child);
-        }
-    }
-    found.then_some(place)
-}
+use crate::{child, entry::Ending, note::Became};
 
 /// The entries of a lock directory, first comer first.
 pub(crate) fn in_order(children: Vec<String>) -> Vec<String> {
     let mut entries: Vec<_> =
-        children.into_iter().filter_map(|child| Some((sequence(&child)?, child))).collect();
-    entries.sort_by(|(a, _), (b, _)| a.wrapping_sub(*b).cmp(&0));
+        children.into_iter().filter_map(|child| Some((child::sequence(&child)?, child))).collect();
+    // The counter wraps: numbers are only before or after others that are not too far away.
+    let Some((anyone, _)) = entries.first() else { return Vec::new() };
+    let anyone = *anyone;
+    entries.sort_unstable_by_key(|(sequence, _)| sequence.wrapping_sub(anyone));
     entries.into_iter().map(|(_, child)| child).collect()
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// What an attempt knows of those before it. They only ever leave, so an old view may delay the
+/// attempt but never admits it wrongly.
+#[derive(Debug)]
+pub(crate) struct Ahead {
+    mine: Kind,
+    names: Vec<String>,
+    kinds: Vec<Kind>,
+    followed: bool,
+    /// What the names do not tell: who shares the lock by now.
+    shared: Option<String>,
+    /// What the names do not tell yet: who holds its permits.
+    admitted: Option<String>,
+}
 
-    fn children(names: &[&str]) -> Vec<String> {
-        names.iter().map(|name| (*name).to_owned()).collect()
+/// What an attempt does next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Duty {
+    /// It holds the lock.
+    Hold,
+    /// It waits until the entry at this index is gone, or lets it in otherwise: it cannot enter
+    /// before, and nobody else needs to wake it.
+    After(usize),
+    /// It waits its turn to be the first who waits for permits: until the entry at this index, which
+    /// is right before it and waits too, holds its permits or is gone. So a release wakes one of
+    /// those who wait for permits, and not all.
+    Turn(usize),
+    /// It is the first who waits, and any departure before it may give it enough permits.
+    AfterAny,
+}
+
+impl Ahead {
+    /// Nobody, so far.
+    pub(crate) fn new(mine: Kind) -> Self {
+        let (names, kinds) = (Vec::new(), Vec::new());
+        Self { mine, names, kinds, followed: false, shared: None, admitted: None }
     }
 
-    #[test]
-    fn sequences_of_all_clients() {
-        let id = Uuid::new_v4();
-        for (child, expected) in [
-            (format!("_c_{id}-lock-0000000007"), Some(7)),
-            (format!("_c_{id}-lock--000000007"), Some(-7)),
-            (format!("_c_{id}-lock--2147483648"), Some(i32::MIN)),
-            (format!("_c_{id}-lock-2147483647"), Some(i32::MAX)),
-            (format!("_c_{id}-r-lock-0000000003"), Some(3)),
-            (format!("{}__lock__0000000012", id.simple()), Some(12)),
-            ("lock-0000000001".to_owned(), Some(1)),
-            (format!("_c_{id}-__WRIT__0000000005"), Some(5)),
-            ("x-000000005".to_owned(), Some(-5)),
-            ("subdirectory".to_owned(), None),
-            ("short".to_owned(), None),
-            ("9999999999".to_owned(), None),
-            ("-lock-7".to_owned(), None),
-            ("ünïcödé".to_owned(), None),
-            (String::new(), None),
-        ] {
-            assert_eq!(sequence(&child), expected, "{child}");
+    /// Takes in who is in the directory; answers whether the own entry is.
+    pub(crate) fn see(&mut self, children: Vec<String>, own: &str, mine: i32) -> bool {
+        self.followed = false;
+        let mut found = false;
+        let mut before = Vec::new();
+        for child in children {
+            if child == own {
+                found = true;
+                continue;
+            }
+            // Wraps like the server's counter. A foreign entry with my number counts as before me.
+            let distance = child::sequence(&child).map(|s| s.wrapping_sub(mine));
+            match distance {
+                Some(1..) => self.followed = true,
+                Some(distance) => before.push((distance, child)),
+                None => {}
+            }
+        }
+        before.sort_unstable_by_key(|(distance, _)| *distance);
+        self.replace(before.into_iter().map(|(_, child)| child).collect());
+        found
+    }
+
+    /// Takes in a directory in which the attempt has no entry yet.
+    pub(crate) fn see_all(&mut self, children: Vec<String>) {
+        self.replace(in_order(children));
+    }
+
+    fn replace(&mut self, names: Vec<String>) {
+        let kind = |name: &String| match self.shared.as_ref() == Some(name) {
+            true => Kind::Shared,
+            false => child::kind(name),
+        };
+        self.kinds = names.iter().map(kind).collect();
+        self.names = names;
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Whether somebody stood behind the own entry when the directory was seen.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followed
+    }
+
+    /// The number of permits that others count with, if it is another one.
+    ///
+    /// The first one says: whoever else names another number is about to be refused, too.
+    pub(crate) fn other_limit(&self) -> Option<u32> {
+        let first = self.kinds.iter().find(|kind| matches!(kind, Kind::Permit { .. }));
+        other_limit(first.copied(), self.mine)
+    }
+
+    pub(crate) fn duty(&self) -> Duty {
+        // Whoever I cannot stand beside must go first, and so must everybody whom that one waits for.
+        let last = self.kinds.iter().rposition(|other| excludes(*other, self.mine));
+        let rest = &self.kinds[last.map_or(0, |i| i + 1)..];
+        if judge(rest, self.mine) == Verdict::Admitted {
+            return last.map_or(Duty::Hold, Duty::After);
+        }
+        let all_hold = admitted(self.kinds.iter().copied()) == self.kinds.len();
+        match all_hold || self.admitted.as_ref() == self.names.last() {
+            true => Duty::AfterAny,
+            false => Duty::Turn(self.names.len() - 1),
         }
     }
 
-    #[test]
-    fn our_own_names_are_recognised() {
-        let id = Uuid::new_v4();
-        assert_eq!(attempt(&format!("{}0000000001", stem(id))), Some(id));
-        assert_eq!(attempt(&format!("{}__lock__0000000012", id.simple())), None);
-        assert_eq!(attempt("_c_nonsense-lock-0000000001"), None);
+    /// The entry at an index has ended.
+    pub(crate) fn ended(&mut self, index: usize, ending: Ending) {
+        let name = self.names.remove(index);
+        self.kinds.remove(index);
+        if ending == Ending::Gone {
+            return;
+        }
+        // It held the lock: those whom it had to wait for were gone by then.
+        let held = child::kind(&name);
+        let outlasted = |other: Kind| match held {
+            // An exclusive entry before a reader that holds has not gone but become shared.
+            Kind::Shared => matches!(other, Kind::Permit { .. }),
+            _ => excludes(other, held),
+        };
+        for i in (0..index).rev() {
+            if outlasted(self.kinds[i]) {
+                self.names.remove(i);
+                self.kinds.remove(i);
+            }
+        }
     }
 
-    #[test]
-    fn places_are_by_number_and_not_by_name() {
-        let list =
-            children(&["z-lock-0000000001", "a-lock-0000000003", "m-lock-0000000002", "dir"]);
-        let place = |own: &str| super::place(&list, own, sequence(own).unwrap());
-        assert_eq!(place("z-lock-0000000001"), Some(Place { ahead: 0, predecessor: None }));
-        let last = place("a-lock-0000000003").unwrap();
-        assert_eq!((last.ahead, last.predecessor), (2, Some("m-lock-0000000002")));
-        assert_eq!(place("q-lock-0000000009"), None);
-    }
-
-    #[test]
-    fn the_counter_may_wrap() {
-        let list = children(&["a-lock-2147483647", "b-lock--2147483648", "c-lock--2147483647"]);
-        let place = super::place(&list, &list[2], -2147483647).unwrap();
-        assert_eq!((place.ahead, place.predecessor), (2, Some("b-lock--2147483648")));
-        assert_eq!(in_order(children(&[&list[1], &list[2], &list[0]])), list);
-    }
-
-    #[test]
-    fn a_foreign_entry_with_my_number_is_before_me() {
-        let list = children(&["a-lock-0000000001", "b-lock-0000000001"]);
-        assert_eq!(super::place(&list, "a-lock-0000000001", 1).unwrap().ahead, 1);
+    /// The entry at an index is not what its name says.
+    pub(crate) fn became(&mut self, index: usize, became: Became) {
+        let name = Some(self.names[index].clone());
+        match became {
+            Became::Shared => (self.shared, self.kinds[index]) = (name, Kind::Shared),
+            Became::Admitted => self.admitted = name,
+        }
     }
 }
+
+/// Whether two entries cannot hold the lock together, whoever else does.
+fn excludes(other: Kind, mine: Kind) -> bool {
+    judge(&[other], mine) != Verdict::Admitted || other_limit([other], mine).is_some()
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;

@@ -9,8 +9,10 @@ use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
-    entry::Node,
+    child,
+    entry::{Entry, Node},
     error::{self, Meaning},
+    note::Became,
     queue,
     session::Session,
 };
@@ -60,18 +62,19 @@ impl Session {
         Ok(self.stat(&path).await?.and_then(|stat| self.adopt(path, &stat)))
     }
 
-    /// Deletes whatever an attempt may have left.
-    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
+    /// Deletes whatever an attempt may have left, of whatever client; answers whether there was
+    /// something.
+    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<bool> {
+        let mut found = false;
         for name in self.nodes_of(directory, attempt).await? {
-            self.remove(&format!("{directory}/{name}")).await?;
+            found |= self.remove(&format!("{directory}/{name}")).await?;
         }
-        Ok(())
+        Ok(found)
     }
 
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
         let mut children = self.list_after_sync(directory).await?;
-        let stem = queue::stem(attempt);
-        children.retain(|child| child.starts_with(&stem));
+        children.retain(|child| child::attempt(child) == Some(attempt));
         Ok(queue::in_order(children))
     }
 
@@ -80,7 +83,7 @@ impl Session {
         if stat.ephemeral_owner != self.id() {
             return None;
         }
-        let sequence = queue::sequence(&path)?;
+        let sequence = child::sequence(&path)?;
         // Transaction ids are positive.
         Some(Node { path, sequence, token: FencingToken::new(stat.czxid.unsigned_abs()) })
     }
@@ -96,19 +99,57 @@ impl Session {
         }
     }
 
-    /// Deletes a node of ours. It is gone afterwards, or goes with the session.
-    pub(crate) async fn remove(&self, path: &str) -> Result<()> {
+    /// The data of a node; `None` if it does not exist.
+    pub(crate) async fn data(&self, path: &str) -> Result<Option<Vec<u8>>> {
         loop {
-            let Ok(exchange) = self.begin() else { return Ok(()) };
+            let exchange = self.begin()?;
+            match exchange.answer(exchange.client.get_data(path)).await {
+                Ok((data, _)) => return Ok(Some(data)),
+                Err(ZkError::NoNode) => return Ok(None),
+                Err(error) => self.again("read", error).await?,
+            }
+        }
+    }
+
+    /// Writes into an entry's node what has become of it; answers whether it is still there.
+    pub(crate) async fn write(&self, entry: &Entry, became: Became) -> Result<bool> {
+        let note = entry.note(Some(became));
+        loop {
+            let (Some(node), false) = (entry.node(), entry.has_ended()) else { return Ok(false) };
+            let exchange = self.begin()?;
+            let written = tokio::select! {
+                biased;
+                written = exchange.answer(exchange.client.set_data(&node.path, &note, None)) => written,
+                () = self.over() => return Err(self.error("write")),
+            };
+            match written {
+                Ok(_) => return Ok(true),
+                Err(ZkError::NoNode) => return Ok(false),
+                Err(error) => self.again("write", error).await?,
+            }
+        }
+    }
+
+    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Answers whether
+    /// it was there, as far as anybody knows.
+    pub(crate) async fn remove(&self, path: &str) -> Result<bool> {
+        let mut unanswered = false;
+        loop {
+            let Ok(exchange) = self.begin() else { return Ok(unanswered) };
             let deleted = tokio::select! {
                 biased;
                 deleted = exchange.answer(exchange.client.delete(path, None)) => deleted,
-                () = self.over() => return Ok(()),
+                () = self.over() => return Ok(unanswered),
             };
             match deleted {
-                Ok(()) | Err(ZkError::NoNode) => return Ok(()),
-                Err(error) if error::meaning(&error) == Meaning::Over => return Ok(()),
-                Err(error) => self.again("delete", error).await?,
+                Ok(()) => return Ok(true),
+                // By the request that was not answered, maybe.
+                Err(ZkError::NoNode) => return Ok(unanswered),
+                Err(error) if error::meaning(&error) == Meaning::Over => return Ok(unanswered),
+                Err(error) => {
+                    unanswered |= error::is_unanswered(&error);
+                    self.again("delete", error).await?;
+                }
             }
         }
     }

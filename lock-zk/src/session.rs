@@ -15,9 +15,9 @@ use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
+    child,
     entry::Entry,
     error::{self, Meaning, STORE},
-    queue,
     sentinel::Young,
 };
 
@@ -139,7 +139,7 @@ impl Session {
 
     /// The entry of this session behind a child's name.
     pub(crate) fn own_entry(&self, child: &str) -> Option<Arc<Entry>> {
-        let entry = lock(&self.entries).get(&queue::attempt(child)?)?.clone();
+        let entry = lock(&self.entries).get(&child::attempt(child)?)?.clone();
         entry.node().is_none_or(|node| node.name() == child).then_some(entry)
     }
 

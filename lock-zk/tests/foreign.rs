@@ -17,7 +17,7 @@ async fn curators_holder_excludes_us_until_its_node_is_gone() {
     let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
     assert!(!waiter.is_finished());
     let queue = locks.inspect(&name).await.unwrap();
-    assert_eq!(queue[0], Entry::new(None, lock_core::Holder::default()));
+    assert_eq!(queue[0], Entry::new(None, lock_core::Holder::default()).holding());
     assert!(queue[1].attempt.is_some());
     raw.delete(&theirs, None).await.unwrap();
     soon("we hold", waiter).await.unwrap().unwrap().release().await.unwrap();

@@ -1,0 +1,161 @@
+//! What stands in the store for a lock that is held, and how it changes its kind.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use lock_core::{Result, Validity, queue::Kind};
+use uuid::Uuid;
+
+use crate::{
+    claim::Claim,
+    connection::Insisted,
+    convert::{self, Upgrade, Upgraded},
+    layout,
+    queue::Place,
+    requests,
+};
+
+/// The entry of a held lock.
+#[derive(Debug)]
+pub(crate) struct Hold {
+    pub(crate) claim: Claim,
+    /// The entry's create revision.
+    pub(crate) revision: i64,
+    kind: Kind,
+    /// Set when a young entry need not be watched any more.
+    over: Arc<AtomicBool>,
+    /// An entry that an upgrade without an answer may have put in the place of this one.
+    doubtful: Option<Claim>,
+    removed: bool,
+}
+
+impl Hold {
+    pub(crate) fn new(claim: Claim, revision: i64, kind: Kind) -> Self {
+        Self { claim, revision, kind, over: Arc::default(), doubtful: None, removed: false }
+    }
+
+    /// Watches the entry if it lasts.
+    pub(crate) fn watch(&mut self, validity: &Validity) {
+        let Claim { store, key, .. } = &self.claim;
+        self.over = store.watcher.add_young(key.clone(), self.revision, validity.clone());
+    }
+
+    /// What becomes of the entry is of no interest any more.
+    pub(crate) fn unwatch(&self) {
+        self.over.store(true, Ordering::Release);
+        let Claim { store, queue, .. } = &self.claim;
+        store.watcher.names().leave(queue, self.revision);
+    }
+
+    /// The entry is about to be removed: whoever of this client is admitted by that enters now.
+    pub(crate) fn hand_over(&self) {
+        self.over.store(true, Ordering::Release);
+        let Claim { store, queue, key, .. } = &self.claim;
+        store.watcher.names().release(queue, self.revision, key);
+    }
+
+    /// Removes the entry; after that it does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Claim::remove`].
+    pub(crate) async fn remove(&mut self) -> Result<()> {
+        if !self.removed {
+            self.claim.remove().await?;
+            self.removed = true;
+        }
+        // Without the old entry no late upgrade makes the new one.
+        if let Some(doubtful) = &self.doubtful {
+            doubtful.remove().await?;
+            self.doubtful = None;
+        }
+        Ok(())
+    }
+
+    /// Removes the entry in the background.
+    pub(crate) fn abandon(&mut self) {
+        let (claim, doubtful) = (self.claim.clone(), self.doubtful.take());
+        self.claim.store.runtime.spawn(async move {
+            let _ = claim.remove().await;
+            if let Some(doubtful) = doubtful {
+                let _ = doubtful.remove().await;
+            }
+        });
+    }
+
+    /// Makes the entry a shared one, in its place. Answers whether it still stands.
+    pub(crate) async fn downgrade(&mut self, give_up: impl Fn() -> bool) -> Insisted<bool> {
+        if self.kind == Kind::Shared {
+            return Insisted { result: Ok(true), ambiguous: false };
+        }
+        self.claim.marked = true;
+        let Claim { store, session, queue, key, .. } = &self.claim;
+        let txn = convert::downgrade(key, session.lease, self.revision);
+        let send = |member: &_| requests::send_txn(member, &txn);
+        let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
+        let result = result.map(|answer| answer.succeeded());
+        if let Ok(true) = result {
+            self.kind = Kind::Shared;
+            let (revision, kind) = (self.revision, self.kind);
+            let shared = Place { revision, key: key.as_bytes().to_vec(), kind };
+            store.watcher.names().downgraded(queue, &shared);
+            self.signal();
+        }
+        Insisted { result, ambiguous }
+    }
+
+    /// Tells the readers of other clients that they may look. Late or twice, it does no harm.
+    fn signal(&self) {
+        let Claim { store, session, key, .. } = &self.claim;
+        let (connection, session) = (store.connection.clone(), session.clone());
+        let signal = layout::signal(key);
+        store.runtime.spawn(async move {
+            requests::delete(&connection, &signal, false, || session.is_over()).await
+        });
+    }
+
+    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry is
+    /// not watched from then on.
+    pub(crate) async fn try_upgrade(
+        &mut self,
+        attempt: Uuid,
+        note: &[u8],
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<Upgraded> {
+        // It is deleted by its own upgrade, and that is no loss.
+        self.unwatch();
+        if self.kind == Kind::Exclusive {
+            return Insisted { result: Ok(Upgraded::Done(self.revision)), ambiguous: false };
+        }
+        let Claim { store, session, queue, key, .. } = &self.claim;
+        let exclusive = || Claim::new(store, session.clone(), queue.clone(), Kind::Exclusive);
+        let new = self.doubtful.get_or_insert_with(exclusive);
+        let upgrade = Upgrade {
+            queue,
+            lease: session.lease,
+            old: key,
+            revision: self.revision,
+            new: &new.key,
+            note,
+            attempt,
+        };
+        let insisted = upgrade.send(&store.connection, give_up).await;
+        self.upgraded(&insisted);
+        insisted
+    }
+
+    fn upgraded(&mut self, insisted: &Insisted<Upgraded>) {
+        // In doubt it stays doubtful: another try finds out, and so does the release.
+        let settled = insisted.result.is_ok() || !insisted.ambiguous;
+        let Some(new) = self.doubtful.take_if(|_| settled) else { return };
+        match insisted.result {
+            Ok(Upgraded::Done(revision)) => {
+                std::mem::replace(&mut self.claim, new).retire(false);
+                (self.revision, self.kind) = (revision, Kind::Exclusive);
+            }
+            _ => new.retire(false),
+        }
+    }
+}

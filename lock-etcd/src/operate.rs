@@ -1,0 +1,56 @@
+//! What operators do: which names are in use, and taking a lock away from whoever has it.
+
+use std::collections::BTreeSet;
+
+use lock_core::{Clock, LockName, Result};
+use uuid::Uuid;
+
+use crate::{entry, layout::queue_of, requests, store::Store};
+
+/// The names that have an entry and start with `start`, in order.
+pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
+    let mut names = BTreeSet::new();
+    let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
+    loop {
+        let (places, last) = requests::page(&store.connection, &from, &to)
+            .await
+            .map_err(|failure| failure.into_error("list names", false))?;
+        let found = places.iter().filter_map(|place| store.layout.name(queue_of(&place.key)));
+        names.extend(found.filter(|name| name.as_str().starts_with(start)));
+        let Some(last) = last else { return Ok(names.into_iter().collect()) };
+        from = [&last[..], &[0]].concat();
+    }
+}
+
+/// Removes the entry of an attempt. Answers whether there was one.
+pub(crate) async fn revoke(
+    store: &Store,
+    name: &LockName,
+    attempt: Uuid,
+    patience: std::time::Duration,
+) -> Result<bool> {
+    let queue = store.layout.queue(name)?;
+    let until = Clock::Boot.now() + patience;
+    let mut sent_in_doubt = false;
+    // An upgrade gives an attempt another entry: it is looked for until it is gone.
+    loop {
+        let entries = requests::inspect(&store.connection, &queue)
+            .await
+            .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
+        let own = |entry: &crate::listing::Standing| {
+            entry.ours && entry::attempt(&entry.value) == Some(attempt)
+        };
+        let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
+        let key = String::from_utf8_lossy(&victim.place.key);
+        let txn = requests::remove(&key, victim.place.revision);
+        let give_up = || Clock::Boot.now() >= until;
+        let insisted =
+            store.connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
+        sent_in_doubt |= insisted.ambiguous;
+        let removed =
+            insisted.result.map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
+        if removed.succeeded() {
+            return Ok(true);
+        }
+    }
+}

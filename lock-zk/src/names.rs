@@ -1,0 +1,56 @@
+//! Which locks are in use.
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use lock_core::{LockName, Result};
+
+use crate::{
+    child,
+    config::ZkConfig,
+    layout::{Layout, directory},
+    session::Session,
+};
+
+/// How many directories are listed at the same time.
+const AT_ONCE: usize = 64;
+
+/// The names with an entry that start with `prefix`, in order.
+pub(crate) async fn names(
+    session: &Session,
+    config: &ZkConfig,
+    prefix: &str,
+) -> Result<Vec<LockName>> {
+    let (mut names, mut level) = (Vec::new(), session.list(&config.prefix).await?);
+    while !level.is_empty() {
+        let wanted = level.into_iter().filter_map(|path| lock_at(config, &path, prefix));
+        let mut listed = stream::iter(wanted)
+            .map(|(name, directory)| async move {
+                session.list(&directory).await.map(|children| (name, children))
+            })
+            .buffer_unordered(AT_ONCE);
+        level = Vec::new();
+        while let Some((name, children)) = listed.try_next().await? {
+            let is_entry = |child: &String| child::sequence(child).is_some();
+            let (entries, others): (Vec<_>, Vec<_>) = children.into_iter().partition(is_entry);
+            if config.layout == Layout::Native {
+                level.extend(others.into_iter().map(|child| format!("{name}/{child}")));
+            }
+            if !entries.is_empty() && name.as_str().starts_with(prefix) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// The lock whose directory this is, if it or one below it may have a name with the prefix.
+fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, String)> {
+    let name = match config.layout {
+        Layout::Escaped => LockName::from_escaped(path)?,
+        Layout::Native => LockName::new(path).ok()?,
+    };
+    let above = || prefix.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+    let may = name.as_str().starts_with(prefix) || (config.layout == Layout::Native && above());
+    let directory = may.then(|| directory(&config.prefix, config.layout, &name).ok())??;
+    Some((name, directory))
+}

@@ -1,0 +1,65 @@
+//! What an entry's node says besides its name: who made it, and what has become of it since.
+
+use serde::{Deserialize, Serialize};
+
+/// The data of a node. Curator's and kazoo's nodes have none that reads like this.
+#[derive(Debug, Deserialize, Serialize)]
+pub(crate) struct Note<S = String> {
+    pub(crate) holder: S,
+    /// Milliseconds since 1970.
+    pub(crate) since: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) became: Option<Became>,
+}
+
+/// What an entry became without a new name, so that it keeps its place. Never taken back.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Became {
+    /// Its holder shares the lock from now on, whatever the name says.
+    Shared,
+    /// It holds its permits. Written by those only whom somebody behind may have seen waiting.
+    Admitted,
+}
+
+impl Note {
+    pub(crate) fn read(data: &[u8]) -> Option<Self> {
+        serde_json::from_slice(data).ok()
+    }
+
+    /// What has become of the entry with this data.
+    pub(crate) fn became(data: &[u8]) -> Option<Became> {
+        Self::read(data)?.became
+    }
+}
+
+impl Note<&str> {
+    pub(crate) fn write(&self) -> Vec<u8> {
+        // Texts and a number always have a JSON form; a node without a note is still an entry.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read() {
+        let note = Note { holder: "the \"importer\"", since: 7, became: None };
+        assert_eq!(note.write(), br#"{"holder":"the \"importer\"","since":7}"#);
+        for became in [Became::Shared, Became::Admitted] {
+            let data = Note { became: Some(became), ..note }.write();
+            let read = Note::read(&data).unwrap();
+            assert_eq!((read.holder.as_str(), read.since), (note.holder, note.since));
+            assert_eq!(Note::became(&data), Some(became));
+        }
+    }
+
+    #[test]
+    fn what_others_write_is_no_note() {
+        for data in [&b"10.0.0.1"[..], b"", b"{}", b"\xff"] {
+            assert!(Note::read(data).is_none());
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! From a shared grant to an exclusive one.
+
+use lock_core::{Result, Validity};
+
+use crate::{acquire::Candidate, entry::Entry, queue::Ahead};
+
+impl Candidate {
+    /// Takes the lock alone for whoever holds it shared by `old`, if nobody else is there: with a
+    /// new node, which takes the grant over, and the old one goes. Changes nothing otherwise.
+    ///
+    /// Whoever comes meanwhile stands behind the new node, and two who try at the same time see
+    /// each other's nodes.
+    pub(crate) async fn replace(&self, old: &Entry, validity: &Validity) -> Result<bool> {
+        self.session.add(&self.entry);
+        let result = tokio::select! {
+            biased;
+            result = self.succeed(old, validity) => result,
+            () = self.session.over() => Err(self.session.error("upgrade")),
+        };
+        if !matches!(result, Ok(true)) {
+            self.leave().await;
+        }
+        result
+    }
+
+    async fn succeed(&self, old: &Entry, validity: &Validity) -> Result<bool> {
+        let mut ahead = Ahead::new(self.request.kind);
+        // A node of ours would make others wait for it. So none while anybody else is there.
+        ahead.see_all(self.session.list(&self.directory).await?);
+        if !self.is_alone(&ahead, old) {
+            return Ok(false);
+        }
+        let (node, children) = self.enter().await?;
+        if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
+            return Ok(false);
+        }
+        // From here on the old node's end is no loss, unless it was one already.
+        if !self.entry.hold(validity.clone()) || !old.pass() {
+            return Ok(false);
+        }
+        let Some(before) = old.node() else { return Ok(false) };
+        if !self.session.remove(&before.path).await? {
+            // Somebody else deleted it, and meant this grant; or the session is over.
+            self.entry.gone();
+            return Ok(false);
+        }
+        self.session.forget(old.attempt);
+        Ok(true)
+    }
+
+    /// Whether nobody but the old entry is before this one. Who has given the lock up in this
+    /// process is as good as gone.
+    fn is_alone(&self, ahead: &Ahead, old: &Entry) -> bool {
+        let is_old = |name: &String| old.node().is_some_and(|node| node.name() == name);
+        if !ahead.names().iter().any(is_old) {
+            old.gone();
+            return false;
+        }
+        let has_ended = |name| self.session.own_entry(name).is_some_and(|entry| entry.has_ended());
+        ahead.names().iter().all(|name| is_old(name) || has_ended(name))
+    }
+}

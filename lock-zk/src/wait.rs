@@ -1,0 +1,190 @@
+//! Waiting in line: for whom, and what wakes a waiter.
+//!
+//! Each waiter follows one entry, so that a release wakes those who can enter and nobody else; only
+//! the first one who waits for permits follows all who hold some, by a watch on the directory. An
+//! entry of the same session is followed in memory, at no request.
+
+use futures_util::{FutureExt, StreamExt, future, stream::FuturesUnordered};
+use lock_core::{Kind, Result};
+use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher};
+
+use crate::{
+    acquire::{Candidate, vanished},
+    entry::{Ending, News},
+    note::{Became, Note},
+    queue::{Ahead, Duty},
+};
+
+/// What a waiter does next.
+pub(crate) enum Next {
+    /// Judge again by what it knows.
+    Judge,
+    /// Look at the directory.
+    Look,
+}
+
+impl Candidate {
+    /// Waits for what the duty says, or until it is time to look again.
+    pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
+        let shared = (self.request.kind == Kind::Shared).then_some(Became::Shared);
+        let turn = async {
+            match duty {
+                Duty::Hold => Ok(Next::Judge),
+                Duty::After(index) => self.follow(ahead, index, shared).await,
+                Duty::Turn(index) => self.follow(ahead, index, Some(Became::Admitted)).await,
+                Duty::AfterAny => self.follow_all(ahead).await,
+            }
+        };
+        tokio::select! {
+            biased;
+            _ = self.entry.ended() => Err(vanished()),
+            next = turn => next,
+        }
+    }
+
+    /// Waits until an entry ends or becomes what is wanted.
+    ///
+    /// If what is left then admits the own entry, that is the grant: lower sequences never appear
+    /// later, and the news came over a live session.
+    async fn follow(
+        &self,
+        ahead: &mut Ahead,
+        index: usize,
+        wanted: Option<Became>,
+    ) -> Result<Next> {
+        let name = &ahead.names()[index];
+        let path = format!("{}/{name}", self.directory);
+        let local = self.session.own_entry(name);
+        let news = async {
+            match &local {
+                Some(entry) => Ok(Some(entry.news(wanted).await)),
+                None => self.watch(&path, wanted).await,
+            }
+        };
+        let news = tokio::select! {
+            news = news => news?,
+            looked = self.look_now_and_then(&path, wanted) => looked?,
+        };
+        match news {
+            Some(News::Ended(ending)) => {
+                ahead.ended(index, ending);
+                // The view may be old; to walk back through it in memory costs nothing.
+                let known = local.is_some() || ahead.duty() == Duty::Hold;
+                Ok(if known { Next::Judge } else { Next::Look })
+            }
+            Some(News::Became(became)) => {
+                ahead.became(index, became);
+                Ok(Next::Judge)
+            }
+            None => Ok(Next::Look),
+        }
+    }
+
+    /// A wake-up that never comes must not stop a waiter for ever. Returns when there is something
+    /// to look at.
+    async fn look_now_and_then(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
+        loop {
+            tokio::time::sleep(self.session.ttl()).await;
+            let data = self.session.data(path).await?;
+            // Whether somebody holds permits is found out by who else is there, too.
+            if wanted == Some(Became::Admitted) || data.is_none() {
+                return Ok(None);
+            }
+            let became = data.and_then(|data| Note::became(&data));
+            if let (Some(became), true) = (became, became == wanted) {
+                return Ok(Some(News::Became(became)));
+            }
+        }
+    }
+
+    /// Waits until the node of another client's entry is gone or says what is wanted.
+    async fn watch(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
+        loop {
+            let exchange = self.session.begin()?;
+            // Not `exists`: that would leave a watch behind on a node that is gone already.
+            let armed = exchange.answer(exchange.client.get_and_watch_data(path)).await;
+            // The client ends its session when nobody has a copy of it.
+            drop(exchange);
+            let (data, watcher) = match armed {
+                Ok((data, _, watcher)) => (data, watcher),
+                Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
+                Err(error) => return self.session.again("watch", error).await.map(|()| None),
+            };
+            let became = Note::became(&data);
+            if let (Some(became), true) = (became, became == wanted) {
+                return Ok(Some(News::Became(became)));
+            }
+            match watcher.changed().await.event_type {
+                EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
+                EventType::NodeDataChanged => {}
+                _ => return Ok(None),
+            }
+        }
+    }
+
+    /// Waits until any of those before the own entry has ended.
+    async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
+        let watcher = match ahead.names().iter().all(|name| self.session.own_entry(name).is_some())
+        {
+            true => None,
+            false => match self.watch_directory(ahead).await? {
+                Some(watcher) => Some(watcher),
+                None => return Ok(Next::Look),
+            },
+        };
+        let own = ahead.names().iter().filter_map(|name| self.ending_of(name));
+        let mut endings: FuturesUnordered<_> = own.collect();
+        // The list may be older than what has been released here.
+        while let Some(Some((name, ending))) = endings.next().now_or_never() {
+            end(ahead, &name, ending);
+        }
+        if ahead.duty() != Duty::AfterAny {
+            return Ok(Next::Judge);
+        }
+        let changed = async {
+            match watcher {
+                Some(watcher) => drop(watcher.changed().await),
+                None => future::pending().await,
+            }
+        };
+        tokio::select! {
+            Some((name, ending)) = endings.next() => {
+                end(ahead, &name, ending);
+                Ok(Next::Judge)
+            }
+            () = changed => Ok(Next::Look),
+            () = tokio::time::sleep(self.session.ttl()) => Ok(Next::Look),
+        }
+    }
+
+    /// Sets a watch on the directory and takes in who is there.
+    async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<OneshotWatcher>> {
+        let exchange = self.session.begin()?;
+        let armed = exchange.answer(exchange.client.list_and_watch_children(&self.directory)).await;
+        drop(exchange);
+        match armed {
+            Ok((children, watcher)) => {
+                let node = self.entry.node();
+                let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
+                if found { Ok(Some(watcher)) } else { Err(vanished()) }
+            }
+            Err(ZkError::NoNode) => Err(vanished()),
+            Err(error) => self.session.again("watch", error).await.map(|()| None),
+        }
+    }
+
+    /// The end of an entry of this session, with its name.
+    fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, Ending)> + use<>> {
+        let (entry, name) = (self.session.own_entry(name)?, name.to_owned());
+        Some(async move {
+            let ending = entry.ended().await;
+            (name, ending)
+        })
+    }
+}
+
+fn end(ahead: &mut Ahead, name: &str, ending: Ending) {
+    if let Some(index) = ahead.names().iter().position(|other| other == name) {
+        ahead.ended(index, ending);
+    }
+}
