@@ -18,11 +18,24 @@
 //! by compare-and-delete. So redis-py, redsync, redislock and hand-written scripts on the same key
 //! exclude us, and we exclude them. A queue lies beside it: whoever releases gives the key straight
 //! to the first waiter and tells it by a push, so nobody polls and nobody overtakes. One script
-//! call per verb: an uncontended acquire and release are two commands. One call every third of a
-//! TTL renews all locks and keeps all waiting attempts of a client alive; it also repairs lost pushes.
+//! call per verb: an uncontended acquire and release are two commands, for every kind of lock. One call
+//! every third of a TTL renews all locks and keeps all waiting attempts of a client alive (up to 1000
+//! exclusive locks, or 200 others); it also repairs lost pushes.
+//!
+//! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key has
+//! their group's value, so a foreign client sees an exclusive holder. They hold only while it has that
+//! very value, so a key that is deleted, evicted or overwritten ends them all; each one's share ends with
+//! its own TTL. A release lets in whoever fits at the head of the queue: one command and one push
+//! each, however many they are.
 //!
 //! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
 //! is greater.
+//!
+//! [Names in use](lock_core::DistributedLock::names) are found by going through all keys of the database
+//! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's counts, whatever is in it:
+//! a foreign client's lock looks like any other key. So a database with other data needs a prefix.
+//! [Revoking](lock_core::DistributedLock::revoke) is one command, and a push to the client that loses.
+//! If the answer to it is lost, it is asked again, and then answers that there was nothing to revoke.
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
 //! The user needs the lock's keys, `&distlock:*` channels, and scripts; with `CLIENT KILL` and
@@ -38,15 +51,17 @@
 //! | `ttl` | how long a lock outlives its last renewal, 200 ms to 24 h | `15s` |
 //! | `prefix` | what every key starts with | none |
 //! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
-//! | `mode` | `queue`, or `simple`: polling, without order and without companion keys but the fence | `queue` |
+//! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order and without companion keys but the fence | `queue` |
 //!
 //! # Keys (layout version 1)
 //!
 //! | key | type | content |
 //! |---|---|---|
-//! | `K` = prefix + name | string | `<client>:<attempt>` of the holder; expires with the TTL |
+//! | `K` = prefix + name | string | `<client>:<attempt>` of the holder (`:<attempt>` in the simple mode), `s:<group>` of readers, `p<limit>:<group>` of permits; expires with the TTL, of a group with the longest |
 //! | `{K}` FF `queue` | list | the waiting attempts in order |
-//! | `{K}` FF `waiting` | hash | per waiting attempt: alive until, TTL, since when, who |
+//! | `{K}` FF `waiting` | hash | per waiting attempt: alive until, TTL, since when, kind, who |
+//! | `{K}` FF `holders` | sorted set | who hold it together, each with until when it is alive; expires with `K` |
+//! | `{K}` FF `members` | hash | per each of them: token, kind, who; the value of `K` that they hold by; the permits taken; expires with `K` |
 //! | `{K}` FF `fence` | string | the last token |
 //! | `{distlock}` FF `client:<client>` | string | what a client says about itself; expires after an hour |
 //!
@@ -62,6 +77,7 @@
 //!
 //! - A failover, an eviction (`maxmemory-policy` other than `noeviction`) or a restart without
 //!   `appendfsync always` may lose locks that were granted. The fencing token covers that.
+//! - In the simple mode nobody is told of a revoked lock but by its next renewal, every eighth of a TTL.
 //! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours queue.
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told.
 

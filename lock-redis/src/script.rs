@@ -344,3 +344,30 @@ pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid)> {
     let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
     Some((push, attempt))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushes_are_told_apart() {
+        let attempt = Uuid::new_v4();
+        let id = attempt.simple();
+        assert_eq!(push(format!("7 {id} a b").as_bytes()), Some((Push::Granted(7), attempt)));
+        assert_eq!(push(format!("gone {id} a b").as_bytes()), Some((Push::Gone, attempt)));
+        for odd in ["", "gone", "7", "7 8", "x 8 9"] {
+            assert_eq!(push(odd.as_bytes()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn tickets_are_read_as_they_are_written() {
+        let (client, attempt) = ("0123456789abcdef", Uuid::new_v4());
+        let queued = Ticket::queued(client, attempt);
+        assert_eq!(Ticket::parse(queued.text()), Some((client, attempt)));
+        assert_eq!(Ticket::parse(Ticket::simple(attempt).text()), Some(("", attempt)));
+        for odd in [attempt.simple().to_string(), format!(":{attempt}"), format!("x:{attempt}")] {
+            assert_eq!(Ticket::parse(odd.as_bytes()), None, "{odd}");
+        }
+    }
+}

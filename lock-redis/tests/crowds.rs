@@ -5,7 +5,8 @@ mod lab;
 use std::{sync::Arc, time::Duration};
 
 use lab::*;
-use lock_core::{Attempt, DistributedLock};
+use lock_core::{Attempt, DistributedLock, Entry, Kind};
+use lock_redis::RedisLock;
 use uuid::Uuid;
 
 const TTL: Duration = Duration::from_secs(30);
@@ -70,7 +71,7 @@ async fn cancelling_at_any_moment_leaves_nothing() {
 }
 
 /// Many attempts on few names, each cancelled after a random time.
-async fn come_and_go(driver: Arc<lock_redis::RedisLock>) {
+async fn come_and_go(driver: Arc<RedisLock>) {
     for _ in 0..100 {
         let random = Uuid::new_v4().as_u64_pair().0;
         let name = format!("name-{}", random % 4);
@@ -83,5 +84,61 @@ async fn come_and_go(driver: Arc<lock_redis::RedisLock>) {
         if let (Ok(lease), ()) = tokio::join!(acquire, cancel) {
             lease.release().await.unwrap();
         }
+    }
+}
+
+/// Attempts of all kinds come, convert, are revoked, are cancelled and go. Whenever one looks, exactly
+/// those hold the lock whom the queue rule admits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_holds_is_who_the_rule_admits() {
+    let server = server().await;
+    let drivers = [driver(&server.url()).await, driver(&server.url()).await];
+    let mut workers: Vec<_> =
+        (0..12).map(|i| tokio::spawn(come_and_convert(drivers[i % 2].clone()))).collect();
+    let (mut looks, mut shared) = (0, 0);
+    while !workers.is_empty() {
+        let queue = drivers[0].inspect(&name("orders")).await.unwrap();
+        let mut judged: Vec<_> = queue.clone();
+        judged.iter_mut().for_each(|entry| entry.holds = false);
+        Entry::judge(&mut judged);
+        assert_eq!(queue, judged);
+        looks += 1;
+        shared += usize::from(queue.iter().filter(|entry| entry.holds).count() > 1);
+        let victim = queue.get(looks % 7).filter(|_| looks % 50 == 0);
+        if let Some(attempt) = victim.and_then(|entry| entry.attempt) {
+            drivers[1].revoke(&name("orders"), attempt).await.unwrap();
+        }
+        while let Some(done) = workers.iter().position(|worker| worker.is_finished()) {
+            workers.remove(done).await.unwrap();
+        }
+    }
+    assert!(shared > 20, "only {shared} of {looks} looks saw several holders");
+    nothing_is_left(&server).await;
+}
+
+async fn come_and_convert(driver: Arc<RedisLock>) {
+    let kinds = [Kind::Exclusive, Kind::Shared, Kind::Shared, permits(1, 3), permits(2, 3)];
+    for _ in 0..60 {
+        let random = usize::try_from(Uuid::new_v4().as_u64_pair().0 >> 16).unwrap();
+        let kind = kinds[random % kinds.len()];
+        let attempt = Attempt::new();
+        let cancel = async {
+            let patience = if random % 3 == 0 { 1 } else { 20_000 };
+            tokio::time::sleep(Duration::from_millis(patience)).await;
+            attempt.cancel();
+            std::future::pending().await
+        };
+        let acquire = driver.acquire(request_of(kind, "orders", TTL), attempt.clone());
+        let lease = tokio::select! {
+            lease = acquire => lease,
+            never = cancel => never,
+        };
+        // Revoked, or cancelled.
+        let Ok(lease) = lease else { continue };
+        if kind == Kind::Exclusive && lease.downgrade().await.is_ok() {
+            let _ = lease.try_upgrade().await;
+        }
+        tokio::time::sleep(Duration::from_millis(u64::from(random % 2 == 0))).await;
+        lease.release().await.unwrap();
     }
 }

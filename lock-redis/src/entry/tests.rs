@@ -117,3 +117,39 @@ fn who_asks_when() {
     assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
     assert_eq!(ask(None, None, true, 0), None);
 }
+
+#[test]
+fn whoever_is_gone_is_told_whatever_it_does() {
+    let asking = entry();
+    let waiting = entry();
+    waiting.waits(CLOCK.now(), said(7));
+    let granted = entry();
+    granted.waits(CLOCK.now(), said(7));
+    granted.pushed(8);
+    for entry in [asking, waiting, granted] {
+        entry.gone();
+        entry.pushed(9);
+        assert!(matches!(&*entry.stage(), Stage::Over(End::Gone)));
+        assert!(matches!(entry.hold(CLOCK.now()), Err(lock_core::Error::Unavailable { .. })));
+    }
+    let held = entry();
+    let validity = held.hold(CLOCK.now()).unwrap();
+    held.gone();
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}
+
+#[test]
+fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    let validity = entry.hold(sent).unwrap();
+    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Holds));
+    entry.share(true);
+    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Shares));
+    entry.renewed(sent + TTL / 3, false);
+    assert!(!validity.has_ended());
+    entry.seen(sent + TTL / 3, Seen::Holds(7));
+    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
+    entry.seen(sent + TTL / 2, Seen::Gone);
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}

@@ -34,17 +34,19 @@ end
 local function admit(lock, base, now, group, attempt, ttl, kind, holder, token)
   local holders, members = base .. 'holders', base .. 'members'
   local weight, limit = string.match(kind, '^p(%d+)/(%d+)$')
-  if not group then
+  local record = digits(token) .. ' ' .. kind .. ' ' .. (holder or '')
+  if group then
+    redis.call('HSET', members, attempt, record)
+    if weight then
+      redis.call('HINCRBY', members, 'taken', weight)
+    end
+  else
     group = (limit and 'p' .. limit or 's') .. ':' .. digits(token)
     redis.call('DEL', holders, members)
     redis.call('SET', lock, group, 'PX', ttl)
-    redis.call('HSET', members, 'group', group)
+    redis.call('HSET', members, 'group', group, 'taken', weight or 0, attempt, record)
   end
   redis.call('ZADD', holders, digits(now + ttl * 1000), attempt)
-  redis.call('HSET', members, attempt, digits(token) .. ' ' .. kind .. ' ' .. (holder or ''))
-  if weight then
-    redis.call('HINCRBY', members, 'taken', weight)
-  end
   return group
 end
 
@@ -66,11 +68,13 @@ end
 
 -- Ends a membership. Answers whether there was one.
 local function part(base, attempt)
-  if redis.call('ZREM', base .. 'holders', attempt) == 0 then
+  local members = base .. 'members'
+  local record = redis.call('HGET', members, attempt)
+  redis.call('ZREM', base .. 'holders', attempt)
+  if not record then
     return false
   end
-  local members = base .. 'members'
-  local weight = string.match(redis.call('HGET', members, attempt) or '', '^%d+ p(%d+)/')
+  local weight = string.match(record, '^%d+ p(%d+)/')
   redis.call('HDEL', members, attempt)
   if weight then
     redis.call('HINCRBY', members, 'taken', -weight)
@@ -132,7 +136,8 @@ end
 local function regroup(lock, base, now, group, left)
   local expired = redis.call('ZRANGEBYSCORE', base .. 'holders', '-inf', digits(now))
   for _, attempt in ipairs(expired) do
-    left = part(base, attempt)
+    part(base, attempt)
+    left = true
   end
   if left and redis.call('EXISTS', base .. 'holders') == 0 then
     redis.call('DEL', base .. 'members')
@@ -151,7 +156,11 @@ end
 local function settle(lock, base, now)
   local value = redis.pcall('GET', lock)
   if not value then
-    return pump(lock, base, now)
+    -- Nothing is written unless somebody waits: a server that is full refuses a script's first write.
+    if redis.call('EXISTS', base .. 'queue') == 1 then
+      return pump(lock, base, now)
+    end
+    return nil
   end
   local group = group_of(base, value)
   if group then
@@ -163,10 +172,10 @@ end
 -- In how many ms what is in an attempt's way ends, unless it is renewed: the first member to expire, or
 -- the waiter at the head, behind whom somebody else may fit.
 local function blocked_for(lock, base, now, attempt, group)
-  if not group then
+  local ends = group and tonumber(redis.call('ZRANGE', base .. 'holders', 0, 0, 'WITHSCORES')[2])
+  if not ends then
     return redis.call('PTTL', lock)
   end
-  local ends = tonumber(redis.call('ZRANGE', base .. 'holders', 0, 0, 'WITHSCORES')[2])
   local first = redis.call('LINDEX', base .. 'queue', 0)
   local record = first and first ~= attempt and redis.call('HGET', base .. 'waiting', first)
   if record then

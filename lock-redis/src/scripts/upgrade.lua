@@ -14,7 +14,7 @@ if not record then
   return -1
 end
 local token, description = string.match(record, '^(%d+) s (.*)$')
-if token ~= ARGV[2] or redis.call('ZCARD', base .. 'holders') > 1
+if token ~= ARGV[2] or redis.call('ZCARD', base .. 'holders') ~= 1
   or redis.call('EXISTS', base .. 'queue') == 1 then
   return 0
 end

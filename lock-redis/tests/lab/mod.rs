@@ -4,7 +4,8 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, DistributedLock, Error, Lease, LockName, Locks, Request, Result, StoreUrl, Term, Wait,
+    Attempt, DistributedLock, Error, Kind, Lease, LockName, Locks, Request, Result, StoreUrl, Term,
+    Wait,
 };
 use lock_lab::Redis;
 use lock_redis::{RedisConfig, RedisLock};
@@ -34,6 +35,25 @@ pub fn name(name: &str) -> LockName {
 
 pub fn request(lock: &str, ttl: Duration) -> Request {
     Request::new(name(lock), ttl)
+}
+
+pub fn request_of(kind: Kind, lock: &str, ttl: Duration) -> Request {
+    let mut request = request(lock, ttl);
+    request.kind = kind;
+    request
+}
+
+pub fn permits(weight: u32, limit: u32) -> Kind {
+    Kind::Permit { weight, limit }
+}
+
+pub async fn acquire_as(
+    kind: Kind,
+    driver: &RedisLock,
+    lock: &str,
+    ttl: Duration,
+) -> Result<Box<dyn Lease>> {
+    within(driver.acquire(request_of(kind, lock, ttl), Attempt::new())).await
 }
 
 /// Acquires without lock-core, which would hide what the driver does.
@@ -71,16 +91,29 @@ impl Waiter {
         lock: &str,
         ttl: Duration,
     ) -> Self {
+        Self::queued_as(Kind::Exclusive, driver, server, lock, ttl).await
+    }
+
+    pub async fn queued_as(
+        kind: Kind,
+        driver: &Arc<RedisLock>,
+        server: &Redis,
+        lock: &str,
+        ttl: Duration,
+    ) -> Self {
         let before = queue_length(server, lock).await;
-        let waiter = Self::start(driver, lock, ttl);
+        let waiter = Self::ask(driver, request_of(kind, lock, ttl));
         until(async || queue_length(server, lock).await > before).await;
         waiter
     }
 
     pub fn start(driver: &Arc<RedisLock>, lock: &str, ttl: Duration) -> Self {
+        Self::ask(driver, request(lock, ttl))
+    }
+
+    fn ask(driver: &Arc<RedisLock>, request: Request) -> Self {
         let attempt = Attempt::new();
         let (driver, mine) = (driver.clone(), attempt.clone());
-        let request = request(lock, ttl);
         let task = tokio::spawn(async move { driver.acquire(request, mine).await });
         Self { attempt, task }
     }

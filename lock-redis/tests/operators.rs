@@ -1,0 +1,160 @@
+//! Names in use, and locks that are taken away.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::*;
+use lock_core::{DistributedLock, Kind, LossReason};
+use lock_redis::RedisLock;
+use uuid::Uuid;
+
+/// So long that no round tells in time.
+const TTL: Duration = Duration::from_secs(60);
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+async fn names(driver: &RedisLock, prefix: &str) -> Vec<String> {
+    let names = within(driver.names(prefix)).await.unwrap();
+    names.iter().map(|name| name.as_str().to_owned()).collect()
+}
+
+/// The attempts that the server shows, holders first.
+async fn attempts(driver: &RedisLock, lock: &str) -> Vec<Uuid> {
+    let queue = driver.inspect(&name(lock)).await.unwrap();
+    queue.iter().filter_map(|entry| entry.attempt).collect()
+}
+
+#[tokio::test]
+async fn names_are_told_by_prefix_in_every_layout() {
+    let server = server().await;
+    for options in ["prefix=a*%5Bx", "prefix=app:&layout=native", "mode=simple", "prefix=."] {
+        let driver = driver(&format!("{}?{options}", server.url())).await;
+        let mut leases = Vec::new();
+        for lock in ["orders/1", "orders/2", "orders", ".", "..", ".x", "a}b", "{u}1"] {
+            leases.push(acquire(&driver, lock, TTL).await.unwrap());
+        }
+        let all = [".", "..", ".x", "a}b", "orders", "orders/1", "orders/2", "{u}1"];
+        assert_eq!(names(&driver, "").await, all, "{options}");
+        assert_eq!(names(&driver, "orders/").await, all[5..7], "{options}");
+        assert_eq!(names(&driver, ".").await, all[..3], "{options}");
+        assert_eq!(names(&driver, "Orders").await, [""; 0], "{options}");
+        assert_eq!(names(&driver, &"o".repeat(600)).await, [""; 0], "{options}");
+        for lease in leases {
+            lease.release().await.unwrap();
+        }
+        assert_eq!(names(&driver, "").await, [""; 0], "{options}");
+    }
+}
+
+#[tokio::test]
+async fn other_prefixes_and_companions_are_no_names_and_foreign_locks_are() {
+    let server = server().await;
+    let (driver, other) =
+        (driver(&format!("{}?prefix=app:", server.url())).await, driver(&server.url()).await);
+    let _other = acquire(&other, "orders", TTL).await.unwrap();
+    let _reader = acquire_as(Kind::Shared, &driver, "read", TTL).await.unwrap();
+    let _held = acquire(&driver, "held", TTL).await.unwrap();
+    let _waits = Waiter::queued(&driver, &server, "app:held", TTL);
+    server.command(&[b"SET", b"app:foreign", b"x", b"PX", b"60000"]).await.unwrap();
+    server.command(&[b"HSET", b"app:redisson", b"x", b"1"]).await.unwrap();
+    assert_eq!(names(&driver, "").await, ["foreign", "held", "read", "redisson"]);
+}
+
+#[tokio::test]
+async fn who_only_waits_counts_if_it_is_alive() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let lease = acquire(&driver, "orders", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    server.command(&[b"RPUSH", &companion("dead", "queue"), b"nobody"]).await.unwrap();
+    assert_eq!(names(&driver, "").await, ["orders"]);
+    lease.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn holders_of_every_kind_are_told_and_the_next_is_served() {
+    let server = server().await;
+    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    for kind in [Kind::Exclusive, Kind::Shared, permits(1, 1)] {
+        let victim = acquire_as(kind, &theirs, "orders", TTL).await.unwrap();
+        let next = Waiter::queued(&mine, &server, "orders", TTL).await;
+        let attempt = attempts(&mine, "orders").await[0];
+        assert!(mine.revoke(&name("orders"), attempt).await.unwrap());
+        let told = tokio::time::timeout(AT_ONCE, victim.validity().lost()).await;
+        assert_eq!(told, Ok(LossReason::EntryGone), "{kind}");
+        let next = next.granted().await;
+        assert!(!mine.revoke(&name("orders"), attempt).await.unwrap());
+        // Late, and about something that is not its own any more.
+        victim.release().await.unwrap();
+        next.renew().await.unwrap();
+        next.release().await.unwrap();
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn one_of_several_holders_is_removed_and_the_others_stay() {
+    let server = server().await;
+    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    let victim = acquire_as(permits(2, 3), &theirs, "orders", TTL).await.unwrap();
+    let stays = acquire_as(permits(1, 3), &theirs, "orders", TTL).await.unwrap();
+    let next = Waiter::queued_as(permits(2, 3), &mine, &server, "orders", TTL).await;
+    let attempt = attempts(&mine, "orders").await[0];
+    assert!(mine.revoke(&name("orders"), attempt).await.unwrap());
+    within(victim.validity().lost()).await;
+    next.granted().await.release().await.unwrap();
+    assert!(!stays.validity().has_ended());
+    stays.renew().await.unwrap();
+    stays.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+/// A writer that is removed from between readers lets the next one in.
+#[tokio::test]
+async fn a_waiter_is_told_and_who_fits_then_enters() {
+    let server = server().await;
+    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    let holds = acquire_as(Kind::Shared, &mine, "orders", TTL).await.unwrap();
+    let victim = Waiter::queued(&theirs, &server, "orders", TTL).await;
+    let next = Waiter::queued_as(Kind::Shared, &theirs, &server, "orders", TTL).await;
+    assert!(mine.revoke(&name("orders"), victim.attempt.id()).await.unwrap());
+    let told = tokio::time::timeout(AT_ONCE, victim.ended()).await.unwrap();
+    assert!(is_unavailable(&told), "{told:?}");
+    next.granted().await.release().await.unwrap();
+    holds.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
+    let server = server().await;
+    let simple = driver(&format!("{}?mode=simple", server.url())).await;
+    let queue = driver(&server.url()).await;
+    for operator in [&simple, &queue] {
+        let ttl = Duration::from_secs(4);
+        let victim = acquire(&simple, "orders", ttl).await.unwrap();
+        let attempt = attempts(operator, "orders").await[0];
+        assert!(operator.revoke(&name("orders"), attempt).await.unwrap());
+        let told = tokio::time::timeout(ttl / 4, victim.validity().lost()).await;
+        assert_eq!(told, Ok(LossReason::EntryGone));
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn nobody_else_is_revoked() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let attempt = Uuid::new_v4();
+    assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
+    // A foreign value that only ends like it.
+    let value = attempt.simple().to_string();
+    server.command(&[b"SET", b"orders", value.as_bytes(), b"PX", b"60000"]).await.unwrap();
+    assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    server.command(&[b"HSET", b"orders", b"redisson", b"1"]).await.unwrap();
+    assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
+    assert_eq!(server.command(&[b"TYPE", b"orders"]).await.unwrap(), "hash");
+}
