@@ -14,16 +14,24 @@
 //!
 //! # What lies in ZooKeeper (layout version 1)
 //!
-//! `<chroot><prefix>/<name>/_c_<attempt>-lock-<sequence>`: one ephemeral sequential node per
-//! attempt, in a directory per lock. The lowest sequence holds the lock, and each node waits for
-//! the one before it. The node's data says who made it (`{"holder":..,"since":..}`). Directories
-//! are containers: the server deletes them some time after they have become empty.
+//! `<chroot><prefix>/<name>/_c_<attempt><kind>-lock-<sequence>`: one ephemeral sequential node per
+//! attempt, in a directory per lock. `<kind>` is empty for an exclusive lock, `-r` for a shared one,
+//! and `-p<weight>.<limit>` for permits of a semaphore. The sequence is the place in the queue: the
+//! first ones hold the lock, as many as may hold it together. Directories are containers: the server
+//! deletes them some time after they have become empty.
+//!
+//! The node's data says who made it (`{"holder":..,"since":..}`), and what has become of it:
+//! `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and place;
+//! `"became":"admitted"` for permits that were granted while others may have seen them waiting. An
+//! upgrade is a new, exclusive node behind the shared one, which goes once it has turned out that
+//! nobody else was there.
 //!
 //! This is the layout of Curator's `InterProcessMutex`, so Curator and this crate exclude each
-//! other and queue up together on the same path. So does kazoo's
+//! other and queue up together on the same path; Curator takes each of our nodes, of whatever kind,
+//! for an exclusive lock. So does kazoo's
 //! `Lock(path, extra_lock_patterns=["-lock-"])`; without that argument kazoo counts its own nodes
 //! only, and would take a lock that is held here. Every other child that ends in a sequence counts
-//! as somebody who wants the lock alone.
+//! as somebody who wants the lock alone: also the readers and the semaphores of Curator and kazoo.
 //!
 //! Names are percent-encoded: letters, digits, `-`, `_` and `.` stay, everything else becomes
 //! `%XX`, so that any name is one directory. With `layout=native` a name is a path, as Curator and
@@ -55,26 +63,39 @@
 //!
 //! | | requests |
 //! |---|---|
-//! | acquire and release | create and list in one flight, then delete: 3 |
+//! | acquire and release, of any kind | create and list in one flight, then delete: 3 |
 //! | with others of the same client before it | the same 3: whoever is released passes the lock on within the process, before the server has confirmed the deletion |
-//! | behind another client | one more, a watch on the node before, and now and then a second list |
-//! | try, if anybody is there | 1 list; nothing is written |
-//! | try, if nobody is there | 1 list more than an acquire |
-//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
-//! | waiting for more than one TTL | 1 per TTL |
+//! | behind another client | one more, a watch on the node that it waits for, and now and then a second list |
+//! | first in line for permits of other clients | a watch on the directory, and a list per arrival or departure |
+//! | permits granted after a wait, if there are more | 1 write, so that the next one is first in line: it reads that, and watches the directory |
+//! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; nothing is written |
+//! | try, if it is granted | 1 list more than an acquire, 2 reads more beside a downgraded writer |
+//! | downgrade | 1 |
+//! | upgrade | 1 list; if nobody else is there create, list and delete |
+//! | names in use | 1 list, and 1 per directory |
+//! | revoke | sync and list in one flight, then delete |
+//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; once more if the node was written to |
+//! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |
+//!
+//! A release wakes those who can enter, and nobody else: the next writer, all readers up to it, or as
+//! many as the permits suffice for. Two things wake somebody in vain: a writer behind several readers
+//! follows the last of them and looks again when that one is gone, and the first who waits for
+//! permits also sees who comes.
 //!
 //! On Linux, where TCP_NODELAY can be set from outside the client crate, create and list take one
 //! network round trip; elsewhere two.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
-//! then two tries at the same moment may both find the lock busy.
+//! then two tries at the same moment may both find the lock busy. So may a try at the same moment as
+//! an upgrade.
 //!
 //! # The token
 //!
 //! The fencing token is the node's `czxid`, the number of the transaction that created it. It rises
 //! with every creation in the whole ensemble, whatever happens to nodes and directories; the
-//! sequence begins again when a directory was deleted.
+//! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade brings
+//! a new one.
 
 mod acquire;
 mod child;

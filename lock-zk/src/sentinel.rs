@@ -105,7 +105,7 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
                         return;
                     }
                     EventType::Session => return,
-                    // Somebody wrote to our node: watch on.
+                    // Its data changed, most likely by ourselves: watch on.
                     _ => {}
                 }
             }

@@ -85,15 +85,22 @@ impl Candidate {
     async fn look_now_and_then(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         loop {
             tokio::time::sleep(self.session.ttl()).await;
-            let data = self.session.data(path).await?;
             // Whether somebody holds permits is found out by who else is there, too.
-            if wanted == Some(Became::Admitted) || data.is_none() {
+            if wanted == Some(Became::Admitted) {
                 return Ok(None);
             }
-            let became = data.and_then(|data| Note::became(&data));
-            if let (Some(became), true) = (became, became == wanted) {
-                return Ok(Some(News::Became(became)));
+            let news = self.read(path, wanted).await?;
+            if news.is_some() {
+                return Ok(news);
             }
+        }
+    }
+
+    /// Asks whether an entry is gone, or has become what is wanted.
+    async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
+        match self.session.data(path).await? {
+            Some(data) => Ok(news_in(&data, wanted)),
+            None => Ok(Some(News::Ended(Ending::Gone))),
         }
     }
 
@@ -110,12 +117,18 @@ impl Candidate {
                 Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
                 Err(error) => return self.session.again("watch", error).await.map(|()| None),
             };
-            let became = Note::became(&data);
-            if let (Some(became), true) = (became, became == wanted) {
-                return Ok(Some(News::Became(became)));
+            if let Some(news) = news_in(&data, wanted) {
+                return Ok(Some(news));
             }
             match watcher.changed().await.event_type {
                 EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
+                EventType::NodeDataChanged if wanted.is_some() => {
+                    // Most likely it is what is wanted, and then no other watch is.
+                    let news = self.read(path, wanted).await?;
+                    if news.is_some() {
+                        return Ok(news);
+                    }
+                }
                 EventType::NodeDataChanged => {}
                 _ => return Ok(None),
             }
@@ -181,6 +194,11 @@ impl Candidate {
             (name, ending)
         })
     }
+}
+
+fn news_in(data: &[u8], wanted: Option<Became>) -> Option<News> {
+    let wanted = wanted?;
+    (Note::became(data) == Some(wanted)).then_some(News::Became(wanted))
 }
 
 fn end(ahead: &mut Ahead, name: &str, ending: Ending) {

@@ -1,0 +1,102 @@
+//! Downgrades and upgrades over networks that break.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Kind, LockGuard, Result};
+use lock_lab::{Proxy, ZooKeeper};
+use lock_zk::client::Client;
+use support::*;
+use tokio::task::JoinHandle;
+
+#[tokio::test]
+async fn an_unanswered_downgrade_is_repeated() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    let mut guard = locks.lock("down").unwrap().acquire().await.unwrap();
+    let reader = queue_up(&other, other.shared("down").unwrap(), "down", 1).await;
+    proxy.half_open();
+    let downgrade = tokio::spawn(async move {
+        guard.downgrade().await.unwrap();
+        guard
+    });
+    let reader = soon("the server knows, and lets the reader in", reader).await.unwrap().unwrap();
+    assert!(!downgrade.is_finished());
+    proxy.reset();
+    proxy.heal();
+    let guard = soon("the downgrade", downgrade).await.unwrap();
+    assert!(guard.is_valid() && guard.kind() == Kind::Shared);
+    guard.release().await.unwrap();
+    reader.release().await.unwrap();
+}
+
+/// Loses the answer to the creation of an upgrade's node.
+async fn unanswered_upgrade(
+    server: &ZooKeeper,
+    proxy: &Proxy,
+    raw: &Client,
+) -> JoinHandle<Result<LockGuard>> {
+    let locks = open(&server.url_via(proxy)).await;
+    let mut guard = locks.shared("up").unwrap().acquire().await.unwrap();
+    proxy.delay(Duration::from_millis(100));
+    let upgrade = tokio::spawn(async move {
+        assert!(guard.try_upgrade().await?);
+        Ok(guard)
+    });
+    eventually("the server has created the node", || async {
+        children(raw, "/locks/up").await.len() == 2
+    })
+    .await;
+    proxy.half_open();
+    proxy.delay(Duration::ZERO);
+    upgrade
+}
+
+#[tokio::test]
+async fn an_unanswered_upgrade_is_found_again() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let upgrade = unanswered_upgrade(&server, &proxy, &raw).await;
+    proxy.reset();
+    proxy.heal();
+    let guard = soon("the upgrade", upgrade).await.unwrap().unwrap();
+    assert!(guard.is_valid() && guard.kind() == Kind::Exclusive);
+    assert_eq!(children(&raw, "/locks/up").await.len(), 1);
+    guard.release().await.unwrap();
+    assert!(children(&raw, "/locks/up").await.is_empty());
+}
+
+/// The guard is dropped while nobody knows yet which node holds the lock.
+#[tokio::test]
+async fn an_unanswered_upgrade_of_a_caller_who_left_leaves_nothing() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let upgrade = unanswered_upgrade(&server, &proxy, &raw).await;
+    upgrade.abort();
+    soon("the caller leaves", upgrade).await.unwrap_err();
+    proxy.reset();
+    proxy.heal();
+    eventually("nothing remains", || async { children(&raw, "/locks/up").await.is_empty() }).await;
+    assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+}
+
+/// Somebody comes while an upgrade's node is on its way: one of them is first, and both work.
+#[tokio::test]
+async fn whoever_comes_during_an_upgrade_waits_for_it() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let upgrade = unanswered_upgrade(&server, &proxy, &raw).await;
+    let other = open(&server.url()).await;
+    let reader = queue_up(&other, other.shared("up").unwrap(), "up", 2).await;
+    proxy.reset();
+    proxy.heal();
+    let guard = soon("the upgrade", upgrade).await.unwrap().unwrap();
+    assert!(!reader.is_finished());
+    let token = guard.token();
+    guard.release().await.unwrap();
+    let reader = soon("the reader", reader).await.unwrap().unwrap();
+    assert!(reader.token() > token);
+    reader.release().await.unwrap();
+}

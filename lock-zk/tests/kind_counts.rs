@@ -1,0 +1,162 @@
+//! How many requests shared locks and permits cost, counted by the server.
+
+mod support;
+
+use std::cell::{Cell, RefCell};
+
+use lock_core::{LockGuard, Locks, Result};
+use lock_lab::{Counters, ZooKeeper};
+use support::*;
+use tokio::task::JoinHandle;
+
+const WAITERS: usize = 10;
+
+#[tokio::test]
+async fn every_kind_costs_three_requests() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    keep(&server, "/locks/three").await;
+    let shared = || async {
+        locks.shared("three").unwrap().acquire().await.unwrap().release().await.unwrap();
+    };
+    let permits = || async {
+        let semaphore = locks.semaphore("three", 3).unwrap();
+        semaphore.acquire_many(2).await.unwrap().release().await.unwrap();
+    };
+    assert_eq!(packets(&server, shared).await, 3);
+    assert_eq!(packets(&server, permits).await, 3);
+}
+
+/// A reader that looks beside a writer reads whether it has become a reader.
+#[tokio::test]
+async fn a_try_beside_others_changes_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let guard = locks.lock("busy").unwrap().acquire().await.unwrap();
+    let refused = || async {
+        assert!(locks.shared("busy").unwrap().try_acquire().await.unwrap().is_none());
+    };
+    assert_eq!(packets(&server, refused).await, 2);
+    let (used, ()) = cost(&server, refused()).await;
+    assert_eq!(used.get("requests.update"), 0, "{used}");
+    guard.release().await.unwrap();
+}
+
+/// Waits until the server has so many watches, and has told of so many changes since; answers what
+/// else it counted, and how often it was asked, which is counted too.
+async fn settled(
+    server: &ZooKeeper,
+    (watches, changes): (u64, u64),
+    before: &Counters,
+) -> (Counters, u64) {
+    let (asked, seen) = (Cell::new(0), Cell::new(false));
+    let last = RefCell::new(before.clone());
+    eventually("all that are expected watch", || async {
+        asked.set(asked.get() + 1);
+        let now = server.counters().await.unwrap();
+        let there = now.get("watches") == watches;
+        let since = now.since(before);
+        // Twice: the server's counters are not of one moment.
+        let there = there && since.get("fired.changed") == changes;
+        last.replace(since);
+        seen.replace(there) && there
+    })
+    .await;
+    (last.into_inner(), asked.get())
+}
+
+async fn queue(locks: &Locks, name: &str, length: usize) {
+    eventually("all stand in the queue", || async {
+        locks.inspect(name).await.unwrap().len() == length
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_writers_release_lets_all_readers_in_without_a_request() {
+    let server = server().await;
+    let here = open(&server.url()).await;
+    let mut least = u64::MAX;
+    for round in 0..5 {
+        let name = format!("readers{round}");
+        let guard = here.lock(&name).unwrap().acquire().await.unwrap();
+        let mut readers: Vec<JoinHandle<Result<LockGuard>>> = Vec::new();
+        let mut clients = Vec::new();
+        for length in 2..WAITERS + 2 {
+            let there = open(&server.url()).await;
+            readers.push(tokio::spawn(there.shared(&name).unwrap().acquire()));
+            queue(&here, &name, length).await;
+            clients.push(there);
+        }
+        // The own nodes, and the writer's by each reader.
+        let expected = 1 + 2 * WAITERS as u64;
+        settled(&server, (expected, 0), &server.counters().await.unwrap()).await;
+        let (used, held) = cost(&server, async {
+            guard.release().await.unwrap();
+            let mut held = Vec::new();
+            for reader in readers {
+                held.push(soon("all readers hold", reader).await.unwrap().unwrap());
+            }
+            held
+        })
+        .await;
+        // One event for each reader, and the writer's own.
+        assert_eq!(used.get("fired.deleted"), 1 + WAITERS as u64, "{used}");
+        // Without the release and the asking.
+        least = least.min(used.get("packets_received") - 2);
+        drop(held);
+        eventually("the watches are gone", || async {
+            server.counters().await.unwrap().get("watches") == 0
+        })
+        .await;
+        for client in clients {
+            client.close().await.unwrap();
+        }
+    }
+    println!("a release before {WAITERS} readers causes {least} requests");
+    assert_eq!(least, 0);
+}
+
+#[tokio::test]
+async fn a_release_of_permits_wakes_one_waiter_and_makes_one_the_first() {
+    let server = server().await;
+    let here = open(&server.url()).await;
+    let semaphore = |locks: &Locks| locks.semaphore("permits", 3).unwrap();
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(semaphore(&here).acquire().await.unwrap());
+    }
+    let (mut clients, mut waiters) = (Vec::new(), Vec::new());
+    for length in 4..WAITERS + 4 {
+        let there = open(&server.url()).await;
+        waiters.push(tokio::spawn(semaphore(&there).acquire()));
+        queue(&here, "permits", length).await;
+        clients.push(there);
+    }
+    // The own nodes, the directory by the first who waits, the node before by the others.
+    let mut expected = 3 + 2 * WAITERS as u64;
+    settled(&server, (expected, 0), &server.counters().await.unwrap()).await;
+    let mut least = u64::MAX;
+    for waiter in waiters.drain(..WAITERS / 2) {
+        let before = server.counters().await.unwrap();
+        let released = held.remove(0);
+        released.release().await.unwrap();
+        held.push(soon("the first one holds", waiter).await.unwrap().unwrap());
+        // One node less, and one waiter less.
+        expected -= 2;
+        // Told of the change: who is admitted, and the next one.
+        let (used, asked) = settled(&server, (expected, 2), &before).await;
+        // The own watch of who goes, and the watch of the first who waits.
+        assert_eq!((used.get("fired.deleted"), used.get("fired.children")), (1, 1), "{used}");
+        assert_eq!(used.get("requests.update"), 2, "{used}");
+        least = least.min(used.get("packets_received") - asked - 1);
+    }
+    println!("a release of permits before {WAITERS} waiters causes {least} requests");
+    // The one who enters looks, says so, and watches its node again; the next one reads that, and
+    // watches the directory.
+    assert_eq!(least, 5);
+    for waiter in waiters {
+        held.remove(0).release().await.unwrap();
+        held.push(soon("each in turn", waiter).await.unwrap().unwrap());
+    }
+}

@@ -1,0 +1,196 @@
+//! All kinds of locks on one name, from several clients, also over connections that break.
+
+mod support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{Clock, Kind, LockGuard, Locks};
+use lock_lab::ZooKeeper;
+use support::*;
+use tokio::task::JoinSet;
+
+/// What the holders of one name take of it: a writer all, a reader a little, a permit a third.
+#[derive(Default)]
+struct Room(AtomicI64);
+
+const ALL: i64 = 3 << 32;
+const PERMIT: i64 = 1 << 32;
+
+impl Room {
+    fn enter(&self, kind: Kind) {
+        let now = self.0.fetch_add(share(kind), Ordering::SeqCst) + share(kind);
+        let readers = now % PERMIT;
+        assert!(now <= ALL && (readers == 0 || now == readers), "{kind} made {now:#x}");
+    }
+
+    fn leave(&self, kind: Kind) {
+        self.0.fetch_sub(share(kind), Ordering::SeqCst);
+    }
+}
+
+fn share(kind: Kind) -> i64 {
+    match kind {
+        Kind::Shared => 1,
+        Kind::Permit { weight, .. } => i64::from(weight) * PERMIT,
+        _ => ALL,
+    }
+}
+
+async fn acquire(locks: &Locks, name: &str, n: u64) -> LockGuard {
+    let begin = Clock::Boot.now();
+    let acquired = match n % 8 {
+        0 | 1 => locks.lock(name).unwrap().acquire().await,
+        2..=4 => locks.shared(name).unwrap().acquire().await,
+        n @ 5.. => locks.semaphore(name, 3).unwrap().acquire_many(n as u32 - 4).await,
+    };
+    let took = Clock::Boot.now().since(begin);
+    // The look now and then, once per TTL, must not be what wakes anybody.
+    assert!(took < locks.guarantees().default_ttl, "a wait of {took:?}");
+    acquired.unwrap()
+}
+
+/// Holds the lock for a moment, and now and then turns it into another kind.
+async fn hold(guard: &mut LockGuard, room: &Room, n: u64) {
+    room.enter(guard.kind());
+    if n.is_multiple_of(3) {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    match guard.kind() {
+        Kind::Exclusive if n.is_multiple_of(2) => {
+            // From here on it is a reader for whoever waits.
+            room.leave(Kind::Exclusive);
+            room.enter(Kind::Shared);
+            guard.downgrade().await.unwrap();
+        }
+        Kind::Shared if n.is_multiple_of(5) => {
+            let before = guard.token();
+            if guard.try_upgrade().await.unwrap() {
+                assert!(guard.token() > before);
+                room.leave(Kind::Shared);
+                room.enter(Kind::Exclusive);
+            }
+        }
+        _ => {}
+    }
+    assert!(guard.is_valid());
+    room.leave(guard.kind());
+}
+
+/// Works on the name until `end`; answers how often.
+async fn work(locks: Locks, room: Arc<Room>, mut n: u64, end: lock_core::Instant) -> u64 {
+    let mut grants = 0;
+    while Clock::Boot.now() < end {
+        // Some numbers in no order.
+        n = n.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let chance = n >> 33;
+        let mut guard = acquire(&locks, "mixed", chance).await;
+        hold(&mut guard, &room, chance / 8).await;
+        guard.release().await.unwrap();
+        grants += 1;
+    }
+    grants
+}
+
+async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
+    eventually("nothing remains on the server", || async {
+        let counters = server.counters().await.unwrap();
+        counters.get("ephemerals") == 0 && counters.get("watches") == 0
+    })
+    .await;
+    eventually("nothing remains in the clients", || async {
+        clients.iter().all(|locks| format!("{locks:?}").contains("entries: 0"))
+    })
+    .await;
+    assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_kind_gets_in_the_way_of_another_and_nobody_is_forgotten() {
+    let server = server().await;
+    let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
+    let end = Clock::Boot.now() + Duration::from_secs(4);
+    for client in 0..3 {
+        let locks = open(&server.url()).await;
+        for worker in 0..4 {
+            workers.spawn(work(locks.clone(), Arc::clone(&room), client * 4 + worker, end));
+        }
+        clients.push(locks);
+    }
+    let mut grants = 0;
+    while let Some(worker) = soon("every worker ends", workers.join_next()).await {
+        grants += worker.unwrap();
+    }
+    assert!(grants > 200, "{grants} grants");
+    nothing_remains(&server, &clients).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn connections_that_break_admit_nobody_too_much() {
+    let server = server().await;
+    let (room, mut clients, mut workers) = (Arc::default(), Vec::new(), JoinSet::new());
+    let proxies = [proxy(&server).await, proxy(&server).await];
+    let end = Clock::Boot.now() + Duration::from_secs(4);
+    for (client, proxy) in proxies.iter().enumerate() {
+        let locks = open(&server.url_via(proxy)).await;
+        for worker in 0..5 {
+            let seed = client as u64 * 5 + worker;
+            workers.spawn(work(locks.clone(), Arc::clone(&room), seed, end));
+        }
+        clients.push(locks);
+    }
+    let mut resets = 0_u64;
+    while Clock::Boot.now() < end {
+        let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
+        match resets % 2 {
+            0 => proxy.drop_next_reply(),
+            _ => proxy.reset(),
+        }
+        resets += 1;
+        tokio::time::sleep(Duration::from_millis(30 + resets * 37 % 90)).await;
+    }
+    proxies.iter().for_each(|proxy| proxy.heal());
+    let mut grants = 0;
+    while let Some(worker) = soon("every worker ends", workers.join_next()).await {
+        grants += worker.unwrap();
+    }
+    assert!(resets > 20 && grants > 50, "{grants} grants, {resets} resets");
+    nothing_remains(&server, &clients).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+    let server = server().await;
+    let clients = [open(&server.url()).await, open(&server.url()).await];
+    let mut tasks = JoinSet::new();
+    for caller in 0..1_500_u64 {
+        let (locks, name) = (clients[caller as usize % 2].clone(), format!("name{}", caller % 5));
+        tasks.spawn(async move {
+            let patience = Duration::from_micros(caller * 7919 % 30_000);
+            let work = async {
+                let mut guard = acquire(&locks, &name, caller / 10).await;
+                match guard.kind() {
+                    Kind::Exclusive => guard.downgrade().await.unwrap(),
+                    Kind::Shared => drop(guard.try_upgrade().await.unwrap()),
+                    _ => {}
+                }
+                if caller.is_multiple_of(3) {
+                    guard.release().await.unwrap();
+                }
+            };
+            let _ = tokio::time::timeout(patience, work).await;
+        });
+        while tasks.len() > 50 {
+            tasks.join_next().await.unwrap().unwrap();
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    nothing_remains(&server, &clients).await;
+}

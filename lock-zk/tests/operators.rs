@@ -1,0 +1,103 @@
+//! Names in use, and locks that are taken away.
+
+mod support;
+
+use lock_core::{Error, LockName, LossReason};
+use lock_zk::client::{Acls, CreateMode};
+use support::*;
+use uuid::Uuid;
+
+#[tokio::test]
+async fn native_names_are_found_at_any_depth_and_foreign_ones_too() {
+    let server = shared().await;
+    let prefix = format!("/app-{}", Uuid::new_v4().simple());
+    let url = format!("{}?layout=native&prefix={prefix}", server.url());
+    let (locks, raw) = (open(&url).await, raw(server).await);
+    let mut guards = Vec::new();
+    for name in ["orders", "orders/eu/1", "a0000000001", "other"] {
+        guards.push(locks.lock(name).unwrap().acquire().await.unwrap());
+    }
+    foreign(&raw, &format!("{prefix}/orders/us"), &format!("_c_{}-lock-", Uuid::new_v4())).await;
+    foreign(&raw, &format!("{prefix}/ordinary"), "member").await;
+    let empty = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    raw.mkdir(&format!("{prefix}/orders/none/below"), &empty).await.unwrap();
+    for (asked, expected) in [
+        ("", &["a0000000001", "orders", "orders/eu/1", "orders/us", "ordinary", "other"][..]),
+        ("or", &["orders", "orders/eu/1", "orders/us", "ordinary"]),
+        ("orders/", &["orders/eu/1", "orders/us"]),
+        ("orders/eu/", &["orders/eu/1"]),
+        ("nobody", &[]),
+    ] {
+        let names = locks.names(asked).await.unwrap();
+        let names: Vec<_> = names.iter().map(LockName::as_str).collect();
+        assert_eq!(names, expected, "asked for {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn at_the_root_zookeepers_own_directory_is_no_lock() {
+    let server = server().await;
+    let locks = open(&format!("{}?prefix=/", server.url())).await;
+    assert!(locks.names("").await.unwrap().is_empty());
+    let guard = locks.lock("a/b").unwrap().acquire().await.unwrap();
+    assert_eq!(locks.names("").await.unwrap(), [LockName::new("a/b").unwrap()]);
+    drop(guard);
+}
+
+#[tokio::test]
+async fn every_kind_can_be_revoked_and_leaves_nothing() {
+    let server = server().await;
+    let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
+    let name = LockName::new("revoked").unwrap();
+    let upgraded = async || {
+        let mut guard = locks.shared(&name).unwrap().acquire().await.unwrap();
+        assert!(guard.try_upgrade().await.unwrap());
+        guard
+    };
+    for kind in 0..4 {
+        let guard = match kind {
+            0 => locks.lock(&name).unwrap().acquire().await.unwrap(),
+            1 => locks.shared(&name).unwrap().acquire().await.unwrap(),
+            2 => locks.semaphore(&name, 3).unwrap().acquire_many(2).await.unwrap(),
+            _ => upgraded().await,
+        };
+        let waiting = queue_up(&operator, locks.lock(&name).unwrap(), "revoked", 1).await;
+        let queue = operator.inspect(&name).await.unwrap();
+        for entry in &queue {
+            assert!(operator.revoke(&name, entry.attempt.unwrap()).await.unwrap());
+            assert!(!operator.revoke(&name, entry.attempt.unwrap()).await.unwrap());
+        }
+        assert_eq!(soon("the holder is told", guard.lost()).await, LossReason::EntryGone);
+        // It may have been granted in between.
+        match soon("the waiter is told", waiting).await.unwrap() {
+            Ok(next) => assert_eq!(soon("it is told", next.lost()).await, LossReason::EntryGone),
+            Err(error) => assert!(is_unavailable(&error), "{error}"),
+        }
+        assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
+    }
+    eventually("the client forgets them", || async { format!("{locks:?}").contains("entries: 0") })
+        .await;
+    assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
+    assert!(!operator.revoke(&name, Uuid::new_v4()).await.unwrap());
+}
+
+/// A conversion of a grant that is gone says so, whichever notices first.
+#[tokio::test]
+async fn a_revoked_lock_is_not_converted() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("converted"));
+    let directory = format!("/locks/{name}");
+    let mut reader = locks.shared(&name).unwrap().acquire().await.unwrap();
+    for child in children(&raw, &directory).await {
+        raw.delete(&format!("{directory}/{child}"), None).await.unwrap();
+    }
+    let error = reader.try_upgrade().await.unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
+    let mut writer = locks.lock(&name).unwrap().acquire().await.unwrap();
+    for child in children(&raw, &directory).await {
+        raw.delete(&format!("{directory}/{child}"), None).await.unwrap();
+    }
+    let error = writer.downgrade().await.unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
+    assert!(children(&raw, &directory).await.is_empty());
+}
