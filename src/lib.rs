@@ -41,7 +41,13 @@ pub use lock_core::{
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Owner, Requirement, Result,
     Semaphore, StaleToken, Survives, Wake, trace,
 };
+#[cfg(feature = "etcd")]
+pub use lock_etcd as etcd;
 #[cfg(feature = "memory")]
 pub use lock_memory as memory;
+#[cfg(feature = "redis")]
+pub use lock_redis as redis;
+#[cfg(feature = "zookeeper")]
+pub use lock_zk as zookeeper;
 
 pub use crate::connect::connect;

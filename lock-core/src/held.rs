@@ -73,6 +73,11 @@ impl Held {
         }
     }
 
+    /// The name of the store that granted it, as in [`Guarantees::store`](crate::Guarantees::store).
+    pub fn store(&self) -> &'static str {
+        self.0.client.driver.guarantees().store
+    }
+
     /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
     /// another store. A driver's lease knows the store's own condition for a write that only the
     /// holder may do, so that the store itself refuses everybody else.

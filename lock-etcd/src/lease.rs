@@ -85,9 +85,28 @@ impl EtcdLease {
         }
     }
 
-    /// The key of the lock's entry: for a guarded write of your own, `CreateRevision(key) == token`
-    /// in the transaction that writes makes etcd itself refuse a holder that has lost the lock. An
-    /// upgrade changes both.
+    /// For a guarded write of your own: true in a transaction of etcd's as long as the lock is held, so
+    /// that etcd itself refuses a holder that has lost it. As `IsOwner()` of Go's
+    /// `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: lock_core::LockGuard, mut etcd: lock_etcd::client::Client) {
+    /// use lock_etcd::{EtcdLease, client::{Txn, TxnOp}};
+    ///
+    /// let Some(lease) = guard.lease_as::<EtcdLease>() else { return };
+    /// let write = Txn::new().when([lease.is_held()]).and_then([TxnOp::put("stock", "41", None)]);
+    /// if !etcd.txn(write).await.is_ok_and(|answer| answer.succeeded()) {
+    ///     println!("not written: the lock is lost, or etcd did not answer");
+    /// }
+    /// # }
+    /// ```
+    pub fn is_held(&self) -> etcd_client::Compare {
+        let Shown { key, token } = self.shown().clone();
+        let revision = i64::try_from(token.value()).unwrap_or(i64::MAX);
+        etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
+    }
+
+    /// The key of the lock's entry; an upgrade changes it.
     pub fn key(&self) -> Arc<str> {
         self.shown().key.clone()
     }

@@ -34,6 +34,40 @@ impl RedisLease {
         Self { session, entry, token: token.into(), validity }
     }
 
+    /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key has
+    /// this lease's [`value`](Self::value), so a script that compares it makes Redis itself refuse a
+    /// holder that has lost the lock. What is held shared or by permits is refused, too.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: lock_core::LockGuard, redis: lock_redis::client::Client) {
+    /// use lock_redis::{RedisLease, client::Script};
+    ///
+    /// let (Some(lease), Ok(mut connection)) =
+    ///     (guard.lease_as::<RedisLease>(), redis.get_multiplexed_async_connection().await)
+    /// else {
+    ///     return;
+    /// };
+    /// let write = Script::new(
+    ///     "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+    ///      redis.call('SET', KEYS[2], ARGV[2])
+    ///      return 1",
+    /// );
+    /// let mut call = write.key(lease.key());
+    /// call.key("stock").arg(lease.value()).arg(41);
+    /// if call.invoke_async::<u8>(&mut connection).await.ok() != Some(1) {
+    ///     println!("not written: the lock is lost, or Redis did not answer");
+    /// }
+    /// # }
+    /// ```
+    pub fn key(&self) -> &[u8] {
+        self.entry.key.lock()
+    }
+
+    /// What the [`key`](Self::key) has as its value while the lock is held alone.
+    pub fn value(&self) -> &[u8] {
+        self.entry.ticket.text()
+    }
+
     /// Sends a request that turns the grant into one of another kind.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.entry.ttl / 2;

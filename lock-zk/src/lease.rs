@@ -44,7 +44,22 @@ impl ZkLease {
         Self { session, request, acls, entry, validity, one }
     }
 
-    /// The path of the lock's node, below the chroot. An upgrade moves the lock to a new node.
+    /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
+    /// other attempt ever has it, so it is the condition for a guarded write of your own: ZooKeeper
+    /// itself refuses a holder that has lost the lock. An upgrade moves the lock to a new node.
+    ///
+    /// ```no_run
+    /// # async fn example(guard: lock_core::LockGuard, zookeeper: lock_zk::client::Client) {
+    /// use lock_zk::ZkLease;
+    ///
+    /// let Some(lease) = guard.lease_as::<ZkLease>() else { return };
+    /// let Ok(mut held) = zookeeper.new_check_writer(&lease.path(), None) else { return };
+    /// let (_, written) = (held.add_set_data("/stock", b"41", None), held.commit().await);
+    /// if written.is_err() {
+    ///     println!("not written: the lock is lost, or ZooKeeper did not answer");
+    /// }
+    /// # }
+    /// ```
     pub fn path(&self) -> String {
         path(&self.entry()).to_owned()
     }
