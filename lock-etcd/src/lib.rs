@@ -18,12 +18,23 @@
 //!
 //! | key | value | lease |
 //! |---|---|---|
-//! | `<prefix><name>/<lease id, hex>.<slot, hex>` | JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
+//! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
 //!
-//! A name's queue is all keys under `<prefix><name>/`, in order of their create revision. The first
-//! one holds the lock, and its create revision is the fencing token. Keys of any other form, like
-//! Go's `<name>/<lease id>`, are entries like ours. Names are percent-encoded, so that no queue
+//! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
+//! permits. A name's queue is the entries under `<prefix><name>/`, in order of their create
+//! revision. The first one holds the lock, and those right behind it that may be beside it
+//! ([`lock_core::queue`]). The create revision is the fencing token. Keys of any other form, like
+//! Go's `<name>/<lease id>`, are exclusive entries, and foreign clients take all of ours for such:
+//! a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no queue
 //! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into `prefix`.
+//!
+//! A *downgrade* leaves the entry where it stands, also for foreign clients, and puts a mark beside
+//! it, which counts if it was written after the entry. Watches report deletions only, so the `.x`
+//! key comes and goes to tell waiting readers that they may list the queue. A *try_upgrade* puts a
+//! new entry in the place of the old one, in one transaction that does nothing if there is any
+//! other.
 //!
 //! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all locks.
 //! A slot is the lowest number that no other attempt of the client is using. Keys are used again
@@ -34,9 +45,14 @@
 //!
 //! | | requests |
 //! |---|---|
-//! | acquire + release | 1 transaction + 1 delete, also for a lock that others hold |
-//! | each release, for a client with waiters on that name | 1 watch event, 0 requests |
+//! | acquire + release, of every kind | 1 transaction + 1 delete, also for a lock that others hold |
+//! | try | 1 transaction; one more to enter beside others |
+//! | each release, for a client with waiters on that name | 1 watch event, 0 requests, however many may enter |
 //! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's delete |
+//! | downgrade | 1 transaction, 1 delete in the background, and 1 list for each client that watches the name |
+//! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
+//! | inspect; revoke | 1 range; 1 range + 1 transaction |
+//! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
 //! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
 //! | a hold of more than 50 ms | 1 watch of its name |
@@ -51,7 +67,9 @@
 //! - A holder is told of a lost lock by its own deadline, by the answer to a keep-alive, and by the
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
 //! - A request whose answer is lost is resolved: asked for again, or its entry is removed. The key
-//!   then rests for 10 s.
+//!   then rests for 10 s. An upgrade that was refused does not happen later.
+//! - Whoever asks for permits with another limit than somebody before it stands in the queue for a
+//!   moment. If others of that somebody's limit come in that moment, they are refused, too.
 //! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
 //!   when the session ends, one TTL after its last keep-alive.
 //! - **TTLs** are whole seconds, from the shortest that etcd grants (1.5 elections: 2 s by default) to

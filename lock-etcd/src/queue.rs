@@ -93,14 +93,15 @@ impl<M> Queue<M> {
         let revision = own.revision;
         let covered =
             self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
+        let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
+        if replaced || self.was_deleted_since(revision, &own.key) {
+            // Nor does it matter who was before it: some of them may be gone unnoticed.
+            return self.gone.push(what);
+        }
         for place in before {
             if !self.was_deleted_since(revision, &place.key) {
                 self.insert(place);
             }
-        }
-        let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
-        if replaced || self.was_deleted_since(revision, &own.key) {
-            return self.gone.push(what);
         }
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);

@@ -74,19 +74,6 @@ async fn waiters_leave_and_die_in_the_middle() {
     until_clean(&etcd).await;
 }
 
-/// Watches settle for 100 ms after they begin; nothing is sent after that.
-async fn until_quiet(etcd: &lock_lab::Etcd) {
-    let mut last = etcd.counters().await.unwrap();
-    loop {
-        tokio::time::sleep(Duration::from_millis(300)).await;
-        let now = etcd.counters().await.unwrap();
-        if requests(&now, &last).is_empty() {
-            return;
-        }
-        last = now;
-    }
-}
-
 #[tokio::test]
 async fn a_release_wakes_one_and_asks_nothing() {
     for waiters in [2, 10, 100] {

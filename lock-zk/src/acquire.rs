@@ -94,7 +94,8 @@ impl Candidate {
             }
             match self.request.wait {
                 Wait::Try => self.check_at_once(&mut ahead).await?,
-                _ => self.check_limit(&ahead)?,
+                _ if !waited => self.check_limit(&ahead)?,
+                _ => {}
             }
             loop {
                 let duty = ahead.duty();

@@ -142,8 +142,8 @@ async fn whoever_is_admitted_lets_the_next_one_wait_for_holders() {
         holders.push(semaphore(n).acquire().await.unwrap());
     }
     let mut waiters = Vec::new();
-    for n in 2..5 {
-        waiters.push(permit(&clients[n], semaphore(n), "next", holders.len() + n - 1).await);
+    for (n, locks) in clients.iter().enumerate().skip(2) {
+        waiters.push(permit(locks, semaphore(n), "next", holders.len() + n - 1).await);
     }
     // Each release lets one in, and those who came in before stay.
     let mut admitted = Vec::new();

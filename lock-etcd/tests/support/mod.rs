@@ -64,6 +64,19 @@ pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
     rpc.map(|(key, count)| (key["rpc.".len()..].to_owned(), count)).collect()
 }
 
+/// Watches settle for 100 ms after they begin; nothing is sent after that.
+pub async fn until_quiet(etcd: &Etcd) {
+    let mut last = etcd.counters().await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        let now = etcd.counters().await.unwrap();
+        if requests(&now, &last).is_empty() {
+            return;
+        }
+        last = now;
+    }
+}
+
 pub fn name(name: &str) -> LockName {
     LockName::new(name).unwrap()
 }

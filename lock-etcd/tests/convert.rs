@@ -1,0 +1,324 @@
+//! From exclusive to shared and back, and what breaks meanwhile.
+
+mod support;
+
+use std::{
+    process::Stdio,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::{Clock, DistributedLock, Error, Kind, LossReason, Request};
+use lock_etcd::client::{Client, PutOptions};
+use support::*;
+use tokio::task::JoinSet;
+
+async fn keys(etcd: &lock_lab::Etcd) -> Vec<String> {
+    let keys = etcd.keys().await.unwrap();
+    keys.into_iter().map(|key| String::from_utf8(key).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_downgraded_entry_keeps_its_key_and_its_place() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let (before, token) = (keys(&etcd).await, guard.token());
+    guard.downgrade().await.unwrap();
+    let marked = || async { keys(&etcd).await == [before[0].clone(), format!("{}.s", before[0])] };
+    until("the signal is gone", marked).await;
+    let shown = locks.inspect("job").await.unwrap();
+    assert_eq!((shown.len(), shown[0].kind, shown[0].holds), (1, Kind::Shared, true));
+    assert_eq!((guard.token(), shown[0].holder.token), (token, Some(token)));
+    guard.renew().await.unwrap();
+    guard.release().await.unwrap();
+    assert_eq!(keys(&etcd).await, Vec::<String>::new());
+}
+
+#[tokio::test]
+async fn readers_of_another_client_are_told_of_a_downgrade() {
+    let etcd = etcd().await;
+    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let ttl = Duration::from_secs(60);
+    for _ in 0..5 {
+        let mut guard = ours.lock("job").unwrap().ttl(ttl).acquire().await.unwrap();
+        let mut readers = JoinSet::new();
+        for _ in 0..3 {
+            readers.spawn(theirs.shared("job").unwrap().ttl(ttl).acquire());
+        }
+        until_queued(&ours, "job", 4).await;
+        until_quiet(&etcd).await;
+        let before = etcd.counters().await.unwrap();
+        let started = Clock::Boot.now();
+        guard.downgrade().await.unwrap();
+        while let Some(reader) = soon(readers.join_next()).await {
+            reader.unwrap().unwrap().release().await.unwrap();
+        }
+        assert!(Clock::Boot.now().since(started) < Duration::from_secs(5), "found out by a poll");
+        let spent = etcd.counters().await.unwrap().since(&before);
+        // The mark, and a list for each client that watches.
+        assert!(spent.get("rpc.Txn") <= 3, "{spent}");
+        guard.release().await.unwrap();
+    }
+    until_clean(&etcd).await;
+}
+
+/// For Go's client and `etcdctl` every entry is an exclusive one, with or without a mark.
+#[tokio::test]
+async fn etcdctl_waits_for_a_downgraded_lock_and_for_an_upgraded_one() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    guard.downgrade().await.unwrap();
+    assert!(guard.try_upgrade().await.unwrap());
+    let mut etcdctl = tokio::process::Command::new("etcdctl")
+        .env("ETCDCTL_API", "3")
+        .args(["--endpoints", &etcd.addr().to_string(), "lock", "job"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()
+        .unwrap();
+    let mut said = etcdctl.stdout.take().unwrap();
+    until_queued(&locks, "job", 2).await;
+    assert!(locks.inspect("job").await.unwrap()[0].holds);
+    guard.downgrade().await.unwrap();
+    assert!(!guard.try_upgrade().await.unwrap(), "etcdctl waits");
+    let mut byte = [0];
+    let read = tokio::io::AsyncReadExt::read(&mut said, &mut byte);
+    tokio::pin!(read);
+    let early = tokio::time::timeout(Duration::from_millis(300), &mut read).await;
+    assert!(early.is_err(), "etcdctl holds the lock beside a reader");
+    guard.release().await.unwrap();
+    assert_eq!(soon(read).await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn a_mark_without_its_entry_counts_for_nothing() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    guard.downgrade().await.unwrap();
+    until("the signal is gone", || async { keys(&etcd).await.len() == 2 }).await;
+    let key = keys(&etcd).await.remove(0);
+    etcd.delete(key.as_bytes()).await.unwrap();
+    assert_eq!(locks.inspect("job").await.unwrap(), []);
+    assert_eq!(locks.names("").await.unwrap(), []);
+    assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
+    // The entry's successor at the same key is not shared.
+    etcd.put(key.as_bytes(), b"").await.unwrap();
+    assert_eq!(locks.inspect("job").await.unwrap()[0].kind, Kind::Exclusive);
+    assert!(locks.shared("job").unwrap().try_acquire().await.unwrap().is_none());
+    drop(guard);
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn an_upgraded_lock_is_renewed_watched_and_released_like_any_other() {
+    let etcd = etcd().await;
+    let driver = driver(&etcd.url()).await;
+    let mut request = Request::new(name("job"), Duration::from_secs(15));
+    request.kind = Kind::Shared;
+    let lease = acquire(&driver, request).await;
+    for _ in 0..3 {
+        let before = lease.token();
+        assert!(lease.try_upgrade().await.unwrap());
+        assert!(lease.try_upgrade().await.unwrap(), "it is exclusive already");
+        assert!(lease.token() > before);
+        assert_eq!(i64::try_from(lease.token().value()).unwrap(), etcd.revision().await.unwrap());
+        assert_eq!(keys(&etcd).await.len(), 1);
+        lease.renew().await.unwrap();
+        lease.downgrade().await.unwrap();
+        lease.downgrade().await.unwrap();
+    }
+    // Later than the watch of what was deleted by the upgrades.
+    until("it is watched", || async { etcd.counters().await.unwrap().get("watchers") == 1 }).await;
+    assert!(!lease.validity().has_ended());
+    etcd.delete_prefix(b"job/").await.unwrap();
+    assert_eq!(soon(lease.validity().lost()).await, LossReason::EntryGone);
+    assert!(matches!(lease.try_upgrade().await, Err(Error::Lost { .. })));
+    assert!(matches!(lease.downgrade().await, Err(Error::Lost { .. })));
+    lease.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_conversion_finds_out_that_the_entry_is_gone() {
+    let etcd = etcd().await;
+    let driver = driver(&etcd.url()).await;
+    for kind in [Kind::Shared, Kind::Exclusive] {
+        let mut request = Request::new(name("job"), Duration::from_secs(15));
+        request.kind = kind;
+        let lease = acquire(&driver, request).await;
+        etcd.delete_prefix(b"job/").await.unwrap();
+        let lost = match kind {
+            Kind::Shared => lease.try_upgrade().await.map(drop),
+            _ => lease.downgrade().await,
+        };
+        assert!(matches!(lost, Err(Error::Lost { reason: LossReason::EntryGone, .. })), "{lost:?}");
+        lease.release().await.unwrap();
+        until_clean(&etcd).await;
+    }
+}
+
+#[tokio::test]
+async fn lost_replies_to_conversions_are_asked_for_again() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
+    let entry = keys(&etcd).await;
+    proxy.half_open();
+    let upgrading =
+        tokio::spawn(async move { guard.try_upgrade().await.map(|done| (done, guard)) });
+    until("etcd has acted", || async { keys(&etcd).await != entry }).await;
+    let revision = etcd.revision().await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    let (upgraded, mut guard) = soon(upgrading).await.unwrap().unwrap();
+    assert!(upgraded);
+    assert_eq!(i64::try_from(guard.token().value()).unwrap(), revision, "the first one counts");
+    proxy.half_open();
+    let downgrading = tokio::spawn(async move { guard.downgrade().await.map(|()| guard) });
+    until("etcd has acted", || async { keys(&etcd).await.len() > 1 }).await;
+    proxy.reset();
+    proxy.heal();
+    let guard = soon(downgrading).await.unwrap().unwrap();
+    assert_eq!(guard.kind(), Kind::Shared);
+    guard.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+/// The upgrade is held back by the network, sent again, and refused.
+#[tokio::test]
+async fn an_upgrade_that_was_refused_in_doubt_cannot_happen_later() {
+    let etcd = etcd().await;
+    let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    let theirs = locks(&etcd.url()).await;
+    let mut guard = ours.shared("job").unwrap().acquire().await.unwrap();
+    let (before, token) = (keys(&etcd).await, guard.token());
+    proxy.cut();
+    let other = theirs.shared("job").unwrap().acquire().await.unwrap();
+    let upgrading =
+        tokio::spawn(async move { guard.try_upgrade().await.map(|done| (done, guard)) });
+    // It is not answered for 2 s and sent again on a new connection; then both arrive.
+    tokio::time::sleep(Duration::from_millis(2500)).await;
+    proxy.heal();
+    let (upgraded, mut guard) = soon(upgrading).await.unwrap().unwrap();
+    assert!(!upgraded);
+    // Whatever is still on its way asks for the entry as it was first written.
+    let mut raw = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    let entry = raw.get(&*before[0], None).await.unwrap().take_kvs().remove(0);
+    assert!(entry.mod_revision() > entry.create_revision());
+    other.release().await.unwrap();
+    assert_eq!((keys(&etcd).await, guard.token()), (before, token));
+    assert!(guard.is_valid());
+    // What the refusal left behind does not stand in the way of the next one.
+    assert!(guard.try_upgrade().await.unwrap());
+    guard.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_release_while_an_upgrade_is_in_doubt_leaves_nothing() {
+    let etcd = etcd().await;
+    let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    for has_acted in [true, false] {
+        let mut guard = ours.shared("job").unwrap().acquire().await.unwrap();
+        let entry = keys(&etcd).await;
+        if has_acted {
+            proxy.half_open()
+        } else {
+            proxy.cut()
+        }
+        let upgrading = tokio::spawn(async move {
+            let _ = guard.try_upgrade().await;
+        });
+        if has_acted {
+            until("etcd has acted", || async { keys(&etcd).await != entry }).await;
+        }
+        // The caller leaves, and the guard with it.
+        upgrading.abort();
+        proxy.reset();
+        proxy.heal();
+        until_clean(&etcd).await;
+        let locks = locks(&etcd.url()).await;
+        soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn go_stands_in_the_way_of_an_upgrade() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
+    // Its keys may come before ours in the alphabet, or after.
+    for key in ["job/0", "job/zzz"] {
+        go.put(key, "", Some(PutOptions::new())).await.unwrap();
+        assert!(!guard.try_upgrade().await.unwrap());
+        go.delete(key, None).await.unwrap();
+    }
+    assert!(guard.try_upgrade().await.unwrap());
+    guard.release().await.unwrap();
+}
+
+/// Readers that upgrade when they can and downgrade again, and writers, of several clients.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn converters_and_writers_exclude_each_other_and_tokens_rise() {
+    let etcd = etcd().await;
+    // Writers and readers inside, and the last writer's token.
+    let inside = Arc::new(Mutex::new((0, 0, 0)));
+    let write = |inside: &Mutex<(i32, i32, u64)>, token: lock_core::FencingToken| {
+        let mut inside = inside.lock().unwrap();
+        let (writers, readers, last) = *inside;
+        assert_eq!((writers, readers), (0, 0), "a writer is not alone");
+        assert!(token.value() > last, "{token} after {last}");
+        *inside = (1, 0, token.value());
+    };
+    let mut work = JoinSet::new();
+    let mut clients = Vec::new();
+    for client in 0..3 {
+        let locks = locks(&etcd.url()).await;
+        clients.push(locks.clone());
+        for task in 0..3 {
+            let (locks, inside) = (locks.clone(), inside.clone());
+            work.spawn(async move {
+                let mut upgrades = 0;
+                for _ in 0..40 {
+                    if (client + task) % 3 == 0 {
+                        let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
+                        write(&inside, guard.token());
+                        tokio::task::yield_now().await;
+                        inside.lock().unwrap().0 -= 1;
+                        guard.downgrade().await.unwrap();
+                        drop(guard);
+                        continue;
+                    }
+                    let mut guard = locks.shared("job").unwrap().acquire().await.unwrap();
+                    inside.lock().unwrap().1 += 1;
+                    tokio::task::yield_now().await;
+                    let writers = inside.lock().unwrap().0;
+                    assert_eq!(writers, 0, "a writer beside a reader");
+                    inside.lock().unwrap().1 -= 1;
+                    if guard.try_upgrade().await.unwrap() {
+                        upgrades += 1;
+                        write(&inside, guard.token());
+                        tokio::task::yield_now().await;
+                        inside.lock().unwrap().0 -= 1;
+                    }
+                    guard.release().await.unwrap();
+                }
+                upgrades
+            });
+        }
+    }
+    let mut upgrades = 0;
+    while let Some(done) = tokio::time::timeout(PATIENCE * 4, work.join_next()).await.unwrap() {
+        upgrades += done.unwrap();
+    }
+    println!("{upgrades} upgrades");
+    until_clean(&etcd).await;
+    for locks in &clients {
+        locks.driver().close().await.unwrap();
+    }
+}
