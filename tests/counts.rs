@@ -153,41 +153,50 @@ async fn release(store: &str, server: &Server, clients: &[Locks], waiters: usize
 }
 
 /// A writer's release lets ten readers of ten clients in, and a permit that comes back one waiter of
-/// ten; whoever cannot enter is not woken, and causes no request.
+/// ten. Whoever cannot enter is not woken. On ZooKeeper each that enters may look once.
 async fn a_release_before_readers_and_permits(store: &str) {
     let (server, url) = patient(store).await;
     let mut clients = Vec::new();
     for _ in 0..10 {
         clients.push(connect(&url).await);
     }
-    let (writer, name) = (clients[0].lock("readers").unwrap().acquire().await.unwrap(), "readers");
-    let readers = clients.iter().map(|locks| locks.shared(name).unwrap().acquire());
-    let before = enter(store, &server, &clients[0], name, readers, writer, 10).await;
-    println!("{store}: a release before 10 readers of 10 clients: {before} requests");
-    let semaphores = clients.iter().map(|locks| locks.semaphore("permits", 1).unwrap());
-    let first = clients[0].semaphore("permits", 1).unwrap().acquire().await.unwrap();
-    let waiters = semaphores.map(|semaphore| semaphore.acquire());
-    let before = enter(store, &server, &clients[0], "permits", waiters, first, 1).await;
-    println!("{store}: a permit comes back before 10 of 10 clients: {before} requests");
+    let first = &clients[0];
+    let looks = |entering| if store == "zookeeper" { entering } else { 0 };
+    let (mut readers, mut permits) = (u64::MAX, u64::MAX);
+    for _ in 0..MANY_ROUNDS {
+        if readers > looks(10) {
+            let writer = first.lock("readers").unwrap().acquire().await.unwrap();
+            let waiting = clients.iter().map(|locks| locks.shared("readers").unwrap().acquire());
+            readers = readers.min(enter(store, &server, first, writer, waiting, 10).await);
+        }
+        if permits > looks(1) {
+            let semaphores = || clients.iter().map(|locks| locks.semaphore("permits", 1).unwrap());
+            let holder = semaphores().next().unwrap().acquire().await.unwrap();
+            let waiting = semaphores().map(|semaphore| semaphore.acquire());
+            permits = permits.min(enter(store, &server, first, holder, waiting, 1).await);
+        }
+    }
+    println!("{store}: a release before 10 readers of 10 clients: {readers} requests");
+    println!("{store}: a permit comes back before 10 of 10 clients: {permits} requests");
+    assert!(readers <= looks(10), "{readers} requests by a release before 10 readers");
+    assert!(permits <= looks(1), "{permits} requests by a permit that comes back");
 }
 
-/// Releases what the waiters wait for; so many of them enter. Answers the requests that it caused.
+/// Gives back what the waiters wait for; so many of them enter, and no more. Answers the requests
+/// that it caused.
 async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>(
     store: &str,
     server: &Server,
     locks: &Locks,
-    name: &str,
-    waiters: impl Iterator<Item = F>,
     holder: LockGuard,
+    waiters: impl Iterator<Item = F>,
     entering: usize,
 ) -> u64 {
-    let mut queue = JoinSet::new();
-    let mut waiting = 1;
+    let (mut queue, name) = (JoinSet::new(), holder.name().clone());
     for waiter in waiters {
         queue.spawn(async { waiter.await.unwrap() });
-        waiting += 1;
-        eventually("it waits", || async { locks.inspect(name).await.unwrap().len() == waiting })
-            .await;
+        let all = queue.len() + 1;
+        eventually("it waits", || async { locks.inspect(&name).await.unwrap().len() == all }).await;
     }
     let before = server.counters().await.unwrap();
     holder.release().await.unwrap();
@@ -197,6 +206,11 @@ async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>
     }
     let since = server.counters().await.unwrap().since(&before);
     assert!(queue.try_join_next().is_none(), "more than {entering} entered");
+    drop(entered);
+    while let Some(guard) = queue.join_next().await {
+        guard.unwrap().release().await.unwrap();
+    }
+    eventually("all have gone", || async { locks.inspect(&name).await.unwrap().is_empty() }).await;
     requests(store, &since) - 1
 }
 
