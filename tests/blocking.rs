@@ -119,6 +119,17 @@ fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
     }
 }
 
+#[test]
+fn the_last_handle_may_go_inside_an_async_runtime() {
+    let store = format!("memory:{}", uuid::Uuid::new_v4());
+    let guard = blocking::connect(&store).unwrap().lock("a").unwrap().acquire().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async { drop(guard) });
+    // Long before its TTL.
+    let next = blocking::connect(&store).unwrap().lock("a").unwrap();
+    next.wait(Duration::from_secs(5)).acquire().unwrap().release().unwrap();
+}
+
 #[tokio::test]
 async fn on_a_thread_for_blocking_work_it_works() {
     let release = || memory().lock("a")?.acquire()?.release();

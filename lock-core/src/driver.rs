@@ -19,7 +19,12 @@ use crate::{
 /// Each promise is an executable property in [`properties`](crate::properties) (feature
 /// `properties`), named like it.
 ///
-/// - **mutual exclusion:** at most one attempt holds a name.
+/// - **mutual exclusion:** at most one attempt holds a name, unless what it asked for lets others in:
+///   who is admitted is said by the [queue rule](crate::queue).
+/// - **sharing**, **permits:** never a reader beside a writer, never more than the permits, nobody
+///   overtaken; a conversion leaves no gap.
+/// - **election:** who leads is told to all who observe, in order.
+/// - **operators:** names in use are listed, and whose lock is revoked is told at once.
 /// - **liveness:** a holder that crashed or was cut off is gone after its TTL plus
 ///   [`Guarantees::expiry_slack`]; a dropped one at once.
 /// - **symmetry:** release and renew act on the own attempt only, also when they are late or sent twice.
@@ -30,7 +35,7 @@ use crate::{
 /// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
 ///
 /// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire),
-/// [`Lease::renew`] or [`Lease::release`] is polled to its end and never dropped half-way while the
+/// or a method of [`Lease`] is polled to its end and never dropped half-way while the
 /// runtime lives, and a grant whose caller has left is released at once.
 ///
 /// # What is not promised
@@ -59,8 +64,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// - [`Error::Contended`](crate::Error::Contended) for [`Wait::Try`](crate::Wait::Try), if
-    ///   anybody holds the lock or waits for it.
+    /// - [`Error::Contended`](crate::Error::Contended) for [`Wait::Try`](crate::Wait::Try), if it
+    ///   would have to wait.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
     ///   one TTL, or the session in which the attempt waited ended: a waiter is told, and never
     ///   re-queued in silence.

@@ -1,13 +1,16 @@
 //! Leader election: an exclusive lock whose holder says something to everybody.
 
-use std::{fmt, future::Future, ops::Deref, sync::Arc};
+use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::sync::mpsc;
 
 use crate::{
-    FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Result, locks::Client,
-    options::options, owned::Owned,
+    Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Result,
+    locks::Client, options::options, owned::Owned,
 };
+
+/// How long [`Election::leader`] may take at the most.
+const LEADER_LIMIT: Duration = Duration::from_secs(5);
 
 /// An election with its options: at most one leads, the others wait for their turn in order, and
 /// everybody can see who leads. Cheap to clone.
@@ -55,7 +58,7 @@ pub type Observed = Result<Option<Leader>>;
 impl Election {
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if the store has no elections.
+    /// [`Error::Unsupported`] if the store has no elections.
     pub(crate) fn new(client: Arc<Client>, name: LockName) -> Result<Self> {
         client.driver.guarantees().check_kind(LockKind::Election)?;
         Ok(Self { lock: Lock::new(client, name, Kind::Exclusive)? })
@@ -101,9 +104,15 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// What the store answers, and [`Error::Unavailable`] if it does not answer for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
     pub async fn leader(&self) -> Result<Option<Leader>> {
-        self.observe().await?.next().await.unwrap_or(Ok(None))
+        let first =
+            async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
+        self.lock.answer(LEADER_LIMIT, first, "leader").await
     }
 
     /// Observes the election from now on: first the leader of this moment, then every change of the
@@ -112,9 +121,17 @@ impl Election {
     /// # Errors
     ///
     /// What the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
     pub async fn observe(&self) -> Result<Observer> {
         let changes = self.lock.client.driver.observe(&self.lock.request.name).await?;
         Ok(Observer { changes, last: None, newest: None })
+    }
+
+    fn closed(&self) -> Error {
+        Error::Closed { store: self.lock.client.driver.guarantees().store }
     }
 
     fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
@@ -142,8 +159,8 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`](crate::Error::Lost) if it does not lead any more,
-    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer; calling it
+    /// [`Error::Lost`] if it does not lead any more,
+    /// [`Error::Unavailable`] if the store did not answer; calling it
     /// again is safe.
     ///
     /// # Cancel safety
@@ -153,7 +170,11 @@ impl Leadership {
         let held = self.0.held();
         held.check()?;
         let (inner, value) = (held.0.clone(), value.as_ref().to_vec());
-        let publish = async move { inner.lease.publish(&value).await };
+        let publish = async move {
+            // In order, also if an earlier caller has left.
+            let _turn = inner.grip.turn.lock().await;
+            inner.lease.publish(&value).await
+        };
         Owned::new(&held.0.client.runtime, publish, || {}).await
     }
 
@@ -198,7 +219,7 @@ impl Observer {
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected): what no
+    /// [`Error::Denied`], [`Error::Rejected`]: what no
     /// patience helps against.
     ///
     /// # Cancel safety

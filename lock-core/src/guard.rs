@@ -1,18 +1,15 @@
 //! A lock that is held.
 
-use std::{
-    fmt,
-    ops::Deref,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
-    Error, Held, Instant, Kind, Lease, LockKind, LockName, Result, Term, alarm::Slot, held::Inner,
-    locks::Client, owned::Owned,
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, Result, Term,
+    alarm::Slot,
+    grip::{Beginning, Grip},
+    held::Inner,
+    locks::Client,
+    owned::Owned,
+    trace,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -44,10 +41,8 @@ impl LockGuard {
         term: Term,
         cap: Instant,
     ) -> Self {
-        let kind = Mutex::new(kind);
-        let slot = Slot::new();
-        let holds = AtomicU32::new(1);
-        let inner = Arc::new(Inner { client, name, kind, lease, ttl, term, cap, slot, holds });
+        let (grip, slot) = (Grip::new(kind), Slot::new());
+        let inner = Arc::new(Inner { client, name, grip, lease, ttl, term, cap, slot });
         inner.client.alarm.add(&inner, inner.until());
         Self::counted(Held(inner))
     }
@@ -70,22 +65,13 @@ impl LockGuard {
     ///
     /// [`Error::Lost`] if the lock is not held any more, [`Error::Unsupported`] if the store has no
     /// shared locks or these are a semaphore's permits, [`Error::Unavailable`] if the store did not
-    /// answer; calling it again is safe.
+    /// answer: the lock then counts as shared, and calling it again is safe.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn downgrade(&mut self) -> Result<()> {
-        if !self.converts_to(Kind::Shared)? {
-            return Ok(());
-        }
-        let inner = self.held.0.clone();
-        let conversion = async move {
-            inner.lease.downgrade().await?;
-            inner.set_kind(Kind::Shared);
-            Ok(())
-        };
-        Owned::new(&self.held.0.client.runtime, conversion, || {}).await
+        self.convert(Kind::Shared).await.map(drop)
     }
 
     /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
@@ -102,43 +88,37 @@ impl LockGuard {
     ///
     /// As [`downgrade`](Self::downgrade).
     pub async fn try_upgrade(&mut self) -> Result<bool> {
-        if !self.converts_to(Kind::Exclusive)? {
-            return Ok(true);
-        }
+        self.convert(Kind::Exclusive).await
+    }
+
+    async fn convert(&mut self, to: Kind) -> Result<bool> {
         let inner = self.held.0.clone();
+        inner.check()?;
+        inner.client.driver.guarantees().check_kind(LockKind::Shared)?;
         let conversion = async move {
-            let upgraded = inner.lease.try_upgrade().await?;
-            if upgraded {
-                inner.set_kind(Kind::Exclusive);
+            let _turn = inner.grip.turn.lock().await;
+            inner.grip.settle(&*inner.lease).await?;
+            let store = inner.client.driver.guarantees().store;
+            let refused = |what: &str| Err(Error::Unsupported { store, what: what.to_owned() });
+            match inner.grip.begin(to) {
+                Beginning::Go => {
+                    let done = inner.grip.ask(&*inner.lease, to).await?;
+                    if done {
+                        trace::converted(&inner.name, inner.lease.token(), to);
+                    }
+                    Ok(done)
+                }
+                Beginning::Done => Ok(true),
+                Beginning::Permits => refused("turn a semaphore's permits into a lock"),
+                Beginning::Others => refused("convert a lock that its owner holds more than once"),
             }
-            Ok(upgraded)
         };
         Owned::new(&self.held.0.client.runtime, conversion, || {}).await
     }
 
-    /// Whether there is something to do to make this lock one of `kind`.
-    fn converts_to(&self, kind: Kind) -> Result<bool> {
-        let inner = &self.held.0;
-        inner.check()?;
-        let guarantees = inner.client.driver.guarantees();
-        guarantees.check_kind(LockKind::Shared)?;
-        match inner.kind() {
-            now if now == kind => Ok(false),
-            Kind::Permit { .. } => Err(Error::Unsupported {
-                store: guarantees.store,
-                what: "turn a semaphore's permits into a lock".to_owned(),
-            }),
-            _ if inner.holds.load(Ordering::Acquire) > 1 => Err(Error::Unsupported {
-                store: guarantees.store,
-                what: "turn a lock into another one that its owner holds more than once".to_owned(),
-            }),
-            _ => Ok(true),
-        }
-    }
-
     /// Whether this was the last guard of its grant.
     fn leave(&mut self) -> bool {
-        std::mem::take(&mut self.counts) && self.held.0.holds.fetch_sub(1, Ordering::AcqRel) == 1
+        std::mem::take(&mut self.counts) && self.held.0.grip.leave()
     }
 
     /// Releases the lock and waits until the store has confirmed. Of several guards that an

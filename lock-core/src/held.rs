@@ -1,20 +1,12 @@
 //! A look at a lock that is held.
 
-use std::{
-    any::Any,
-    fmt,
-    future::Future,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
-    time::Duration,
-};
+use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
     Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
+    grip::Grip,
     locks::Client,
     owned::Owned,
     trace,
@@ -31,15 +23,13 @@ pub struct Held(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) client: Arc<Client>,
     pub(crate) name: LockName,
-    pub(crate) kind: Mutex<Kind>,
+    pub(crate) grip: Grip,
     pub(crate) lease: Box<dyn Lease>,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
     pub(crate) slot: Slot,
-    /// How many guards hold it together.
-    pub(crate) holds: AtomicU32,
 }
 
 impl Held {
@@ -50,7 +40,7 @@ impl Held {
 
     /// What is held: exclusive, shared, or permits.
     pub fn kind(&self) -> Kind {
-        self.0.kind()
+        self.0.grip.kind()
     }
 
     /// The fencing token of this grant: give it to the resource that the lock protects.
@@ -126,21 +116,6 @@ impl Held {
 impl Inner {
     fn validity(&self) -> &Validity {
         self.lease.validity()
-    }
-
-    /// Counts one more guard; `false` if the last one has released.
-    pub(crate) fn enter(&self) -> bool {
-        let more = |holds| (holds > 0).then_some(holds + 1);
-        self.holds.fetch_update(Ordering::AcqRel, Ordering::Acquire, more).is_ok()
-    }
-
-    pub(crate) fn kind(&self) -> Kind {
-        // Nothing panics while it is held.
-        *self.kind.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn set_kind(&self, kind: Kind) {
-        *self.kind.lock().unwrap_or_else(PoisonError::into_inner) = kind;
     }
 
     pub(crate) fn until(&self) -> Instant {

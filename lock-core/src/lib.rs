@@ -30,6 +30,7 @@ mod election;
 mod entry;
 mod error;
 mod gate;
+mod grip;
 mod guarantees;
 mod guard;
 mod held;

@@ -81,6 +81,8 @@ impl Lock {
     ///   lock, since when, and the caller's position.
     /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or ended the
     ///   session in which the caller waited.
+    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for the
+    ///   exclusive one.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -250,7 +252,7 @@ impl Lock {
         }
     }
 
-    async fn answer<T>(
+    pub(crate) async fn answer<T>(
         &self,
         limit: Duration,
         call: impl Future<Output = Result<T>>,

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockName,
-    LockSet, Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal,
+    LockSet, Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal, trace,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -162,7 +162,8 @@ impl Locks {
 
     /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM (elsewhere
     /// than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at its next await
-    /// point, before anything is given back. Answers what the work came to, `None` after a signal.
+    /// point, before anything is given back; tasks that it spawned must end with it. Answers what the
+    /// work came to, `None` after a signal.
     ///
     /// From the first poll on, these signals do not end the program by themselves any more.
     ///
@@ -178,7 +179,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// As [`close`](Self::close).
+    /// After a signal, as [`close`](Self::close). Where the work was done, a close that failed is
+    /// traced, and what was held is free after its TTL.
     ///
     /// # Cancel safety
     ///
@@ -189,7 +191,15 @@ impl Locks {
             done = work => Some(done),
             () = signal::asks_to_end() => None,
         };
-        self.close().await.map(|()| done)
+        match (self.close().await, done) {
+            (closed, None) => closed.map(|()| None),
+            (Err(error), done) => {
+                // The work was done all the same.
+                trace::close_failed(self.guarantees().store, &error);
+                Ok(done)
+            }
+            (Ok(()), done) => Ok(done),
+        }
     }
 
     /// What the store promises.

@@ -11,9 +11,8 @@ macro_rules! options {
             $self
         }
 
-        /// How long [`acquire`](Self::acquire) and [`run`](Self::run) wait at the most; asking the store
-        /// who is in the way takes up to 1 s more when the store is slow. Zero asks once without
-        /// queueing. Default: for ever.
+        /// How long whoever waits waits at the most; asking the store who is in the way takes up to 1 s
+        /// more when the store is slow. Zero asks once without queueing. Default: for ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self

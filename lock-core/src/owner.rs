@@ -3,13 +3,14 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use tokio::sync::{Mutex as Turn, MutexGuard as TurnGuard};
+use tokio::sync::Mutex as Turn;
 
 use crate::{
-    Error, Held, Instant, Kind, Lock, LockGuard, LockName, Result, held::Inner, locks::Client,
+    Error, Held, Instant, Lock, LockGuard, LockName, Result, grip::Entering, held::Inner,
+    locks::Client,
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release
@@ -37,16 +38,23 @@ use crate::{
 /// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever holds
 /// the shared one and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`].
+///
+/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
+/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
+/// [`Held`] says belongs to the grant, also after one of several guards was released.
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
 /// By connection and name.
 type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 
-/// What an owner has of one name. Whoever acquires takes the turn, so that tasks of one owner do not
-/// queue up behind each other in the store.
+/// What an owner has of one name.
 #[derive(Default)]
-struct Seat(Turn<Weak<Inner>>);
+struct Seat {
+    held: Mutex<Weak<Inner>>,
+    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each other.
+    turn: Turn<()>,
+}
 
 impl Owner {
     /// Somebody new.
@@ -67,9 +75,13 @@ impl Owner {
 }
 
 impl Seat {
-    /// Whether something is held, or about to be.
+    fn held(&self) -> MutexGuard<'_, Weak<Inner>> {
+        // Nothing panics while it is held.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_taken(&self) -> bool {
-        self.0.try_lock().is_ok_and(|held| held.strong_count() > 0)
+        self.held().strong_count() > 0
     }
 }
 
@@ -82,20 +94,25 @@ impl Lock {
     pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
         let seat = owner.seat(&self.client, &self.request.name);
         let clock = self.client.clock;
-        let until = self.wait.map_or(Instant::NEVER, |limit| clock.now() + limit);
-        let mut turn = tokio::select! {
+        let started = clock.now();
+        let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
+        if let Some(guard) = self.again(&seat)? {
+            return Ok(guard);
+        }
+        let _turn = tokio::select! {
             biased;
-            turn = seat.0.lock() => turn,
-            () = clock.sleep_until(until) => return Err(self.other_task(clock.now().since(until))),
+            turn = seat.turn.lock() => turn,
+            () = clock.sleep_until(until) => return Err(self.in_vain(clock.now().since(started))),
         };
-        if let Some(guard) = self.again(&turn)? {
+        // Another task of the owner may have got it.
+        if let Some(guard) = self.again(&seat)? {
             return Ok(guard);
         }
         if until != Instant::NEVER {
             self.wait = Some(until.since(clock.now()));
         }
         let guard = self.wait_alone().await?;
-        *turn = Arc::downgrade(&guard.held().0);
+        *seat.held() = Arc::downgrade(&guard.held().0);
         Ok(guard)
     }
 
@@ -106,37 +123,39 @@ impl Lock {
     /// As [`Lock::try_acquire`].
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
-        // Another task of the owner is about to get it.
-        let Ok(mut turn) = seat.0.try_lock() else { return Ok(None) };
-        if let Some(guard) = self.again(&turn)? {
+        if let Some(guard) = self.again(&seat)? {
+            return Ok(Some(guard));
+        }
+        // Another task of the owner waits for it already, and is before this one.
+        let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
+        if let Some(guard) = self.again(&seat)? {
             return Ok(Some(guard));
         }
         let guard = self.try_alone().await?;
         if let Some(guard) = &guard {
-            *turn = Arc::downgrade(&guard.held().0);
+            *seat.held() = Arc::downgrade(&guard.held().0);
         }
         Ok(guard)
     }
 
     /// What the owner holds already, counted once more.
-    fn again(&self, turn: &TurnGuard<'_, Weak<Inner>>) -> Result<Option<LockGuard>> {
-        let Some(inner) = turn.upgrade().filter(|inner| inner.check().is_ok()) else {
-            return Ok(None);
-        };
-        match (inner.kind(), self.request.kind) {
-            (Kind::Shared, Kind::Exclusive) => Err(Error::Unsupported {
+    fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
+        let held = seat.held().upgrade();
+        let Some(inner) = held.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
+        match inner.grip.enter(self.request.kind) {
+            Entering::Counted => Ok(Some(LockGuard::counted(Held(inner)))),
+            Entering::Over => Ok(None),
+            Entering::Shared => Err(Error::Unsupported {
                 store: self.client.driver.guarantees().store,
                 what: format!(
                     "wait for {} until its own shared holder releases it; use try_upgrade",
                     inner.name
                 ),
             }),
-            _ => Ok(inner.enter().then(|| LockGuard::counted(Held(inner.clone())))),
         }
     }
 
-    fn other_task(&self, late: std::time::Duration) -> Error {
-        let waited = self.wait.unwrap_or_default() + late;
+    fn in_vain(&self, waited: std::time::Duration) -> Error {
         let name = self.request.name.clone();
         Error::WaitTimeout { name, waited, holder: None, position: None }
     }

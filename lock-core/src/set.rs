@@ -5,7 +5,7 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use futures_util::future::select_all;
 
 use crate::{
-    Error, FencingToken, Instant, Kind, Lock, LockGuard, LockName, LossReason, Result,
+    Error, FencingToken, Held, Instant, Kind, Lock, LockGuard, LockName, LossReason, Result,
     locks::Client, options::options,
 };
 
@@ -66,26 +66,35 @@ impl LockSet {
         let set = self.clone();
         async move {
             let clock = set.lock.clock();
-            let until = set.lock.wait.map_or(Instant::NEVER, |limit| clock.now() + limit);
+            let started = clock.now();
+            let until = set.lock.wait.map_or(Instant::NEVER, |limit| started + limit);
             let mut held = LockSetGuard { guards: Vec::with_capacity(set.names.len()) };
             for name in &set.names {
                 let mut lock = set.one(name);
                 if until != Instant::NEVER {
                     lock.wait = Some(until.since(clock.now()));
                 }
-                let guard = held.while_valid(lock.acquire()).await??;
-                held.guards.push(guard);
+                match held.while_valid(lock.acquire()).await? {
+                    Ok(guard) => held.guards.push(guard),
+                    // The limit was for all of them.
+                    Err(Error::WaitTimeout { name, holder, position, .. }) => {
+                        let waited = clock.now().since(started);
+                        return Err(Error::WaitTimeout { name, waited, holder, position });
+                    }
+                    Err(error) => return Err(error),
+                }
             }
             held.check().map(|()| held)
         }
     }
 
     /// Takes all of the locks if all are free and nobody waits for any; `None` otherwise, and then
-    /// nothing is held.
+    /// nothing is held: those that it had are given back.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`].
+    /// As [`Lock::try_acquire`], whose limit is for each name; [`Error::Lost`] as
+    /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
     ///
@@ -97,7 +106,11 @@ impl LockSet {
             for name in &set.names {
                 match set.one(name).try_acquire().await? {
                     Some(guard) => held.guards.push(guard),
-                    None => return held.release().await.map(|()| None),
+                    None => {
+                        // "Busy" is the answer, whatever becomes of those that it had.
+                        let _ = held.release().await;
+                        return Ok(None);
+                    }
                 }
             }
             held.check().map(|()| Some(held))
@@ -130,10 +143,11 @@ impl LockSetGuard {
         self.guards.iter().map(|guard| (guard.name(), guard.token()))
     }
 
-    /// The token of one of the names; `None` if it is not in the set.
-    pub fn token(&self, name: impl AsRef<str>) -> Option<FencingToken> {
+    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None` if
+    /// the name is not in the set.
+    pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
         let name = name.as_ref();
-        self.tokens().find(|(of, _)| of.as_str() == name).map(|(_, token)| token)
+        self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)
     }
 
     /// Whether all of the locks are still held; as [`Held::is_valid`](crate::Held::is_valid).

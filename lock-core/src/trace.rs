@@ -8,6 +8,8 @@
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
 //! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
+//! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
+//! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
 //! | `released` | INFO | `lock`, `token` | the store confirmed a release |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
@@ -21,7 +23,7 @@ use std::{fmt::Display, time::Duration};
 use tracing::{Span, debug, debug_span, info, warn};
 use uuid::Uuid;
 
-use crate::{Error, FencingToken, LockName, LossReason};
+use crate::{Error, FencingToken, Kind, LockName, LossReason};
 
 const TARGET: &str = "distlock";
 
@@ -53,6 +55,10 @@ pub fn renewal_failed(store: &str, error: &dyn Display) {
     warn!(target: TARGET, store, %error, "renewal_failed");
 }
 
+pub(crate) fn converted(lock: &LockName, token: FencingToken, kind: Kind) {
+    info!(target: TARGET, %lock, token = token.value(), %kind, "converted");
+}
+
 pub(crate) fn lost(lock: &LockName, reason: LossReason) {
     warn!(target: TARGET, %lock, %reason, "lost");
 }
@@ -63,6 +69,10 @@ pub(crate) fn released(lock: &LockName, token: FencingToken) {
 
 pub(crate) fn release_failed(lock: &LockName, token: FencingToken, error: &Error) {
     warn!(target: TARGET, %lock, token = token.value(), %error, "release_failed");
+}
+
+pub(crate) fn close_failed(store: &str, error: &Error) {
+    warn!(target: TARGET, store, %error, "close_failed");
 }
 
 /// For drivers: the connection broke.

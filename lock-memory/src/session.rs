@@ -166,11 +166,14 @@ impl Session {
             records.drain().collect()
         };
         self.observers().drain(..).for_each(|task| task.abort());
+        let mut left = Vec::with_capacity(records.len());
         for (attempt, record) in records {
-            if self.faults.now().crashed.is_none() {
-                self.store.leave(&record.name, attempt);
-            }
+            left.push((attempt, record.name.clone()));
             record.end(LossReason::SessionEnded);
+        }
+        // After all have been told: leaving lets others in.
+        if self.faults.now().crashed.is_none() {
+            left.iter().for_each(|(attempt, name)| self.store.leave(name, *attempt));
         }
         self.changed.notify_one();
     }

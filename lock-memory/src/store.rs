@@ -204,10 +204,11 @@ impl MemoryStore {
             let mine = entries.iter_mut().find(|entry| entry.attempt == attempt);
             upgrade = match mine {
                 None => Upgrade::Gone,
+                // Asked before, and the answer was lost.
+                Some(mine) if mine.kind == Kind::Exclusive => Upgrade::Done(FencingToken::new(0)),
                 Some(_) if !alone => Upgrade::Busy,
                 Some(mine) => {
-                    // Granted anew, with a new token, when the name is settled; asked twice, the
-                    // first answer was lost, and the token rises once more.
+                    // Granted anew, with a new token, when the name is settled.
                     (mine.kind, mine.granted) = (Kind::Exclusive, None);
                     Upgrade::Done(FencingToken::new(0))
                 }

@@ -16,7 +16,7 @@ async fn one_guard_with_one_token_per_name() {
     let set = locks.all(["b", "a", "b"]).unwrap().acquire().await.unwrap();
     let names: Vec<_> = set.tokens().map(|(name, _)| name.as_str().to_owned()).collect();
     assert_eq!(names, ["a", "b"]);
-    assert!(set.token("a").is_some() && set.token("c").is_none());
+    assert!(set.get("a").is_some() && set.get("c").is_none());
     assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_none());
     set.release().await.unwrap();
     assert!(store.contents().is_empty());

@@ -62,13 +62,13 @@ impl Connected {
     }
 
     /// Does something that a `drop` has begun: waits for it a while, or, inside an async runtime,
-    /// leaves it to the background.
+    /// leaves it to the background. A failure is traced; what is not released ends with its TTL.
     pub(super) fn finish(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
         let Some(runtime) = &self.runtime else { return };
-        match is_polled() {
-            // A failure is traced; what is not released ends with its TTL.
-            false => drop(runtime.block_on(async { timeout(DROP_LIMIT, work).await })),
-            true => drop(runtime.spawn(work)),
+        let (done, wait) = std::sync::mpsc::channel();
+        runtime.spawn(async move { done.send(work.await) });
+        if !is_polled() {
+            let _ = wait.recv_timeout(DROP_LIMIT);
         }
     }
 }
@@ -92,12 +92,17 @@ fn is_polled() -> bool {
 }
 
 impl Drop for Connected {
+    /// Closes on a thread of its own: this one may be one that must not block, and a runtime that is
+    /// shut down drops what it still has to do, releases too.
     fn drop(&mut self) {
-        let locks = self.locks.clone();
-        self.finish(async move { locks.close().await });
-        if let Some(runtime) = self.runtime.take() {
-            // Does not block: this may be a thread that must not.
+        let (Some(runtime), locks) = (self.runtime.take(), self.locks.clone()) else { return };
+        let closing = std::thread::spawn(move || {
+            let _ = runtime.block_on(async { timeout(DROP_LIMIT, locks.close()).await });
             runtime.shutdown_background();
+        });
+        if !is_polled() {
+            // It does not panic.
+            let _ = closing.join();
         }
     }
 }

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use super::{Client, Failure, Harness};
 use crate::{Kind, LockName};
 
-/// Every kind that acts as an exclusive lock, with a name for it.
+/// The kinds that act as an exclusive lock, with a name for each.
 pub const AS_MUTEX: &[(&str, Kind)] = &[("semaphore_of_one", Kind::Permit { weight: 1, limit: 1 })];
 
 /// A harness whose checks of an exclusive lock are made with another kind.

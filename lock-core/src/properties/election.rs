@@ -178,6 +178,9 @@ async fn a_lock_and_an_election_of_one_name(h: &dyn Harness) -> Checked {
     ensure!(busy.is_none(), "the lock was free although somebody leads");
     soon("resign", leading.resign()).await??;
     let guard = acquire(h, &*b, &name).await?;
+    let leader = soon("leader", election(h, &*a, &name)?.leader()).await??;
+    let seen = leader.map(|leader| (leader.token, leader.value.len()));
+    ensure!(seen == Some((guard.token(), 0)), "the holder of the lock is seen to lead as {seen:?}");
     let busy = soon("try", election(h, &*a, &name)?.try_campaign("x")).await??;
     ensure!(busy.is_none(), "somebody leads although the lock is held");
     soon("release", guard.release()).await??;
