@@ -100,13 +100,21 @@ struct World {
 impl World {
     fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<Place> {
         let key = layout::key(client, 1, slot as u32, kind).into_bytes();
-        if self.live.iter().any(|place| place.key == key) {
+        if self.live.iter().any(|place| place.key == key) || self.is_used(&key) {
             return None;
         }
         self.revision += 1;
         let place = Place { revision: self.revision, key, kind };
         self.live.push(place.clone());
         Some(place)
+    }
+
+    /// Whether an attempt of ours does not know yet that its entry is gone: until it does, nobody
+    /// gets its slot.
+    fn is_used(&self, key: &Vec<u8>) -> bool {
+        let known = self.queue.live.get(key);
+        self.answers.iter().any(|(own, _)| own.key == *key)
+            || self.queue.mine.iter().any(|mine| Some(&mine.revision) == known)
     }
 
     fn delete(&mut self, at: usize) {
@@ -174,6 +182,8 @@ impl World {
             Step::WatchBegins if !self.watching => {
                 self.watching = true;
                 self.queue.watch_began(self.revision);
+                // A new watch is not relied on: there are lists at once, whatever the view says.
+                self.wanted = Some(self.revision);
             }
             Step::WatchEnds => {
                 self.watching = false;
