@@ -64,8 +64,8 @@ pub enum Verdict {
 pub fn judge(before: &[Kind], mine: Kind) -> Verdict {
     let excludes = |other: &Kind| match (*other, mine) {
         (Kind::Shared, Kind::Shared) => false,
-        (Kind::Permit { .. }, Kind::Permit { .. }) => false,
-        // Different kinds on one name exclude each other.
+        (Kind::Permit { limit: theirs, .. }, Kind::Permit { limit: mine, .. }) => theirs != mine,
+        // Different kinds on one name exclude each other, and so do different numbers of permits.
         _ => true,
     };
     if let Some(last) = before.iter().rposition(excludes) {
@@ -91,23 +91,25 @@ pub fn admitted(queue: impl IntoIterator<Item = Kind>) -> usize {
     let mut taken = weight(first);
     let fits = |next: &Kind| match (first, *next) {
         (Kind::Shared, Kind::Shared) => true,
-        (Kind::Permit { .. }, Kind::Permit { weight, limit }) => {
+        (Kind::Permit { limit: theirs, .. }, Kind::Permit { weight, limit }) => {
             taken += u64::from(weight);
-            taken <= u64::from(limit)
+            theirs == limit && taken <= u64::from(limit)
         }
         _ => false,
     };
     1 + queue.take_while(fits).count()
 }
 
-/// The number of permits that somebody `before` counts with, if it is another one than `mine`: the
-/// two would not agree on who may enter.
+/// The number of permits that the first of those `before` counts with, if it is another one than
+/// `mine`: the two would not agree on who may enter. Only the first one sets the number: behind it there
+/// may be somebody who is about to be refused himself.
 pub fn other_limit(before: impl IntoIterator<Item = Kind>, mine: Kind) -> Option<u32> {
     let Kind::Permit { limit: own, .. } = mine else { return None };
-    before.into_iter().find_map(|kind| match kind {
-        Kind::Permit { limit, .. } if limit != own => Some(limit),
+    let limits = before.into_iter().filter_map(|kind| match kind {
+        Kind::Permit { limit, .. } => Some(limit),
         _ => None,
-    })
+    });
+    limits.take(1).find(|first| *first != own)
 }
 
 fn taken(before: &[Kind]) -> u64 {
@@ -131,8 +133,9 @@ mod tests {
     use super::*;
 
     fn kinds() -> impl Strategy<Value = Vec<Kind>> {
-        let permit = |weight| Kind::Permit { weight, limit: 3 };
-        vec(select(vec![Kind::Exclusive, Kind::Shared, permit(1), permit(2)]), 0..8)
+        let permit = |weight, limit| Kind::Permit { weight, limit };
+        let all = [Kind::Exclusive, Kind::Shared, permit(1, 3), permit(2, 3), permit(1, 2)];
+        vec(select(all.to_vec()), 0..8)
     }
 
     /// Who of a queue holds the lock.

@@ -44,12 +44,14 @@ pub(crate) enum Upgraded {
 
 impl Upgrade<'_> {
     /// Does it if nobody else is in the queue. In doubt (see [`Insisted`]) only after a failure.
+    /// `doubted`: so was an earlier try to put the same entry there.
     pub(crate) async fn send(
         &self,
         connection: &Connection,
+        doubted: bool,
         give_up: impl Fn() -> bool,
     ) -> Insisted<Upgraded> {
-        let mut ambiguous = false;
+        let mut ambiguous = doubted;
         let result = self.settle(connection, &give_up, &mut ambiguous).await;
         Insisted { result, ambiguous }
     }

@@ -126,9 +126,11 @@ impl Hold {
     ) -> Insisted<Upgraded> {
         // It is deleted by its own upgrade, and that is no loss.
         self.unwatch();
-        if self.kind == Kind::Exclusive {
+        // With a mark it may be shared: a downgrade was sent, and its answer is not known.
+        if self.kind == Kind::Exclusive && !self.claim.marked {
             return Insisted { result: Ok(Upgraded::Done(self.revision)), ambiguous: false };
         }
+        let doubted = self.doubtful.is_some();
         let Claim { store, session, queue, key, .. } = &self.claim;
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), Kind::Exclusive);
         let new = self.doubtful.get_or_insert_with(exclusive);
@@ -141,14 +143,14 @@ impl Hold {
             note,
             attempt,
         };
-        let insisted = upgrade.send(&store.connection, give_up).await;
-        self.upgraded(&insisted);
+        let insisted = upgrade.send(&store.connection, doubted, give_up).await;
+        self.upgraded(&insisted, doubted);
         insisted
     }
 
-    fn upgraded(&mut self, insisted: &Insisted<Upgraded>) {
+    fn upgraded(&mut self, insisted: &Insisted<Upgraded>, doubted: bool) {
         // In doubt it stays doubtful: another try finds out, and so does the release.
-        let settled = insisted.result.is_ok() || !insisted.ambiguous;
+        let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
         let Some(new) = self.doubtful.take_if(|_| settled) else { return };
         match insisted.result {
             Ok(Upgraded::Done(revision)) => {

@@ -85,6 +85,13 @@ impl RedisLease {
     }
 }
 
+impl Drop for RedisLease {
+    /// What was lost is not released, and must not stay in the session's book.
+    fn drop(&mut self) {
+        self.session.forget(&self.entry);
+    }
+}
+
 #[async_trait]
 impl Lease for RedisLease {
     fn token(&self) -> FencingToken {
