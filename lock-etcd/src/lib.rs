@@ -1,5 +1,5 @@
 //! The etcd driver of distlock: a first-come-first-served queue by create revision, the same as that
-//! of Go's `concurrency.Mutex` and of `etcdctl lock`.
+//! of Go's `concurrency.Mutex` and `concurrency.Election`, of `etcdctl lock` and `etcdctl elect`.
 //!
 //! ```no_run
 //! use lock_core::{Locks, StoreUrl};
@@ -18,12 +18,19 @@
 //!
 //! | key | value | lease |
 //! |---|---|---|
-//! | `<prefix><name>/<lease id, hex>.<slot, hex>` | JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<prefix><name>/<lease id, hex>.<slot, hex>` | the note: JSON `{"holder", "since", "attempt"}` | the session's |
+//! | the same with `.r` or `.p<weight>.<limit>`: shared, permits | the note | the session's |
+//! | the same with `.v`: a candidate of an election | what it says to everybody, raw | the session's |
+//! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
+//! | an exclusive entry's key and `.s` or `.x` | nothing: it is shared now | the session's |
 //!
 //! A name's queue is all keys under `<prefix><name>/`, in order of their create revision. The first
 //! one holds the lock, and its create revision is the fencing token. Keys of any other form, like
 //! Go's `<name>/<lease id>`, are entries like ours. Names are percent-encoded, so that no queue
 //! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into `prefix`.
+//! A candidate's note stands in no queue, since nothing after its prefix is a `/`. A login must be
+//! allowed to read and write everything that starts with the prefix; for locks alone
+//! `<prefix><name>/` is enough.
 //!
 //! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all locks.
 //! A slot is the lowest number that no other attempt of the client is using. Keys are used again
@@ -37,6 +44,11 @@
 //! | acquire + release | 1 transaction + 1 delete, also for a lock that others hold |
 //! | each release, for a client with waiters on that name | 1 watch event, 0 requests |
 //! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's delete |
+//! | campaign + resign | 2 transactions |
+//! | proclaim | 1 transaction |
+//! | observing | 1 stream with 1 watch; 1 read at first, or 2, and 1 every 5 s, because watches have lost events |
+//! | each proclamation, and whoever comes or goes, for each observer | 1 watch event |
+//! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
 //! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
 //! | a hold of more than 50 ms | 1 watch of its name |
@@ -52,6 +64,10 @@
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
 //! - A request whose answer is lost is resolved: asked for again, or its entry is removed. The key
 //!   then rests for 10 s.
+//! - An observer is told every change in order, also late if it does not look for a while. Only after
+//!   an outage, or when what it has not taken yet was compacted, it is told the leader of that moment
+//!   instead. Who has etcd's next turn leads, perhaps before it knows.
+//! - A proclaimed value is never replaced by an older one, however late a request comes.
 //! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
 //!   when the session ends, one TTL after its last keep-alive.
 //! - **TTLs** are whole seconds, from the shortest that etcd grants (1.5 elections: 2 s by default) to
@@ -87,7 +103,9 @@ mod listing;
 mod lock;
 mod named;
 mod names;
+mod observe;
 mod operate;
+mod publish;
 mod queue;
 mod requests;
 mod session;
@@ -95,6 +113,7 @@ mod sessions;
 mod slots;
 mod store;
 mod stream;
+mod view;
 mod watch;
 
 /// The client crate, so that a benchmark can compare with it in the same version.
