@@ -67,3 +67,28 @@ impl Publish<'_> {
             .or_else([TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::{Client, PutOptions};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_late_sending_puts_no_old_value_in_the_place_of_a_newer_one() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+        let lease = client.lease_grant(60, None).await.unwrap().id();
+        let options = PutOptions::new().with_lease(lease);
+        let put = client.put("a/1.0.v", "first", Some(options)).await.unwrap();
+        let created = put.header().unwrap().revision();
+        let publish = |value| Publish { key: "a/1.0.v", lease, revision: created, value };
+        let late = publish(b"second").txn(created);
+        let sent = client.txn(late.clone()).await.unwrap();
+        let newer = publish(b"third").txn(revision(&sent).unwrap());
+        assert!(client.txn(newer).await.unwrap().succeeded());
+        assert!(!client.txn(late).await.unwrap().succeeded());
+        let kv = client.get("a/1.0.v", None).await.unwrap().take_kvs().remove(0);
+        assert_eq!((kv.value(), kv.create_revision(), kv.lease()), (&b"third"[..], created, lease));
+    }
+}

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{Error, Leader, Locks, Observer, Request};
+use lock_core::{DistributedLock, Error, Kind, Leader, Locks, Observer, Request};
 use lock_etcd::client::{Client, PutOptions};
 use support::*;
 
@@ -93,6 +93,26 @@ async fn only_the_own_entry_is_given_a_value() {
     let plain = acquire(&driver, request).await;
     let error = plain.publish(b"y").await.unwrap_err();
     assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_candidate_that_is_downgraded_leaves_its_note_nowhere() {
+    let etcd = etcd().await;
+    let driver = driver(&etcd.url()).await;
+    let mut request = Request::new(name("job"), Duration::from_secs(60));
+    request.value = Some(b"x".as_slice().into());
+    for upgraded in [false, true] {
+        let lease = acquire(&driver, request.clone()).await;
+        lease.downgrade().await.unwrap();
+        let queue = driver.inspect(&name("job")).await.unwrap();
+        assert_eq!((queue.len(), queue[0].kind), (1, Kind::Shared));
+        if upgraded {
+            assert!(lease.try_upgrade().await.unwrap());
+            assert_eq!(etcd.keys().await.unwrap().len(), 1);
+        }
+        lease.release().await.unwrap();
+        until_clean(&etcd).await;
+    }
 }
 
 #[tokio::test]
@@ -216,6 +236,20 @@ async fn an_observer_after_an_outage_and_a_compaction() {
     etcd.restart().await.unwrap();
     soon(leading.proclaim("after a restart")).await.unwrap();
     assert_eq!(value(&mut observer).await, "after a restart");
+}
+
+/// Nothing but the observer would find out: the client has no session to keep alive.
+#[tokio::test]
+async fn an_observer_whose_connection_fell_silent() {
+    let etcd = etcd().await;
+    let first = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&format!("etcd://{},{}", first.addr(), etcd.addr())).await;
+    let mut observer = observer(&ours, "job").await;
+    assert_eq!(value(&mut observer).await, "");
+    first.cut();
+    let theirs = locks(&etcd.url()).await;
+    let _leading = theirs.election("job").unwrap().campaign("now").await.unwrap();
+    assert_eq!(value(&mut observer).await, "now");
 }
 
 /// What it has not taken is compacted: it is told the leader of now.
