@@ -16,11 +16,11 @@ use crate::{
     entry,
     error::{Failure, Kind},
     hold::Hold,
-    layout,
+    layout::{self, Role, role},
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered},
+    requests::{self, Entered, NewEntry},
     session::Session,
     store::Store,
 };
@@ -50,12 +50,17 @@ impl Claim {
         store: &Arc<Store>,
         session: Arc<Session>,
         queue: Arc<str>,
-        kind: queue::Kind,
+        role: Role,
     ) -> Self {
         let slot = store.slots.take(&queue);
-        let key = layout::key(&queue, session.lease, slot, kind).into();
+        let key = layout::key(&queue, session.lease, slot, role).into();
         let (store, marked, revision, unsettled) = (store.clone(), false, None, None);
         Self { store, session, queue, key, slot, marked, revision, unsettled }
+    }
+
+    /// Whether it has a value for everybody.
+    pub(crate) fn is_candidate(&self) -> bool {
+        role(self.key.as_bytes()) == Role::Candidate
     }
 
     /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
@@ -66,12 +71,14 @@ impl Claim {
         attempt: &Attempt,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
-        let (lease, note) = (self.session.lease, entry::note(&request.holder, attempt.id()));
+        let note = entry::note(&request.holder, attempt.id());
+        let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
+        let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
             let txn = match alone {
-                true => requests::enter_if_free(&queue, &key, lease, &note),
-                false => requests::enter_or_list(&queue, &key, lease, &note),
+                true => requests::enter_if_free(&queue, entry),
+                false => requests::enter_or_list(&queue, entry),
             };
             let entered = self.send(&txn, &note, request, attempt).await?;
             match &entered {
@@ -80,7 +87,7 @@ impl Claim {
                 _ => return Ok(entered),
             }
         }
-        let txn = requests::queue_up(&queue, &key, lease, &note);
+        let txn = requests::queue_up(&queue, entry);
         self.send(&txn, &note, request, attempt).await
     }
 
@@ -270,9 +277,13 @@ pub(crate) async fn acquire(
     attempt: &Attempt,
 ) -> Result<EtcdLease> {
     let queue = store.layout.queue(&request.name)?;
+    let role = match (&request.value, request.kind) {
+        (Some(_), queue::Kind::Exclusive) => Role::Candidate,
+        (_, kind) => Role::Ours(kind),
+    };
     loop {
         let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
-        let mut claim = Claim::new(store, session.clone(), queue.clone(), request.kind);
+        let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
         let error = match claim.enter(request, attempt).await {
             Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {

@@ -105,7 +105,7 @@ impl Upgrade<'_> {
                 nobody(self.queue, self.old.into()),
                 nobody(&after, end_of_prefix(self.queue.as_bytes())),
             ])
-            .and_then([put(self.new, self.lease, self.note), delete_entry(self.old)])
+            .and_then([vec![put(self.new, self.lease, self.note)], delete_entry(self.old)].concat())
             .or_else([
                 TxnOp::get(self.new, None),
                 TxnOp::get(self.old, Some(GetOptions::new().with_keys_only())),

@@ -6,9 +6,10 @@ use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::listing::Standing;
+use crate::{layout::Role, listing::Standing};
 
-/// The value of an entry's key, as JSON. For people: nothing is decided by it.
+/// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
+/// but whose entry it is.
 #[derive(Debug, Deserialize, Serialize)]
 struct Note<'a> {
     #[serde(borrow)]
@@ -32,13 +33,20 @@ pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
 
 /// An entry as others see it. All that is known of a foreign client's is that it is there.
 pub(crate) fn read(standing: &Standing) -> Entry {
-    let note: Option<Note<'_>> = serde_json::from_slice(&standing.value).ok();
-    let Some(note) = note.filter(|_| standing.ours) else {
+    if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
-    };
-    let token = FencingToken::new(standing.place.revision.unsigned_abs());
-    let holder = Holder::new(Some(note.holder.into_owned()), time(note.since), Some(token));
-    Entry::new(Uuid::try_parse(&note.attempt).ok(), holder).with_kind(standing.place.kind)
+    }
+    let holder = holder(&standing.note, standing.place.revision);
+    Entry::new(attempt(&standing.note), holder).with_kind(standing.place.kind)
+}
+
+/// Who made the entry with this note and create revision.
+pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
+    let token = Some(FencingToken::new(revision.unsigned_abs()));
+    match serde_json::from_slice::<Note<'_>>(note) {
+        Ok(note) => Holder::new(Some(note.holder.into_owned()), time(note.since), token),
+        Err(_) => Holder::new(None, None, token),
+    }
 }
 
 /// Whose note this is.

@@ -12,7 +12,8 @@ use crate::{
     claim::Claim,
     connection::Insisted,
     convert::{self, Upgrade, Upgraded},
-    layout,
+    layout::{self, Role},
+    publish::Publish,
     queue::Place,
     requests,
 };
@@ -24,6 +25,8 @@ pub(crate) struct Hold {
     /// The entry's create revision.
     pub(crate) revision: i64,
     kind: Kind,
+    /// The entry's last modification that is known: a value that was published.
+    modified: i64,
     /// Set when a young entry need not be watched any more.
     over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one.
@@ -33,7 +36,8 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(claim: Claim, revision: i64, kind: Kind) -> Self {
-        Self { claim, revision, kind, over: Arc::default(), doubtful: None, removed: false }
+        let (over, modified) = (Arc::default(), revision);
+        Self { claim, revision, kind, modified, over, doubtful: None, removed: false }
     }
 
     /// Watches the entry if it lasts.
@@ -106,6 +110,17 @@ impl Hold {
         Insisted { result, ambiguous }
     }
 
+    /// Says a new value in place of the old one. Answers whether the entry still stands.
+    pub(crate) async fn publish(
+        &mut self,
+        value: &[u8],
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<bool> {
+        let Claim { store, session, key, .. } = &self.claim;
+        let publish = Publish { key, lease: session.lease, revision: self.revision, value };
+        publish.send(&store.connection, &mut self.modified, give_up).await
+    }
+
     /// Tells the readers of other clients that they may look. Late or twice, it does no harm.
     fn signal(&self) {
         let Claim { store, session, key, .. } = &self.claim;
@@ -132,7 +147,8 @@ impl Hold {
         }
         let doubted = self.doubtful.is_some();
         let Claim { store, session, queue, key, .. } = &self.claim;
-        let exclusive = || Claim::new(store, session.clone(), queue.clone(), Kind::Exclusive);
+        let role = Role::Ours(Kind::Exclusive);
+        let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
         let new = self.doubtful.get_or_insert_with(exclusive);
         let upgrade = Upgrade {
             queue,

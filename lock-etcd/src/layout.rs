@@ -4,7 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use lock_core::{Error, Kind, LockName, Result};
 
-/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><kind>`.
+/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><role>`.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     pub(crate) prefix: String,
@@ -69,9 +69,13 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots). It says of what kind
-/// the entry is, so that whoever lists a queue need not ask for values.
-pub(crate) fn key(queue: &str, lease: i64, slot: u32, kind: Kind) -> String {
+/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots). It says what the entry
+/// is, so that whoever lists a queue need not ask for values.
+pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
+    let kind = match role {
+        Role::Candidate => return format!("{queue}{lease:x}.{slot:x}.v"),
+        role => role.kind().unwrap_or_default(),
+    };
     match kind {
         Kind::Shared => format!("{queue}{lease:x}.{slot:x}.r"),
         Kind::Permit { weight, limit } => format!("{queue}{lease:x}.{slot:x}.p{weight}.{limit}"),
@@ -90,6 +94,22 @@ pub(crate) fn signal(key: &str) -> String {
     format!("{key}.x")
 }
 
+/// Where a [candidate](Role::Candidate)'s note stands: `<prefix><name>#<lease>.<slot>.v`.
+///
+/// Not in any queue. A queue is all that begins with something that ends in `/`, and this has no `/`
+/// after the prefix, because names have none as they stand in keys. So only what has all of the
+/// prefix's own queues in it could have it, too. And no two entries have it in common, because what
+/// follows the name has no `#`.
+pub(crate) fn note(key: &str) -> String {
+    let (name, entry) = key.rsplit_once('/').unwrap_or_default();
+    format!("{name}#{entry}")
+}
+
+/// What the keys of the notes of a queue start with, and perhaps others.
+pub(crate) fn notes(queue: &str) -> String {
+    note(queue)
+}
+
 /// Where the keys that belong to an entry end, its own and what is put beside it: all of these go on
 /// with `.`, and the keys of other slots with a digit, which is greater than `/`.
 pub(crate) fn end_of_entry(key: &str) -> String {
@@ -99,8 +119,10 @@ pub(crate) fn end_of_entry(key: &str) -> String {
 /// What a key in a queue is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// A client's entry, of this layout.
+    /// A client's entry, of this layout. Its value is its note.
     Ours(Kind),
+    /// An exclusive entry of this layout with a value for everybody. Its note stands [elsewhere](note).
+    Candidate,
     /// A foreign client's entry: exclusive.
     Foreign,
     /// See [`mark`]: not an entry.
@@ -114,7 +136,7 @@ impl Role {
     pub(crate) fn kind(self) -> Option<Kind> {
         match self {
             Self::Ours(kind) => Some(kind),
-            Self::Foreign => Some(Kind::Exclusive),
+            Self::Candidate | Self::Foreign => Some(Kind::Exclusive),
             Self::Mark | Self::Signal => None,
         }
     }
@@ -127,14 +149,17 @@ pub(crate) fn role(key: &[u8]) -> Role {
 }
 
 fn parse(entry: &str) -> Option<Role> {
-    let mut parts = entry.split('.');
+    let mut parts = entry.split('.').peekable();
     i64::from_str_radix(parts.next()?, 16).ok()?;
     u32::from_str_radix(parts.next()?, 16).ok()?;
+    let candidate = parts.next_if_eq(&"v").is_some();
     let role = match parts.next() {
+        None if candidate => Role::Candidate,
         None => Role::Ours(Kind::Exclusive),
-        Some("r") => Role::Ours(Kind::Shared),
         Some("s") => Role::Mark,
         Some("x") => Role::Signal,
+        Some(_) if candidate => return None,
+        Some("r") => Role::Ours(Kind::Shared),
         Some(weight) => {
             let weight = weight.strip_prefix('p')?.parse().ok()?;
             let limit = parts.next()?.parse().ok()?;
@@ -185,7 +210,7 @@ mod tests {
                 assert_eq!(layout.name(queue.as_bytes()), Some(name.clone()));
                 for start in starts.iter().filter(|start| name.as_str().starts_with(**start)) {
                     let (from, to) = layout.names(start).unwrap();
-                    let key = key(&queue, 1, 0, Kind::Exclusive).into_bytes();
+                    let key = key(&queue, 1, 0, Role::Ours(Kind::Exclusive)).into_bytes();
                     assert!(from <= key && (key < to || to == [0]), "{name} {start:?}");
                 }
             }
@@ -198,15 +223,16 @@ mod tests {
     #[test]
     fn our_keys_are_told_from_foreign_ones() {
         let permit = Kind::Permit { weight: 2, limit: 30 };
-        for (kind, expected) in [
-            (Kind::Exclusive, "ns/a/1f.a"),
-            (Kind::Shared, "ns/a/1f.a.r"),
-            (permit, "ns/a/1f.a.p2.30"),
+        for (expected, written) in [
+            (Role::Ours(Kind::Exclusive), "ns/a/1f.a"),
+            (Role::Candidate, "ns/a/1f.a.v"),
+            (Role::Ours(Kind::Shared), "ns/a/1f.a.r"),
+            (Role::Ours(permit), "ns/a/1f.a.p2.30"),
         ] {
-            let key = key("ns/a/", 0x1f, 10, kind);
-            assert_eq!(key, expected);
+            let key = key("ns/a/", 0x1f, 10, expected);
+            assert_eq!(key, written);
             assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
-            assert_eq!(role(key.as_bytes()), Role::Ours(kind));
+            assert_eq!(role(key.as_bytes()), expected);
         }
         for foreign in [
             "694d8a5c3e7f",
@@ -217,6 +243,8 @@ mod tests {
             "1f.a.",
             "1f.a.q",
             "1f.a.r.r",
+            "1f.a.v.r",
+            "1f.a.v.v",
             "1f.a.p1",
             "1f.a.p0.2",
             "1f.a.p3.2",
@@ -228,15 +256,45 @@ mod tests {
 
     #[test]
     fn what_belongs_to_an_entry_stands_right_behind_it() {
-        let own = key("ns/a/", 0x1f, 1, Kind::Exclusive);
-        assert_eq!(role(mark(&own).as_bytes()), Role::Mark);
-        assert_eq!(role(signal(&own).as_bytes()), Role::Signal);
-        let belongs = |key: &String| (own.clone()..end_of_entry(&own)).contains(key);
-        assert!([own.clone(), mark(&own), signal(&own)].iter().all(belongs));
-        for slot in (0..0x200).filter(|slot| *slot != 1) {
-            for kind in [Kind::Exclusive, Kind::Shared, Kind::Permit { weight: 1, limit: 1 }] {
-                assert!(!belongs(&key("ns/a/", 0x1f, slot, kind)));
+        let permit = Role::Ours(Kind::Permit { weight: 1, limit: 1 });
+        let exclusive = [Role::Ours(Kind::Exclusive), Role::Candidate];
+        for own in exclusive.map(|role| key("ns/a/", 0x1f, 1, role)) {
+            assert_eq!(role(mark(&own).as_bytes()), Role::Mark);
+            assert_eq!(role(signal(&own).as_bytes()), Role::Signal);
+            let belongs = |key: &String| (own.clone()..end_of_entry(&own)).contains(key);
+            assert!([own.clone(), mark(&own), signal(&own)].iter().all(belongs));
+            for slot in (0..0x200).filter(|slot| *slot != 1) {
+                for role in exclusive.into_iter().chain([Role::Ours(Kind::Shared), permit]) {
+                    assert!(!belongs(&key("ns/a/", 0x1f, slot, role)));
+                }
             }
         }
+    }
+
+    #[test]
+    fn a_note_stands_in_no_queue_and_is_one_entrys_only() {
+        let names = ["a", "a#1.0.v", "a#", "#", "a/b", "a/1.0.v", "%", "\0", "."];
+        let names = names.map(|name| LockName::new(name).unwrap());
+        for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
+        {
+            let layout = Layout { prefix: prefix.to_owned(), native };
+            let queues: Vec<_> = names.iter().filter_map(|name| layout.queue(name).ok()).collect();
+            let entries = [(1, 0), (1, 0x10), (0x11, 0)];
+            let keys = queues.iter().flat_map(|queue| {
+                entries.map(|(lease, slot)| key(queue, lease, slot, Role::Candidate))
+            });
+            let keys: Vec<_> = keys.collect();
+            let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
+            assert_eq!(all.len(), keys.len());
+            assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
+            for note in &all {
+                assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");
+                assert_eq!(layout.name(queue_of(note.as_bytes())), None, "{note}");
+            }
+        }
+    }
+
+    fn layout_queue(key: &str) -> String {
+        String::from_utf8(queue_of(key.as_bytes()).to_vec()).unwrap()
     }
 }

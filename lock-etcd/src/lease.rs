@@ -21,7 +21,7 @@ use crate::{
     connection::ANSWER_LIMIT,
     convert::Upgraded,
     entry,
-    error::{Failure, Kind},
+    error::{Failure, Kind, STORE},
     hold::Hold,
     requests,
     session::Session,
@@ -195,6 +195,23 @@ impl Lease for EtcdLease {
             Ok(Upgraded::Busy) => self.check().map(|()| false),
             Ok(Upgraded::Gone) => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("upgrade", insisted.ambiguous)),
+        }
+    }
+
+    /// Only for what was acquired with a value: a plain lock's key has its note there.
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        let mut hold = self.hold.lock().await;
+        self.check()?;
+        if !hold.claim.is_candidate() {
+            let what = "publish a value for a lock that was acquired without one".to_owned();
+            return Err(Error::Unsupported { store: STORE, what });
+        }
+        let insisted = hold.publish(value, self.give_up()).await;
+        match insisted.result {
+            Ok(true) => self.check(),
+            Ok(false) => Err(self.entry_gone()),
+            Err(failure) if failure.kind == Kind::LeaseGone => Err(self.entry_gone()),
+            Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
         }
     }
 

@@ -1,5 +1,5 @@
 //! The etcd driver of distlock: a first-come-first-served queue by create revision, the same as that
-//! of Go's `concurrency.Mutex` and of `etcdctl lock`.
+//! of Go's `concurrency.Mutex` and `concurrency.Election`, of `etcdctl lock` and `etcdctl elect`.
 //!
 //! ```no_run
 //! use lock_core::{Locks, StoreUrl};
@@ -18,7 +18,9 @@
 //!
 //! | key | value | lease |
 //! |---|---|---|
-//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | the note: JSON `{"holder", "since", "attempt"}` | the session's |
+//! | .. of a candidate of an election, whose `<kind>` is `.v` | what it says to everybody, raw | the session's |
+//! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
 //! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
 //! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
 //!
@@ -29,6 +31,9 @@
 //! Go's `<name>/<lease id>`, are exclusive entries, and foreign clients take all of ours for such:
 //! a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no queue
 //! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into `prefix`.
+//! A candidate's note stands in no queue, since nothing after its prefix is a `/`. A login must be
+//! allowed to read and write everything that starts with the prefix; for locks alone
+//! `<prefix><name>/` is enough.
 //!
 //! A *downgrade* leaves the entry where it stands, also for foreign clients, and puts a mark beside
 //! it, which counts if it was written after the entry. Watches report deletions only, so the `.x`
@@ -53,6 +58,11 @@
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
 //! | inspect; revoke | 1 range; 1 range + 1 transaction |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
+//! | campaign + resign | 2 transactions |
+//! | proclaim | 1 transaction |
+//! | observing | 1 stream with 1 watch; 1 read at first, or 2, and 1 every 5 s, because watches have lost events |
+//! | each proclamation, and whoever comes or goes, for each observer | 1 watch event |
+//! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
 //! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
 //! | a hold of more than 50 ms | 1 watch of its name |
@@ -68,8 +78,12 @@
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
 //! - A request whose answer is lost is resolved: asked for again, or its entry is removed. The key
 //!   then rests for 10 s. An upgrade that was refused does not happen later.
-//! - Whoever asks for permits with another limit than somebody before it stands in the queue for a
-//!   moment. If others of that somebody's limit come in that moment, they are refused, too.
+//! - Whoever asks for permits with another limit than the first one in line is refused, and stands in
+//!   the queue for a moment.
+//! - An observer is told every change in order, also late if it does not look for a while. Only after
+//!   an outage, or when what it has not taken yet was compacted, it is told the leader of that moment
+//!   instead. Who has etcd's next turn leads, perhaps before it knows.
+//! - A proclaimed value is never replaced by an older one, however late a request comes.
 //! - **Fixed terms** end by the client's own delete. If the client crashes first, the lock is free
 //!   when the session ends, one TTL after its last keep-alive.
 //! - **TTLs** are whole seconds, from the shortest that etcd grants (1.5 elections: 2 s by default) to
@@ -105,7 +119,9 @@ mod listing;
 mod lock;
 mod named;
 mod names;
+mod observe;
 mod operate;
+mod publish;
 mod queue;
 mod requests;
 mod session;
@@ -113,6 +129,7 @@ mod sessions;
 mod slots;
 mod store;
 mod stream;
+mod view;
 mod watch;
 
 /// The client crate, so that a benchmark can compare with it in the same version.

@@ -1,10 +1,12 @@
 //! From the keys below a name's prefix to the entries of its queue.
 
+use std::collections::HashMap;
+
 use etcd_client::proto::PbKeyValue;
 use lock_core::Kind;
 
 use crate::{
-    layout::{Role, role},
+    layout::{self, Role, role},
     queue::Place,
 };
 
@@ -12,10 +14,10 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Standing {
     pub(crate) place: Place,
-    /// Empty if only keys were asked for.
-    pub(crate) value: Vec<u8>,
-    /// Of this layout, and not a foreign client's.
-    pub(crate) ours: bool,
+    pub(crate) role: Role,
+    /// Empty if only keys were asked for, of a foreign client, and of a candidate until
+    /// [`add_notes`].
+    pub(crate) note: Vec<u8>,
 }
 
 /// The entries among keys that are in their own order, as etcd lists them.
@@ -25,7 +27,8 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
         let role = role(&kv.key);
         if let Some(kind) = role.kind() {
             let place = Place { revision: kv.create_revision, key: kv.key, kind };
-            entries.push(Standing { place, value: kv.value, ours: role != Role::Foreign });
+            let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
+            entries.push(Standing { place, role, note });
         } else if role == Role::Mark
             && let Some(Standing { place, .. }) = entries.last_mut()
             // An older mark is that of an entry that had this key before.
@@ -36,6 +39,18 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
         }
     }
     entries
+}
+
+/// Adds the notes of candidates.
+pub(crate) fn add_notes(entries: &mut [Standing], notes: Vec<PbKeyValue>) {
+    let mut notes: HashMap<_, _> = notes.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
+    for entry in entries.iter_mut().filter(|entry| entry.role == Role::Candidate) {
+        let key = layout::note(&String::from_utf8_lossy(&entry.place.key));
+        let note = notes.remove(key.as_bytes());
+        // Written with the entry; another one is that of an entry that had this key before.
+        let note = note.filter(|kv| kv.mod_revision == entry.place.revision);
+        entry.note = note.map(|kv| kv.value).unwrap_or_default();
+    }
 }
 
 /// Where the entries stand, in the order of their keys.
@@ -67,6 +82,24 @@ mod tests {
             listed,
             [(10, Kind::Shared), (11, Kind::Exclusive), (13, Kind::Shared), (14, Kind::Exclusive)]
         );
+    }
+
+    #[test]
+    fn a_note_is_its_entrys_only() {
+        let kv =
+            |key, revision, value: &str| PbKeyValue { value: value.into(), ..kv(key, 1, revision) };
+        let raw = |key, revision| PbKeyValue { create_revision: revision, ..kv(key, 20, "raw") };
+        let mut entries = entries(vec![
+            raw("a/1f.0", 10),
+            raw("a/1f.1.v", 11),
+            raw("a/1f.2.v", 12),
+            raw("a/1f.3.v", 13),
+            raw("a/go", 14),
+        ]);
+        let notes = vec![kv("a#1f.1.v", 11, "note"), kv("a#1f.2.v", 9, "old")];
+        add_notes(&mut entries, notes);
+        let notes: Vec<_> = entries.iter().map(|entry| entry.note.as_slice()).collect();
+        assert_eq!(notes, [&b"raw"[..], b"note", b"", b"", b""]);
     }
 
     /// Somebody deleted the entry without its mark, and the key is used again.

@@ -5,9 +5,10 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
-    LockName, LossSignal, Request, Result, StoreUrl, Wake, trace,
+    LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, trace,
 };
-use tokio::{runtime::Handle, task::AbortHandle};
+use tokio::{runtime::Handle, sync::mpsc, task::AbortHandle};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     connection::{Connection, Member},
     entry,
     error::STORE,
-    keepalive, lister, operate, requests,
+    keepalive, lister, observe, operate, requests,
     sessions::{Sessions, new_lease},
     slots::Slots,
     store::Store,
@@ -67,6 +68,7 @@ impl EtcdLock {
             watcher: Arc::new(Watcher::new(connection.clone())),
             connection,
             runtime: Handle::current(),
+            closed: CancellationToken::new(),
         });
         let tasks = [
             tokio::spawn(keepalive::run(store.sessions.clone(), store.connection.clone())),
@@ -79,6 +81,7 @@ impl EtcdLock {
     }
 
     fn stop(&self) {
+        self.store.closed.cancel();
         self.tasks.iter().for_each(AbortHandle::abort);
     }
 }
@@ -94,7 +97,7 @@ async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
 
 fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
-    guarantees.kinds = LockKind::ALL;
+    guarantees.kinds = LockKind::WITH_ELECTION;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;
@@ -132,6 +135,11 @@ impl DistributedLock for EtcdLock {
         let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
         Entry::judge(&mut entries);
         Ok(entries)
+    }
+
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        self.store.sessions.check_open()?;
+        observe::observe(&self.store, name).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

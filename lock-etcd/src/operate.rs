@@ -37,9 +37,7 @@ pub(crate) async fn revoke(
         let entries = requests::inspect(&store.connection, &queue)
             .await
             .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
-        let own = |entry: &crate::listing::Standing| {
-            entry.ours && entry::attempt(&entry.value) == Some(attempt)
-        };
+        let own = |entry: &crate::listing::Standing| entry::attempt(&entry.note) == Some(attempt);
         let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
         let key = String::from_utf8_lossy(&victim.place.key);
         let txn = requests::remove(&key, victim.place.revision);

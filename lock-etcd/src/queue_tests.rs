@@ -99,7 +99,7 @@ struct World {
 
 impl World {
     fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<Place> {
-        let key = layout::key(client, 1, slot as u32, kind).into_bytes();
+        let key = layout::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
         if self.live.iter().any(|place| place.key == key) || self.is_used(&key) {
             return None;
         }

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use etcd_client::{
-    Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, Txn, TxnOp, TxnResponse,
+    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
+    TxnResponse,
     proto::{PbRangeResponse, PbTxnOpResponse},
 };
 
 use crate::{
     connection::{Connection, Insisted, Member},
     error::Failure,
-    layout::end_of_entry,
+    layout::{self, Role, end_of_entry, role},
     listing::{self, Standing, places},
     queue::Place,
 };
@@ -29,24 +30,45 @@ pub(crate) struct Entered {
     pub(crate) before: Vec<Place>,
 }
 
+/// An entry that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewEntry<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) lease: i64,
+    pub(crate) note: &'a [u8],
+    /// What a candidate says to everybody.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+impl NewEntry<'_> {
+    fn puts(&self) -> Vec<TxnOp> {
+        let Self { key, lease, note, value } = *self;
+        match value {
+            None => vec![put(key, lease, note)],
+            Some(value) => vec![put(key, lease, value), put(&layout::note(key), lease, note)],
+        }
+    }
+}
+
 /// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
-pub(crate) fn queue_up(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
+pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>) -> Txn {
+    // The range comes first and so does not see the put.
+    let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
-        .when([Compare::create_revision(key, CompareOp::Equal, 0)])
-        // The range comes first and so does not see the put.
-        .and_then([range(queue), put(key, lease, value)])
+        .when([Compare::create_revision(entry.key, CompareOp::Equal, 0)])
+        .and_then(operations.collect::<Vec<_>>())
 }
 
 /// The transaction that enters an empty queue only. Sent again, it does nothing.
-pub(crate) fn enter_if_free(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
+pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>) -> Txn {
     Txn::new()
         .when([Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()])
-        .and_then([put(key, lease, value)])
+        .and_then(entry.puts())
 }
 
 /// As [`enter_if_free`], and tells who is there if the queue is not empty.
-pub(crate) fn enter_or_list(queue: &str, key: &str, lease: i64, value: &[u8]) -> Txn {
-    enter_if_free(queue, key, lease, value).or_else([range(queue)])
+pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>) -> Txn {
+    enter_if_free(queue, entry).or_else([range(queue)])
 }
 
 fn range(queue: &str) -> TxnOp {
@@ -60,7 +82,7 @@ pub(crate) fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
 /// The transaction that removes an entry and what belongs to it, if it is still the one that was
 /// seen. Sent again, it does nothing.
 pub(crate) fn remove(key: &str, revision: i64) -> Txn {
-    Txn::new().when([stands(key, revision)]).and_then([delete_entry(key)])
+    Txn::new().when([stands(key, revision)]).and_then(delete_entry(key))
 }
 
 /// Whether an entry is still the one that was seen.
@@ -69,8 +91,13 @@ pub(crate) fn stands(key: &str, revision: i64) -> Compare {
 }
 
 /// Deletes an entry and what belongs to it.
-pub(crate) fn delete_entry(key: &str) -> TxnOp {
-    TxnOp::delete(key, Some(with_belongings(key)))
+pub(crate) fn delete_entry(key: &str) -> Vec<TxnOp> {
+    let note = is_candidate(key).then(|| TxnOp::delete(layout::note(key), None));
+    std::iter::once(TxnOp::delete(key, Some(with_belongings(key)))).chain(note).collect()
+}
+
+fn is_candidate(key: &str) -> bool {
+    role(key.as_bytes()) == Role::Candidate
 }
 
 fn with_belongings(key: &str) -> DeleteOptions {
@@ -92,15 +119,15 @@ pub(crate) async fn standing(
     connection: &Connection,
     queue: &str,
     key: &str,
-    value: &[u8],
+    note: &[u8],
     give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
-    let all = connection.insist(give_up, |member| {
-        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
-        async move { kv.get(queue, Some(GetOptions::new().with_prefix())).await }
-    });
-    let all = listing::entries(all.await.result?.0.kvs);
-    let own = |entry: &&Standing| entry.place.key == key.as_bytes() && entry.value == value;
+    let get = |start: String| connection.insist(&give_up, move |member| get_all(member, &start));
+    let mut all = listing::entries(get(queue.to_owned()).await.result?.0.kvs);
+    if is_candidate(key) {
+        listing::add_notes(&mut all, get(layout::note(key)).await.result?.0.kvs);
+    }
+    let own = |entry: &&Standing| entry.place.key == key.as_bytes() && entry.note == note;
     let Some(revision) = all.iter().find(own).map(|entry| entry.place.revision) else {
         return Ok(None);
     };
@@ -167,8 +194,8 @@ pub(crate) fn send_txn(
     async move { kv.txn(txn).await }
 }
 
-/// Deletes an attempt's entry, and with `all` what belongs to it. It is gone afterwards, whoever
-/// deleted it.
+/// Deletes an attempt's entry, and with `all` what belongs to it; its note in any case. It is gone
+/// afterwards, whoever deleted it.
 ///
 /// Deletes by key alone, which costs etcd half of what a transaction that compares first does. So
 /// the key must not be used again before no sending of this can arrive any more.
@@ -182,25 +209,58 @@ pub(crate) async fn delete(
         .insist(give_up, |member| {
             let (mut kv, key) = (member.kv.clone(), key.to_owned());
             let options = all.then(|| with_belongings(&key));
-            async move { kv.delete(key, options).await.map(drop) }
+            let noted = is_candidate(&key).then(|| Txn::new().and_then(delete_entry(&key)));
+            async move {
+                match noted {
+                    Some(txn) => kv.txn(txn).await.map(drop),
+                    None => kv.delete(key, options).await.map(drop),
+                }
+            }
         })
         .await
 }
 
-/// A queue with its values, in order.
+/// A queue with its notes, in order.
 pub(crate) async fn inspect(
     connection: &Connection,
     queue: &str,
 ) -> Result<Vec<Standing>, Failure> {
-    let answer = connection
-        .call(|member| {
-            let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
-            async move { kv.get(queue, Some(GetOptions::new().with_prefix())).await }
-        })
-        .await?;
+    let answer = connection.call(|member| get_all(member, queue)).await?;
     let mut entries = listing::entries(answer.0.kvs);
+    // Later than the entries: a candidate without a note is gone by now.
+    if entries.iter().any(|entry| entry.role == Role::Candidate) {
+        let notes = layout::notes(queue);
+        let notes = connection.call(|member| get_all(member, &notes)).await?;
+        listing::add_notes(&mut entries, notes.0.kvs);
+    }
     entries.sort_by_key(|entry| entry.place.revision);
     Ok(entries)
+}
+
+/// A queue as it stands, with all values.
+pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
+    connection.call(|member| get_all(member, queue)).await
+}
+
+/// A candidate's note; empty if the candidate is gone.
+pub(crate) async fn note(
+    connection: &Connection,
+    key: &str,
+    revision: i64,
+) -> Result<Vec<u8>, Failure> {
+    let note = layout::note(key);
+    let answer = connection.call(|member| get_all(member, &note)).await?;
+    let note = answer.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
+    Ok(note.map(|kv| kv.value).unwrap_or_default())
+}
+
+/// Everything that starts with `start`.
+fn get_all(
+    member: &Member,
+    start: &str,
+) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
+    let (mut kv, start) = (member.kv.clone(), start.to_owned());
+    async move { kv.get(start, Some(GetOptions::new().with_prefix())).await }
 }
 
 /// Some keys of a range in their order, and whether there are more.

@@ -4,7 +4,7 @@
 //! queue walks over all of them. With a key of its own for each attempt, a lock that was taken a
 //! million times would take 100 ms to take once more. So an attempt borrows the first key that no
 //! other attempt of this client is using, and what identifies it is the create revision, or the
-//! attempt's id in the value.
+//! attempt's id in its note.
 
 use std::{
     collections::HashMap,

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     connection::Connection, layout::Layout, sessions::Sessions, slots::Slots, watch::Watcher,
@@ -17,4 +18,6 @@ pub(crate) struct Store {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) runtime: Handle,
+    /// Cancelled when the client is closed or dropped: nothing is observed any more.
+    pub(crate) closed: CancellationToken,
 }

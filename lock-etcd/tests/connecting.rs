@@ -5,7 +5,7 @@ mod support;
 use std::time::Duration;
 
 use lock_core::{Clock, Error, StoreUrl};
-use lock_etcd::client::{Client, RoleGrantPermissionResponse};
+use lock_etcd::client::{Client, ConnectOptions, RoleGrantPermissionResponse};
 use support::*;
 
 async fn refusal(url: &str) -> Error {
@@ -87,7 +87,21 @@ async fn logins() {
     until_queued(&locks, "job", 2).await;
     guard.release().await.unwrap();
     soon(waiting).await.unwrap().unwrap().release().await.unwrap();
+    let election = locks.election("job").unwrap();
+    let mut leading = election.campaign("x").await.unwrap();
+    leading.proclaim("y").await.unwrap();
+    let mut observer = election.observe().await.unwrap();
+    assert_eq!(soon(observer.next()).await.unwrap().unwrap().unwrap().value, b"y");
     let elsewhere = support::locks(&format!("etcd://me:s3cret@{host}?prefix=other/")).await;
     let error = elsewhere.lock("job").unwrap().acquire().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
+    let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    // The observer may not look any more: it is told so once.
+    let login = ConnectOptions::new().with_user("root", "pässword");
+    let mut admin = Client::connect([host.to_string()], Some(login)).await.unwrap();
+    admin.user_revoke_role("me", "locker").await.unwrap();
+    let error = soon(observer.next()).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert!(soon(observer.next()).await.is_none());
 }

@@ -32,6 +32,22 @@ impl Foreign {
         })
     }
 
+    /// `etcdctl elect NAME VALUE`: prints its key and its value when it leads.
+    pub fn etcdctl_elect(server: SocketAddr, name: &str, value: &str) -> Self {
+        Self::elect(server, &[name, value])
+    }
+
+    /// `etcdctl elect --listen NAME`: prints key and value of each leader, but no vacancy.
+    pub fn etcdctl_listen(server: SocketAddr, name: &str) -> Self {
+        Self::elect(server, &["--listen", name])
+    }
+
+    fn elect(server: SocketAddr, arguments: &[&str]) -> Self {
+        let mut command = Command::new("etcdctl");
+        command.env("ETCDCTL_API", "3").arg(format!("--endpoints={server}")).arg("elect");
+        Self::start(command.args(arguments), |line| line)
+    }
+
     /// kazoo's `Lock(path)`, with `extra_lock_patterns` unless the pattern is empty.
     pub fn kazoo(server: SocketAddr, path: &str, pattern: &str) -> Self {
         Self::python("kazoo_lock.py", &[&server.to_string(), path, pattern])

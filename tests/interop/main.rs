@@ -4,6 +4,8 @@
 //! `DISTLOCK_TEST_PYTHON` to a Python that has `kazoo` and `redis`.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
+#[cfg(feature = "etcd")]
+mod elections;
 mod foreign;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,352 @@
+//! What an election is on etcd, and what observers are told.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{DistributedLock, Error, Kind, Leader, Locks, Observer, Request};
+use lock_etcd::client::{Client, PutOptions};
+use support::*;
+
+async fn next(observer: &mut Observer) -> Option<Leader> {
+    soon(observer.next()).await.expect("it goes on").unwrap()
+}
+
+/// The next value that it tells; empty if nobody leads.
+async fn value(observer: &mut Observer) -> String {
+    let leader = next(observer).await;
+    leader.map(|leader| String::from_utf8(leader.value).unwrap()).unwrap_or_default()
+}
+
+async fn observer(locks: &Locks, name: &str) -> Observer {
+    locks.election(name).unwrap().observe().await.unwrap()
+}
+
+async fn until_nothing_is_watched(etcd: &lock_lab::Etcd) {
+    until("nothing is watched", || async {
+        let now = etcd.counters().await.unwrap();
+        now.get("watchers") == 0 && now.get("watch_streams") == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn the_value_is_raw_and_the_note_stands_beside_the_queue() {
+    let etcd = etcd().await;
+    let locks = locks(&format!("{}?prefix=ns/", etcd.url())).await;
+    let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    let election = locks.election("job").unwrap().holder("me");
+    let mut leading = election.campaign(b"\xff raw").await.unwrap();
+    let (mut keys, lease) = (etcd.keys().await.unwrap(), etcd.leases().await.unwrap()[0]);
+    keys.sort();
+    assert_eq!(
+        keys,
+        [format!("ns/job#{lease:x}.0.v"), format!("ns/job/{lease:x}.0.v")].map(Vec::from)
+    );
+    let seen = go.get(&*keys[1], None).await.unwrap();
+    assert_eq!(seen.kvs()[0].value(), b"\xff raw");
+    leading.proclaim("").await.unwrap();
+    let seen = go.get(&*keys[1], None).await.unwrap();
+    assert_eq!((seen.kvs()[0].value(), seen.kvs()[0].lease()), (&b""[..], lease));
+    assert_eq!(seen.kvs()[0].create_revision().unsigned_abs(), leading.token().value());
+    let queue = locks.inspect("job").await.unwrap();
+    assert_eq!(queue.len(), 1);
+    assert_eq!(queue[0].holder.description.as_deref(), Some("me"));
+    assert_eq!(election.leader().await.unwrap().unwrap().holder, queue[0].holder);
+    assert_eq!(locks.names("").await.unwrap(), [name("job")]);
+    leading.resign().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn a_candidate_is_revoked_with_its_note() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let election = locks.election("job").unwrap();
+    let mut leading = election.campaign("first").await.unwrap();
+    let waiting = tokio::spawn(election.campaign("second"));
+    until_queued(&locks, "job", 2).await;
+    let queue = locks.inspect("job").await.unwrap();
+    assert!(locks.revoke("job", queue[0].attempt.unwrap()).await.unwrap());
+    let error = leading.proclaim("late").await.unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    let second = soon(waiting).await.unwrap().unwrap();
+    assert_eq!(etcd.keys().await.unwrap().len(), 2, "the entry and the note of the second");
+    second.resign().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn only_the_own_entry_is_given_a_value() {
+    let etcd = etcd().await;
+    let driver = driver(&etcd.url()).await;
+    let mut request = Request::new(name("job"), Duration::from_secs(60));
+    request.value = Some(b"x".as_slice().into());
+    let lease = acquire(&driver, request.clone()).await;
+    etcd.delete_prefix(b"job/").await.unwrap();
+    let error = lease.publish(b"y").await.unwrap_err();
+    assert!(matches!(error, Error::Lost { .. }), "{error}");
+    assert!(lease.validity().has_ended());
+    lease.release().await.unwrap();
+    until_clean(&etcd).await;
+    request.value = None;
+    let plain = acquire(&driver, request).await;
+    let error = plain.publish(b"y").await.unwrap_err();
+    assert!(matches!(error, Error::Unsupported { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_candidate_that_is_downgraded_leaves_its_note_nowhere() {
+    let etcd = etcd().await;
+    let driver = driver(&etcd.url()).await;
+    let mut request = Request::new(name("job"), Duration::from_secs(60));
+    request.value = Some(b"x".as_slice().into());
+    for upgraded in [false, true] {
+        let lease = acquire(&driver, request.clone()).await;
+        lease.downgrade().await.unwrap();
+        let queue = driver.inspect(&name("job")).await.unwrap();
+        assert_eq!((queue.len(), queue[0].kind), (1, Kind::Shared));
+        if upgraded {
+            assert!(lease.try_upgrade().await.unwrap());
+            assert_eq!(etcd.keys().await.unwrap().len(), 1);
+        }
+        lease.release().await.unwrap();
+        until_clean(&etcd).await;
+    }
+}
+
+#[tokio::test]
+async fn a_value_from_an_operator_is_seen_and_replaced_by_the_next() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let election = locks.election("job").unwrap();
+    let mut leading = election.campaign("ours").await.unwrap();
+    let mut observer = observer(&locks, "job").await;
+    assert_eq!(value(&mut observer).await, "ours");
+    let keys = etcd.keys().await.unwrap();
+    let key = keys.iter().find(|key| key.starts_with(b"job/")).unwrap();
+    etcd.put(key, b"theirs").await.unwrap();
+    assert_eq!(value(&mut observer).await, "theirs");
+    leading.proclaim("again").await.unwrap();
+    assert_eq!(value(&mut observer).await, "again");
+}
+
+#[tokio::test]
+async fn a_lost_reply_to_a_campaign_or_a_proclamation() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    let theirs = support::locks(&etcd.url()).await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let mut observer = observer(&theirs, "job").await;
+    assert_eq!(value(&mut observer).await, "");
+    proxy.half_open();
+    let campaign = tokio::spawn(locks.election("job").unwrap().campaign("first"));
+    assert_eq!(value(&mut observer).await, "first");
+    proxy.reset();
+    proxy.heal();
+    let mut leading = soon(campaign).await.unwrap().unwrap();
+    proxy.half_open();
+    let proclaiming = tokio::spawn(async move {
+        leading.proclaim("second").await.unwrap();
+        leading.proclaim("third").await.unwrap();
+        leading
+    });
+    assert_eq!(value(&mut observer).await, "second");
+    proxy.reset();
+    proxy.heal();
+    let leading = soon(proclaiming).await.unwrap();
+    assert_eq!(value(&mut observer).await, "third");
+    leading.resign().await.unwrap();
+    assert_eq!(value(&mut observer).await, "");
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn whoever_shares_the_lock_does_not_lead_and_foreign_ones_do() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut observer = observer(&locks, "job").await;
+    assert_eq!(value(&mut observer).await, "");
+    let reader = locks.shared("job").unwrap().acquire().await.unwrap();
+    let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    let lease = go.lease_grant(60, None).await.unwrap().id();
+    let key = format!("job/{lease:x}");
+    go.put(&*key, "go's", Some(PutOptions::new().with_lease(lease))).await.unwrap();
+    let election = locks.election("job").unwrap();
+    assert!(election.leader().await.unwrap().is_none());
+    reader.release().await.unwrap();
+    let leader = next(&mut observer).await.unwrap();
+    assert_eq!((leader.value.as_slice(), leader.holder.description), (&b"go's"[..], None));
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    go.lease_revoke(lease).await.unwrap();
+    let mut guard = soon(waiting).await.unwrap().unwrap();
+    let leader = next(&mut observer).await.unwrap();
+    assert_eq!((leader.token, leader.value), (guard.token(), Vec::new()));
+    assert!(leader.holder.description.is_some());
+    guard.downgrade().await.unwrap();
+    assert!(next(&mut observer).await.is_none());
+    assert!(guard.try_upgrade().await.unwrap());
+    assert_eq!(next(&mut observer).await.unwrap().token, guard.token());
+}
+
+#[tokio::test]
+async fn an_observer_that_does_not_look_misses_nothing_and_holds_up_nobody() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut observer = observer(&locks, "job").await;
+    let mut leading = locks.election("job").unwrap().campaign("0").await.unwrap();
+    for n in 1..500 {
+        leading.proclaim(n.to_string()).await.unwrap();
+    }
+    until_nothing_is_watched_but(&etcd, 1).await;
+    leading.resign().await.unwrap();
+    assert_eq!(value(&mut observer).await, "");
+    for n in 0..500 {
+        assert_eq!(value(&mut observer).await, n.to_string());
+    }
+    assert_eq!(value(&mut observer).await, "");
+    drop(observer);
+    until_nothing_is_watched_but(&etcd, 0).await;
+}
+
+/// What is held for a while is watched, too.
+async fn until_nothing_is_watched_but(etcd: &lock_lab::Etcd, holds: u64) {
+    until("the observer's watch is closed", || async {
+        etcd.counters().await.unwrap().get("watchers") == holds
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_observer_after_an_outage_and_a_compaction() {
+    let etcd = etcd().await;
+    let (ours, proxy) = behind_proxy(&etcd, "").await;
+    let theirs = locks(&etcd.url()).await;
+    let mut observer = observer(&ours, "job").await;
+    assert_eq!(value(&mut observer).await, "");
+    proxy.refuse();
+    let election = theirs.election("job").unwrap();
+    election.campaign("missed").await.unwrap().resign().await.unwrap();
+    let mut leading = election.campaign("missed, too").await.unwrap();
+    leading.proclaim("now").await.unwrap();
+    etcd.compact().await.unwrap();
+    proxy.heal();
+    assert_eq!(value(&mut observer).await, "now");
+    etcd.restart().await.unwrap();
+    soon(leading.proclaim("after a restart")).await.unwrap();
+    assert_eq!(value(&mut observer).await, "after a restart");
+}
+
+/// Nothing but the observer would find out: the client has no session to keep alive.
+#[tokio::test]
+async fn an_observer_whose_connection_fell_silent() {
+    let etcd = etcd().await;
+    let first = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&format!("etcd://{},{}", first.addr(), etcd.addr())).await;
+    let mut observer = observer(&ours, "job").await;
+    assert_eq!(value(&mut observer).await, "");
+    first.cut();
+    let theirs = locks(&etcd.url()).await;
+    let _leading = theirs.election("job").unwrap().campaign("now").await.unwrap();
+    assert_eq!(value(&mut observer).await, "now");
+}
+
+/// What it has not taken is compacted: it is told the leader of now.
+#[tokio::test]
+async fn an_observer_that_looks_after_a_compaction() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let mut observer = observer(&locks, "job").await;
+    let mut leading = locks.election("job").unwrap().campaign("0").await.unwrap();
+    for n in 1..200 {
+        leading.proclaim(n.to_string()).await.unwrap();
+    }
+    until_nothing_is_watched_but(&etcd, 1).await;
+    etcd.compact().await.unwrap();
+    let mut last = String::new();
+    while last != "199" {
+        last = value(&mut observer).await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_an_observer() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let without = tasks();
+    let mut kept = observer(&locks, "job").await;
+    assert_eq!(value(&mut kept).await, "");
+    let mut many = Vec::new();
+    for _ in 0..50 {
+        many.push(observer(&locks, "job").await);
+    }
+    until("all watch", || async { etcd.counters().await.unwrap().get("watchers") == 51 }).await;
+    drop(many);
+    until_nothing_is_watched_but(&etcd, 1).await;
+    locks.close().await.unwrap();
+    assert!(soon(kept.next()).await.is_none());
+    let again = locks.election("job").unwrap().observe().await;
+    assert!(matches!(again, Err(Error::Closed { .. })));
+    until_nothing_is_watched(&etcd).await;
+    until("its tasks have ended", || async { tasks() <= without }).await;
+    let dropped = support::locks(&etcd.url()).await;
+    let mut kept = observer(&dropped, "job").await;
+    assert_eq!(value(&mut kept).await, "");
+    drop(dropped);
+    assert!(soon(kept.next()).await.is_none());
+}
+
+/// The least of a few rounds: looks and renewals only ever add.
+#[tokio::test]
+async fn what_it_costs() {
+    let etcd = etcd().await;
+    let ours = locks(&etcd.url()).await;
+    let election = ours.election("job").unwrap();
+    election.campaign("warm-up").await.unwrap().resign().await.unwrap();
+    let before = etcd.counters().await.unwrap();
+    for _ in 0..20 {
+        election.campaign("x").await.unwrap().resign().await.unwrap();
+    }
+    let spent = requests(&etcd.counters().await.unwrap(), &before);
+    assert_eq!(spent, [("Txn".to_owned(), 40)]);
+    let mut leading = election.campaign("x").await.unwrap();
+    let mut observers = Vec::new();
+    for _ in 0..10 {
+        let theirs = locks(&etcd.url()).await;
+        observers.push((observer(&theirs, "job").await, theirs));
+    }
+    for (observer, _) in &mut observers {
+        assert_eq!(value(observer).await, "x");
+    }
+    until("all watch", || async { etcd.counters().await.unwrap().get("watchers") >= 11 }).await;
+    let mut proclaim = Vec::new();
+    for n in 0..10 {
+        let before = etcd.counters().await.unwrap();
+        leading.proclaim(n.to_string()).await.unwrap();
+        for (observer, _) in &mut observers {
+            assert_eq!(value(observer).await, n.to_string());
+        }
+        let now = etcd.counters().await.unwrap();
+        proclaim.push((requests(&now, &before), now.since(&before).get("sent.Watch")));
+    }
+    let cost = (vec![("Txn".to_owned(), 1)], 10);
+    assert!(proclaim.contains(&cost), "{proclaim:?}");
+    let mut change = Vec::new();
+    for n in 0..10 {
+        let waiting = tokio::spawn(election.campaign(n.to_string()));
+        until_queued(&ours, "job", 2).await;
+        let before = etcd.counters().await.unwrap();
+        leading.resign().await.unwrap();
+        leading = soon(waiting).await.unwrap().unwrap();
+        for (observer, _) in &mut observers {
+            assert_eq!(value(observer).await, n.to_string());
+        }
+        let now = etcd.counters().await.unwrap();
+        change.push((requests(&now, &before), now.since(&before).get("sent.Watch")));
+    }
+    let cost = vec![("Range".to_owned(), 10), ("Txn".to_owned(), 1)];
+    let least = change.iter().filter(|(spent, _)| *spent == cost).map(|(_, events)| events).min();
+    assert!(least.is_some_and(|events| *events <= 11), "{change:?}");
+}
