@@ -147,13 +147,18 @@ impl Observer {
         let mut closed = self.link.clone();
         let work = async {
             loop {
-                if out.send(Ok(now)).await.is_err() {
+                if out.send(Ok(now.clone())).await.is_err() {
                     return;
                 }
-                now = match self.change().await {
-                    Ok(now) => now,
-                    Err(Error::Closed { .. }) => return,
-                    Err(error) => return drop(out.send(Err(error)).await),
+                let told = now;
+                now = loop {
+                    match self.change().await {
+                        // A look mostly sees what is known.
+                        Ok(now) if now == told => {}
+                        Ok(now) => break now,
+                        Err(Error::Closed { .. }) => return,
+                        Err(error) => return drop(out.send(Err(error)).await),
+                    }
                 };
             }
         };
