@@ -162,6 +162,31 @@ impl Connection {
         timeout(limit, call).await.unwrap_or_else(|_| Err(timed_out()))
     }
 
+    /// Has the server send what is published on a channel, or not any more. Doing it twice does nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`call`](Self::call).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`call`](Self::call).
+    pub(crate) async fn listen(
+        &self,
+        channel: &[u8],
+        listen: bool,
+        limit: Duration,
+    ) -> RedisResult<()> {
+        let mut redis = self.redis.clone();
+        let change = async {
+            match listen {
+                true => redis.subscribe(channel).await,
+                false => redis.unsubscribe(channel).await,
+            }
+        };
+        timeout(limit, change).await.unwrap_or_else(|_| Err(timed_out()))
+    }
+
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is two counters, and the library wants one for itself per call.
         self.redis.clone().send_packed_command(command).await?.extract_error()

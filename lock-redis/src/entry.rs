@@ -42,6 +42,8 @@ pub(crate) struct Entry {
     pub(crate) period: Duration,
     /// Whether the holder says about itself something else than its client does.
     pub(crate) described: bool,
+    /// Whether it has a value.
+    pub(crate) leads: bool,
     /// Whether others may hold the lock too. Set before it may be so on the server.
     shares: AtomicBool,
     stage: Mutex<Stage>,
@@ -75,7 +77,7 @@ pub(crate) enum End {
 pub(crate) enum Role {
     /// It holds alone.
     Holds,
-    /// It holds beside others, or may do so.
+    /// It holds beside others, or may do so, or it has a value that is to be kept as well.
     Shares,
     Waits,
 }
@@ -98,6 +100,7 @@ impl Entry {
                 // Nobody tells the client that somebody has revoked its lock: it must ask.
                 Mode::Simple => request.ttl / 8,
             },
+            leads: request.value.is_some() && session.mode == Mode::Queue,
             shares: AtomicBool::new(request.kind != Kind::Exclusive),
             described: session.mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
@@ -118,6 +121,7 @@ impl Entry {
     /// The command that removes whatever the attempt has on the server.
     pub(crate) fn release(&self, mode: Mode) -> Cmd {
         match mode {
+            Mode::Queue if self.leads => script::resign(&self.key, &self.ticket),
             Mode::Queue => script::release(&self.key, &self.ticket, self.described),
             Mode::Simple => script::simple_release(&self.key, &self.ticket),
         }
@@ -270,7 +274,8 @@ impl Entry {
                 let renew = self.term == Term::Renewed
                     && !validity.has_ended()
                     && now.since(*sent) >= self.period / 2;
-                renew.then_some(if self.shares() { Role::Shares } else { Role::Holds })
+                let alone = !self.leads && !self.shares();
+                renew.then_some(if alone { Role::Holds } else { Role::Shares })
             }
             _ => None,
         }

@@ -31,7 +31,8 @@ pub(crate) fn is_passing(error: &RedisError) -> bool {
     }
 }
 
-fn is_denied(error: &RedisError) -> bool {
+/// Whether no patience helps.
+pub(crate) fn is_denied(error: &RedisError) -> bool {
     let refused = [ErrorKind::AuthenticationFailed, ErrorKind::Server(ServerErrorKind::NoPerm)];
     refused.contains(&error.kind())
         || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))

@@ -45,13 +45,20 @@ impl Session {
         let (_, value) = self.insist("inspect", &command, LIMIT, deadline, None).await?;
         let snapshot =
             Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
-        let clients = self.descriptions(&snapshot).await?;
+        let clients = self.descriptions(snapshot.clients()).await?;
         Ok(snapshot.entries(&clients))
     }
 
-    /// What the clients in a snapshot say about themselves.
-    async fn descriptions(&self, snapshot: &Snapshot) -> Result<HashMap<String, String>> {
-        let mut clients: Vec<_> = snapshot.clients().collect();
+    /// What clients say about themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn descriptions(
+        &self,
+        clients: impl Iterator<Item = &str>,
+    ) -> Result<HashMap<String, String>> {
+        let mut clients: Vec<_> = clients.collect();
         clients.sort_unstable();
         clients.dedup();
         let mut known = HashMap::new();
@@ -154,9 +161,10 @@ impl Snapshot {
         let mut fields = record.splitn(5, ' ');
         let left = self.left(fields.next()?.parse().ok()?);
         let since = fields.nth(1).and_then(|since| time(since.parse().ok()?));
-        let kind = kind::parse(fields.next()?);
-        let holder = Holder::new(description(fields.next(), client, clients), since, None);
-        Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left))
+        let word = fields.next()?;
+        let own = fields.next().map(|end| kind::description(word, end));
+        let holder = Holder::new(description(own, client, clients), since, None);
+        Some(Entry::new(Some(attempt), holder).with_kind(kind::parse(word)).with_ttl_left(left))
     }
 
     fn left(&self, alive: u64) -> Duration {
@@ -165,7 +173,7 @@ impl Snapshot {
 }
 
 /// What is known of a grant. A token is the time of it, unless the server's clock went back.
-fn granted(description: Option<String>, token: Option<u64>) -> Holder {
+pub(crate) fn granted(description: Option<String>, token: Option<u64>) -> Holder {
     Holder::new(description, token.and_then(time), token.map(FencingToken::new))
 }
 
@@ -189,7 +197,7 @@ fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
     Some(parts.chunks_exact(N).filter_map(record).collect())
 }
 
-fn number(text: &[u8]) -> Option<u64> {
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
@@ -197,7 +205,7 @@ fn time(micros: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros))
 }
 
-fn bytes(value: &Value) -> Option<Vec<u8>> {
+pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::BulkString(bytes) => Some(bytes.clone()),
         Value::SimpleString(text) => Some(text.clone().into_bytes()),

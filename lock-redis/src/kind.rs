@@ -14,7 +14,7 @@ pub(crate) fn word(kind: Kind) -> Cow<'static, str> {
     }
 }
 
-/// The kind of a word; what nobody here has written counts as exclusive.
+/// The kind of a word; a candidate's, and what nobody here has written, counts as exclusive.
 pub(crate) fn parse(word: &str) -> Kind {
     let permit = || {
         let (weight, limit) = word.strip_prefix('p')?.split_once('/')?;
@@ -26,9 +26,28 @@ pub(crate) fn parse(word: &str) -> Kind {
     }
 }
 
+/// The word of an exclusive entry with a value; its description is followed by the value.
+pub(crate) fn candidate(database: i64, who: &str) -> String {
+    format!("e{database}/{}", who.len())
+}
+
+/// What an entry says about itself, from the end of its record.
+pub(crate) fn description<'a>(word: &str, end: &'a str) -> &'a str {
+    let length = || word.strip_prefix('e')?.split_once('/')?.1.parse().ok();
+    length().and_then(|length| end.get(..length)).unwrap_or(end)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_candidate_is_exclusive_and_its_value_is_not_what_it_says_about_itself() {
+        let word = candidate(7, "the ñight");
+        assert_eq!(parse(&word), Kind::Exclusive);
+        assert_eq!(description(&word, "the ñight shift"), "the ñight");
+        assert_eq!(description("x", "the night shift"), "the night shift");
+    }
 
     #[test]
     fn words_are_read_as_they_are_written() {

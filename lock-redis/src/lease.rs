@@ -11,7 +11,8 @@ use redis::{Cmd, Value};
 
 use crate::{
     entry::Entry,
-    error, script,
+    error::{self, STORE},
+    script,
     session::{CLOCK, Session},
 };
 
@@ -21,6 +22,8 @@ pub struct RedisLease {
     session: Arc<Session>,
     entry: Arc<Entry>,
     token: AtomicU64,
+    /// How many values were published.
+    version: AtomicU64,
     validity: Validity,
 }
 
@@ -31,7 +34,7 @@ impl RedisLease {
         token: u64,
         validity: Validity,
     ) -> Self {
-        Self { session, entry, token: token.into(), validity }
+        Self { session, entry, token: token.into(), version: 0.into(), validity }
     }
 
     /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key has
@@ -68,7 +71,7 @@ impl RedisLease {
         self.entry.ticket.text()
     }
 
-    /// Sends a request that turns the grant into one of another kind.
+    /// Sends a request that changes what was granted.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.entry.ttl / 2;
         let (_, value) =
@@ -121,6 +124,22 @@ impl Lease for RedisLease {
                 self.entry.share(false);
                 Ok(true)
             }
+        }
+    }
+
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        let Entry { key, ticket, leads, .. } = &*self.entry;
+        if !leads {
+            let what = "publish a value by a lock that was acquired without one".to_owned();
+            return Err(Error::Unsupported { store: STORE, what });
+        }
+        // An answer may be lost, and a caller may not wait for it: the server takes a newer value for
+        // the newer one whatever comes first, and each of them once.
+        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
+        let command = script::publish(key, ticket, version, self.session.database, value);
+        match self.convert("publish", &command).await? {
+            1 => Ok(()),
+            _ => Err(self.gone()),
         }
     }
 

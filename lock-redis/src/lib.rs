@@ -20,13 +20,25 @@
 //! to the first waiter and tells it by a push, so nobody polls and nobody overtakes. One script
 //! call per verb: an uncontended acquire and release are two commands, for every kind of lock. One call
 //! every third of a TTL renews all locks and keeps all waiting attempts of a client alive (up to 1000
-//! exclusive locks, or 200 others); it also repairs lost pushes.
+//! exclusive locks, or 200 others, leaders among them); it also repairs lost pushes.
 //!
 //! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key has
 //! their group's value, so a foreign client sees an exclusive holder. They hold only while it has that
 //! very value, so a key that is deleted, evicted or overwritten ends them all; each one's share ends with
 //! its own TTL. A release lets in whoever fits at the head of the queue: one command and one push
 //! each, however many they are.
+//!
+//! An election is an exclusive lock whose value lies beside its key, and lives as long. Campaign, proclaim
+//! and resign are one command each. The script that makes a leader, changes its value or ends it also
+//! publishes that, value included, on a channel of the name and the database; so a change costs one
+//! `PUBLISH` within the script, and its observers no request, however many they are. An observer listens and
+//! looks at the server in one flight; it looks again (two commands) when the leader's lock would expire,
+//! after a reconnect, when a push is missing, and every few seconds (2.5 to 5). Whatever is not
+//! published is seen by such a look: a leader that died (when its lock expires), a key that somebody
+//! deleted, and who holds the lock without a value. Locks without a value publish nothing and know of no
+//! observers; whoever holds one alone leads with an empty value. A foreign holder has the token of the last
+//! grant, which is not greater than the next leader's. An observer that does not read is told the newest when
+//! it reads again.
 //!
 //! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
 //! is greater.
@@ -38,7 +50,7 @@
 //! If the answer to it is lost, it is asked again, and then answers that there was nothing to revoke.
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
-//! The user needs the lock's keys, `&distlock:*` channels, and scripts; with `CLIENT KILL` and
+//! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and
 //! `CLIENT INFO` a request that a broken connection left behind is stopped at once, else it ends
 //! with its TTL.
 //!
@@ -59,9 +71,10 @@
 //! |---|---|---|
 //! | `K` = prefix + name | string | `<client>:<attempt>` of the holder (`:<attempt>` in the simple mode), `s:<group>` of readers, `p<limit>:<group>` of permits; expires with the TTL, of a group with the longest |
 //! | `{K}` FF `queue` | list | the waiting attempts in order |
-//! | `{K}` FF `waiting` | hash | per waiting attempt: alive until, TTL, since when, kind, who |
+//! | `{K}` FF `waiting` | hash | per waiting attempt: alive until, TTL, since when, kind, who, the candidate's value; what the holder says about itself, if it is no leader |
 //! | `{K}` FF `holders` | sorted set | who hold it together, each with until when it is alive; expires with `K` |
 //! | `{K}` FF `members` | hash | per each of them: token, kind, who; the value of `K` that they hold by; the permits taken; expires with `K` |
+//! | `{K}` FF `leader` | hash | the leader's ticket, token, database, who, value, and how often that was changed; expires with `K` |
 //! | `{K}` FF `fence` | string | the last token |
 //! | `{distlock}` FF `client:<client>` | string | what a client says about itself; expires after an hour |
 //!
@@ -88,8 +101,10 @@ mod error;
 mod inspect;
 mod key;
 mod kind;
+mod leader;
 mod lease;
 mod lock;
+mod observe;
 mod operators;
 mod queue;
 mod round;

@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, Request, Result, Wake,
+    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
+    LockKind, LockName, Observed, Request, Result, Wake,
 };
+use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
@@ -15,7 +16,7 @@ use crate::{
     error::STORE,
     key::Key,
     lease::RedisLease,
-    queue,
+    observe, queue,
     session::{CLOCK, Session},
     simple,
 };
@@ -72,7 +73,7 @@ impl RedisLock {
 fn guarantees(config: &RedisConfig) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
     if config.mode == Mode::Queue {
-        guarantees.kinds = LockKind::ALL;
+        guarantees.kinds = LockKind::WITH_ELECTION;
         guarantees.fairness = Fairness::Fifo;
         guarantees.wake = Wake::Push;
     }
@@ -120,6 +121,14 @@ impl DistributedLock for RedisLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.session.inspect(&Key::new(&self.config, name)).await
+    }
+
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        if self.config.mode == Mode::Simple {
+            let what = "observe an election with mode=simple".to_owned();
+            return Err(Error::Unsupported { store: STORE, what });
+        }
+        observe::observe(&self.session, Key::new(&self.config, name)).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

@@ -10,7 +10,7 @@ use redis::Cmd;
 
 use crate::{
     entry::{End, Entry},
-    error,
+    error, kind,
     script::{self, Acquired},
     session::{CLOCK, Session},
 };
@@ -34,7 +34,8 @@ pub(crate) async fn acquire(
         Wait::Try => entry.ttl.min(TRY_LIMIT),
         _ => entry.ttl,
     };
-    let (sent, answer) = ask(session, entry, &command(entry, request), limit, attempt).await?;
+    let command = command(session, entry, request);
+    let (sent, answer) = ask(session, entry, &command, limit, attempt).await?;
     match answer {
         Acquired::Granted(token) => Ok((sent, token)),
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
@@ -51,12 +52,17 @@ pub(crate) async fn acquire(
     }
 }
 
-fn command(entry: &Entry, request: &Request) -> Cmd {
+fn command(session: &Session, entry: &Entry, request: &Request) -> Cmd {
     let Entry { key, ticket, ttl, .. } = entry;
     let holder = entry.described.then_some(&*request.holder);
-    match request.kind {
-        Kind::Exclusive => script::acquire(key, ticket, *ttl, request.wait, holder),
-        kind => script::join(key, ticket, *ttl, kind, request.wait, holder),
+    match (request.kind, &request.value) {
+        (Kind::Exclusive, Some(value)) => {
+            let word = kind::candidate(session.database, &request.holder);
+            let said = [request.holder.as_bytes(), value].concat();
+            script::campaign(key, ticket, *ttl, request.wait, &word, &said)
+        }
+        (Kind::Exclusive, None) => script::acquire(key, ticket, *ttl, request.wait, holder),
+        (kind, _) => script::join(key, ticket, *ttl, kind, request.wait, holder),
     }
 }
 

@@ -34,24 +34,32 @@ macro_rules! script {
     };
 }
 
-script!(ACQUIRE, "acquire.lua", "queue.lua", "group.lua", "wait.lua");
-script!(RELEASE, "release.lua", "queue.lua", "group.lua", "leave.lua");
-script!(JOIN, "queue.lua", "group.lua", "join.lua");
-script!(ROUND, "queue.lua", "group.lua", "round.lua");
-script!(DOWNGRADE, "queue.lua", "group.lua", "downgrade.lua");
-script!(UPGRADE, "queue.lua", "group.lua", "upgrade.lua");
-script!(REVOKE, "queue.lua", "group.lua", "revoke.lua");
-script!(INSPECT, "queue.lua", "group.lua", "inspect.lua");
+script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
+script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
+script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
+script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(PUBLISH, "queue.lua", "leader.lua", "publish.lua");
+script!(OBSERVE, "queue.lua", "leader.lua", "group.lua", "observe.lua");
+script!(ROUND, "queue.lua", "leader.lua", "group.lua", "round.lua");
+script!(DOWNGRADE, "queue.lua", "leader.lua", "group.lua", "downgrade.lua");
+script!(UPGRADE, "queue.lua", "leader.lua", "group.lua", "upgrade.lua");
+script!(REVOKE, "queue.lua", "leader.lua", "group.lua", "revoke.lua");
+script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "inspect.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SWEEP, "sweep.lua");
 
 /// All scripts, to be loaded when a connection is made.
-pub(crate) fn all() -> [&'static Lua; 11] {
+pub(crate) fn all() -> [&'static Lua; 15] {
     [
         &ACQUIRE,
         &RELEASE,
         &JOIN,
+        &CAMPAIGN,
+        &RESIGN,
+        &PUBLISH,
+        &OBSERVE,
         &ROUND,
         &DOWNGRADE,
         &UPGRADE,
@@ -190,6 +198,48 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
         command.arg(key.waiting());
     }
     command.arg(ticket.text());
+    command
+}
+
+/// [`acquire`] of a candidate. `word`: its kind's; `said`: what it says about itself, and its value.
+pub(crate) fn campaign(
+    key: &Key,
+    ticket: &Ticket,
+    ttl: Duration,
+    wait: Wait,
+    word: &str,
+    said: &[u8],
+) -> Cmd {
+    let mut command = command(&CAMPAIGN, 2, 7, 3 * key.lock().len() + 120 + said.len());
+    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(millis(ttl));
+    command.arg(if wait == Wait::Try { b"0" } else { b"1" }).arg(word).arg(said);
+    command
+}
+
+/// [`release`] of a candidate.
+pub(crate) fn resign(key: &Key, ticket: &Ticket) -> Cmd {
+    let mut command = command(&RESIGN, 2, 4, 3 * key.lock().len() + 80);
+    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg("resign");
+    command
+}
+
+/// `version` counts what this leader has published.
+pub(crate) fn publish(
+    key: &Key,
+    ticket: &Ticket,
+    version: u64,
+    database: i64,
+    value: &[u8],
+) -> Cmd {
+    let mut command = command(&PUBLISH, 2, 6, 3 * key.lock().len() + 110 + value.len());
+    command.arg(key.lock()).arg(key.queue()).arg(ticket.text());
+    command.arg(version).arg(database).arg(value);
+    command
+}
+
+pub(crate) fn observe(key: &Key) -> Cmd {
+    let mut command = command(&OBSERVE, 2, 2, 3 * key.lock().len() + 30);
+    command.arg(key.lock()).arg(key.queue());
     command
 }
 

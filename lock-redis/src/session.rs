@@ -23,6 +23,7 @@ use crate::{
     entry::Entry,
     error::{self, STORE},
     key::client_key,
+    observe::Observers,
     round::{self, Book},
     script::{self, Push, Ticket},
 };
@@ -43,16 +44,19 @@ pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,
     pub(crate) mode: Mode,
+    pub(crate) database: i64,
     connector: Connector,
     link: watch::Sender<Link>,
     connections: AtomicU64,
     book: Mutex<Book>,
+    pub(crate) observers: Observers,
     /// Rings when the book has something due earlier than before, or the session ends.
     pub(crate) due: Arc<Notify>,
 }
 
+/// The present connection, or why there is none.
 #[derive(Clone, Debug)]
-enum Link {
+pub(crate) enum Link {
     Up(Connection),
     /// Why, and what the server called the connection before.
     Down(Arc<RedisError>, Option<Peer>),
@@ -85,10 +89,12 @@ impl Session {
         let session = Arc::new(Self {
             id,
             mode: config.mode,
+            database: config.database,
             connector,
             link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
             connections: AtomicU64::new(0),
             book: Mutex::new(Book::default()),
+            observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
         session.connect(None).await.map_err(connect)?;
@@ -137,12 +143,35 @@ impl Session {
     ///
     /// As [`Connection::call`].
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
-        let connection = match &*self.link.borrow() {
-            Link::Up(connection) => connection.clone(),
-            Link::Down(error, _) => return Err(Failure::Down(error.clone())),
-            Link::Closed => return Err(Failure::Closed),
-        };
-        match connection.call(command, limit).await {
+        let connection = self.connection()?;
+        let answer = connection.call(command, limit).await;
+        self.judge(&connection, answer)
+    }
+
+    /// The present connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] or [`Failure::Closed`].
+    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+        match &*self.link.borrow() {
+            Link::Up(connection) => Ok(connection.clone()),
+            Link::Down(error, _) => Err(Failure::Down(error.clone())),
+            Link::Closed => Err(Failure::Closed),
+        }
+    }
+
+    /// What an answer means for its caller, and for the connection.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) fn judge(
+        &self,
+        connection: &Connection,
+        answer: Result<Value, RedisError>,
+    ) -> Result<Value, Failure> {
+        match answer {
             Ok(value) => Ok(value),
             Err(error) if error::is_broken(&error) => {
                 self.lose(connection.number, error.clone());
@@ -213,6 +242,11 @@ impl Session {
         }
     }
 
+    /// Where to see that the connection has changed.
+    pub(crate) fn link(&self) -> watch::Receiver<Link> {
+        self.link.subscribe()
+    }
+
     /// Gives up a connection, unless that was done already.
     fn lose(&self, number: u64, error: RedisError) {
         self.link.send_if_modified(|link| match link {
@@ -268,7 +302,13 @@ impl Session {
                 self.lose(number, error.into());
             }
             PushKind::Message => {
-                let Some(Value::BulkString(payload)) = info.data.get(1) else { return };
+                let [Value::BulkString(channel), Value::BulkString(payload)] = &info.data[..]
+                else {
+                    return;
+                };
+                if self.observers.tell(channel, payload) {
+                    return;
+                }
                 let Some((push, attempt)) = script::push(payload) else { return };
                 let entry = self.book().find(attempt);
                 match (entry, push) {

@@ -16,6 +16,7 @@ fn entry() -> Entry {
         ttl: TTL,
         term: Term::Renewed,
         period: TTL / 3,
+        leads: false,
         shares: AtomicBool::new(false),
         described: false,
         stage: Mutex::new(Stage::Asking { pushed: None }),

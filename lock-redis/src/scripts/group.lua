@@ -112,10 +112,14 @@ local function pump(lock, base, now, group)
       redis.call('LPOP', queue)
     end
     redis.call('HDEL', waiting, attempt, 'holder')
-    if kind == 'x' then
+    if kind == 'x' or kind and string.sub(kind, 1, 1) == 'e' then
       local token = next_token(base, now)
       redis.call('SET', lock, attempt, 'PX', ttl)
-      describe_holder(base, attempt, holder)
+      if kind == 'x' then
+        describe_holder(base, attempt, holder)
+      else
+        elect(lock, base, attempt, ttl, token, kind, holder)
+      end
       tell(lock, attempt, digits(token))
       return attempt
     elseif kind then

@@ -26,5 +26,7 @@ for _, attempt in ipairs(redis.call('LRANGE', base .. 'queue', 0, -1)) do
     table.insert(waiting, record)
   end
 end
+local leader = redis.call('HMGET', base .. 'leader', 'by', 'who')
+local described = value and leader[1] == value and leader[2] ~= '' and value .. leader[2]
 return {value, redis.call('PTTL', lock), redis.call('GET', base .. 'fence'),
-  redis.call('HGET', base .. 'waiting', 'holder'), members, waiting, digits(now)}
+  described or redis.call('HGET', base .. 'waiting', 'holder'), members, waiting, digits(now)}

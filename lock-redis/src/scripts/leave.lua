@@ -1,10 +1,14 @@
 
+-- What is left of RELEASE and RESIGN.
 local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]
 local now = server_time()
 if mine then
-  if not pump(lock, base, now) then
+  local leader = ARGV[2] and unseat(base, attempt)
+  local value = pump(lock, base, now)
+  if not value then
     redis.call('DEL', lock, base .. 'waiting')
   end
+  vacate(lock, base, leader, value)
   return 1
 end
 local group = group_of(base, redis.pcall('GET', lock))

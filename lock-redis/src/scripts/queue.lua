@@ -3,8 +3,8 @@
 -- with; they are in one slot with the lock's key.
 --
 -- A waiting attempt's record: alive until (16 digits of server microseconds), TTL in ms, since
--- when it waits, its kind, and what it says about itself. The kind is `x` (exclusive), `s` (shared) or
--- `p<weight>/<limit>` (permits).
+-- when it waits, its kind, and what it says about itself. The kind is `x` (exclusive), `s` (shared),
+-- `p<weight>/<limit>` (permits), or a candidate's.
 
 local function server_time()
   local time = redis.call('TIME')

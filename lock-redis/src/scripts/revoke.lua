@@ -20,9 +20,12 @@ end
 local value, group = settle(lock, base, now)
 if is_victim(value) then
   tell(lock, value, 'gone')
-  if not pump(lock, base, now) then
+  local leader = unseat(base, value)
+  local next_value = pump(lock, base, now)
+  if not next_value then
     redis.call('DEL', lock, base .. 'waiting')
   end
+  vacate(lock, base, leader, next_value)
   return 1
 end
 local member = group and victim_in(redis.call('ZRANGE', base .. 'holders', 0, -1))

@@ -1,6 +1,7 @@
 
 -- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
--- then lock and queue of each other one. ARGV: how many hold alone, then attempt and TTL in ms of each.
+-- then lock and queue of each other one; leaders are among these. ARGV: how many hold alone, then attempt and
+-- TTL in ms of each.
 -- It only updates: a late round must not revive what was cancelled.
 -- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
 -- 1 (waits), 2 (waits, for a foreign holder) or 3 (holds); fence or token; after how many ms what is in
@@ -18,6 +19,7 @@ local function look(lock, base, attempt, ttl)
   local value, group = settle(lock, base, now)
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
+    redis.call('PEXPIRE', base .. 'leader', ttl)
     return 3, same_token(base, now), 0, 0
   end
   local token = group and member_token(base, attempt)
@@ -29,6 +31,7 @@ local function look(lock, base, attempt, ttl)
   if not record or not value then
     -- Free, and not its turn: somebody has deleted the queue.
     redis.call('HDEL', base .. 'waiting', attempt)
+    vacate(lock, base, unseat(base, attempt), value)
     return 0, 0, 0, 0
   end
   if alive_until(record) <= now then

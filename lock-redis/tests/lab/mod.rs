@@ -1,6 +1,8 @@
 //! What the tests share: a private server, clients, and foreign clients.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub mod election;
+
 use std::{future::Future, sync::Arc, time::Duration};
 
 use lock_core::{

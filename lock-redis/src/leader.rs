@@ -1,0 +1,247 @@
+//! Who leads, as the server says it, and what an observer makes of that.
+
+use std::time::Duration;
+
+use lock_core::{FencingToken, Leader};
+use redis::Value;
+
+use crate::{
+    inspect::{bytes, granted, number},
+    script::Ticket,
+};
+
+/// A push about an election.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Told {
+    Leads(Leads),
+    /// The leader with this token does not lead any more, and nobody does.
+    Gone(u64),
+}
+
+/// Somebody leads and has a value.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Leads {
+    pub(crate) leader: Leader,
+    /// How often the value was changed.
+    version: u64,
+    /// How long it leads unless its lock is renewed.
+    pub(crate) ttl: Option<Duration>,
+}
+
+impl Told {
+    /// Reads a push. `None` if it does not say who leads.
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
+        let mut fields = payload.splitn(5, |b| *b == b' ');
+        let token = number(fields.next()?)?;
+        let version = match fields.next()? {
+            b"gone" => return Some(Self::Gone(token)),
+            version => number(version)?,
+        };
+        let ttl = number(fields.next()?).map(Duration::from_millis);
+        let length = usize::try_from(number(fields.next()?)?).ok()?;
+        let (who, value) = fields.next()?.split_at_checked(length)?;
+        let leader = leader(token, who, value);
+        Some(Self::Leads(Leads { leader, version, ttl }))
+    }
+}
+
+fn leader(token: u64, who: &[u8], value: &[u8]) -> Leader {
+    let who = Some(String::from_utf8_lossy(who).into_owned()).filter(|who| !who.is_empty());
+    Leader::new(FencingToken::new(token), value.to_vec(), granted(who, Some(token)))
+}
+
+/// What the server has about a name.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Looked {
+    /// The last token of the name: whoever had it or a lower one, and does not lead now, is gone.
+    fence: u64,
+    pub(crate) state: State,
+    /// When the lock's key expires unless it is renewed.
+    pub(crate) ttl: Option<Duration>,
+}
+
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum State {
+    /// Nobody holds the lock alone.
+    Vacant,
+    Leads(Leads),
+    /// A lock without a value: by which client, if it is one of ours, and what the holder says about
+    /// itself, if it is something else than its client does.
+    Plain(Option<String>, Option<String>),
+}
+
+impl Looked {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
+        let Value::Array(parts) = value else { return None };
+        let [holder, Value::Int(pttl), fence, described, leads] = parts.as_slice() else {
+            return None;
+        };
+        let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
+        let fence = bytes(fence).and_then(|text| number(&text)).unwrap_or_default();
+        let state = match (bytes(holder), leads) {
+            (None, _) => State::Vacant,
+            (Some(_), Value::Array(fields)) => State::Leads(Leads::read(fields, ttl)?),
+            (Some(ticket), _) => {
+                let client = Ticket::parse(&ticket).map(|(client, _)| client.to_owned());
+                let own = bytes(described).and_then(|text| {
+                    Some(String::from_utf8_lossy(text.strip_prefix(&ticket[..])?).into_owned())
+                });
+                State::Plain(client, own)
+            }
+        };
+        Some(Self { fence, state, ttl })
+    }
+
+    /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever led
+    /// last, and before whoever leads next.
+    pub(crate) fn plain(&self, ours: bool, who: Option<String>) -> Leader {
+        let holder = granted(who, ours.then_some(self.fence));
+        Leader::new(FencingToken::new(self.fence), Vec::new(), holder)
+    }
+}
+
+impl Leads {
+    fn read(fields: &[Value], ttl: Option<Duration>) -> Option<Self> {
+        let fields: Option<Vec<_>> = fields.iter().map(bytes).collect();
+        let [token, version, who, value] = fields?.try_into().ok()?;
+        let leader = leader(number(&token)?, &who, &value);
+        Some(Self { leader, version: number(&version)?, ttl })
+    }
+}
+
+/// The newest that an observer knows, so that what comes late or twice is told apart, and what is missing
+/// is noticed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    /// The last leader's.
+    token: u64,
+    version: u64,
+    /// Whether it leads still.
+    leads: bool,
+}
+
+/// What to do about a push.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Next {
+    /// It is news.
+    Tell,
+    /// It is known, or older than what is.
+    Ignore,
+    /// Something is missing before it.
+    Look,
+}
+
+impl Known {
+    pub(crate) fn told(&mut self, told: &Told) -> Next {
+        let (token, version, leads) = match told {
+            Told::Leads(Leads { leader, version, .. }) => (leader.token.value(), *version, true),
+            Told::Gone(token) => (*token, 0, false),
+        };
+        let expected = match token == self.token {
+            true if !self.leads || leads && version <= self.version => return Next::Ignore,
+            true => self.version + 1,
+            false if token < self.token => return Next::Ignore,
+            false => 0,
+        };
+        if version > expected {
+            return Next::Look;
+        }
+        *self = Self { token, version, leads };
+        Next::Tell
+    }
+
+    /// A look is newer than everything that was known when it was made.
+    pub(crate) fn looked(&mut self, looked: &Looked) {
+        let (token, version, leads) = match &looked.state {
+            State::Leads(Leads { leader, version, .. }) => (leader.token.value(), *version, true),
+            _ => (looked.fence, 0, false),
+        };
+        // Lower only if the server has lost its data; what it says now is true all the same.
+        *self = Self { token: token.max(self.token), version, leads };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn leads(token: u64, version: u64) -> Told {
+        Told::parse(format!("{token} {version} 2000 2 mea value").as_bytes()).unwrap()
+    }
+
+    fn looked(fence: u64, led: Option<(u64, u64)>) -> Looked {
+        let state = led.map_or(State::Vacant, |(token, version)| match leads(token, version) {
+            Told::Leads(leads) => State::Leads(leads),
+            Told::Gone(_) => State::Vacant,
+        });
+        Looked { fence, state, ttl: None }
+    }
+
+    #[test]
+    fn pushes_are_read_as_they_are_written() {
+        let Told::Leads(Leads { leader, version, ttl }) = leads(7, 3) else { panic!() };
+        assert_eq!((leader.token.value(), leader.value.as_slice()), (7, &b"a value"[..]));
+        assert_eq!((leader.holder.description.as_deref(), version), (Some("me"), 3));
+        assert_eq!(ttl, Some(Duration::from_secs(2)));
+        assert_eq!(Told::parse(b"7 gone"), Some(Told::Gone(7)));
+        let Some(Told::Leads(bare)) = Told::parse(b"7 0 -1 0 \xff\0 ") else { panic!() };
+        assert_eq!((bare.leader.value.as_slice(), bare.ttl), (&b"\xff\0 "[..], None));
+        for odd in ["", "7", "7 look", "x gone", "7 0 9 3 me", "7 0 9 -1 me", "7 0 9"] {
+            assert_eq!(Told::parse(odd.as_bytes()), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn what_is_late_or_twice_is_ignored_and_what_is_missing_is_noticed() {
+        let mut known = Known::default();
+        let rows = [
+            (leads(5, 0), Next::Tell),
+            (leads(5, 0), Next::Ignore),
+            (leads(5, 1), Next::Tell),
+            (leads(5, 3), Next::Look),
+            (leads(5, 2), Next::Tell),
+            (leads(4, 9), Next::Ignore),
+            (Told::Gone(4), Next::Ignore),
+            (Told::Gone(5), Next::Tell),
+            (Told::Gone(5), Next::Ignore),
+            (leads(5, 3), Next::Ignore),
+            (leads(7, 1), Next::Look),
+            (leads(7, 0), Next::Tell),
+            (leads(9, 0), Next::Tell),
+            (Told::Gone(8), Next::Ignore),
+            (Told::Gone(11), Next::Tell),
+        ];
+        for (told, next) in rows {
+            assert_eq!(known.told(&told), next, "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_look_is_newer_than_what_was_told_before_it() {
+        let mut known = Known::default();
+        known.looked(&looked(5, Some((5, 4))));
+        assert_eq!(known.told(&leads(5, 4)), Next::Ignore);
+        assert_eq!(known.told(&leads(5, 5)), Next::Tell);
+        known.looked(&looked(6, None));
+        assert_eq!(known.told(&leads(6, 0)), Next::Ignore);
+        assert_eq!(known.told(&Told::Gone(6)), Next::Ignore);
+        known.looked(&looked(0, None));
+        assert_eq!(known.told(&leads(6, 1)), Next::Ignore);
+        assert_eq!(known.told(&leads(7, 0)), Next::Tell);
+    }
+
+    #[test]
+    fn of_a_foreign_holder_no_token_is_known() {
+        let answer = Value::Array(vec![
+            Value::BulkString(b"somebody".to_vec()),
+            Value::Int(-1),
+            Value::BulkString(b"7".to_vec()),
+            Value::Nil,
+            Value::Nil,
+        ]);
+        let looked = Looked::read(&answer).unwrap();
+        assert_eq!(looked.state, State::Plain(None, None));
+        let leader = looked.plain(false, None);
+        assert_eq!((leader.token.value(), leader.holder.token, looked.ttl), (7, None, None));
+    }
+}

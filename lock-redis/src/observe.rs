@@ -1,0 +1,323 @@
+//! Who leads, told to those who observe: pushes, and a look at the server before the first and whenever
+//! something may be missing.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::future::join;
+use lock_core::{Effect, Error, Instant, Leader, Observed, Result};
+use redis::Value;
+use tokio::{
+    sync::{mpsc, watch},
+    time::{sleep, timeout},
+};
+
+use crate::{
+    error,
+    key::Key,
+    leader::{Known, Looked, Next, State, Told},
+    script,
+    session::{CLOCK, Failure, Link, Session, jitter},
+};
+
+/// How many changes may wait for an observer that does not look, and how many pushes before them.
+const UNREAD: usize = 64;
+/// How long one look waits for its answer, and the first one for a server that answers.
+const LIMIT: Duration = Duration::from_secs(2);
+/// At least this often an observer looks: nobody tells that a lock without a value is taken, that a key is
+/// deleted, or that the connection is dead.
+const LONGEST_LOOK: Duration = Duration::from_secs(5);
+/// How much later than a leader's lock expires an observer looks, at most: not all at once.
+const EXPIRY_SLACK: Duration = Duration::from_millis(100);
+/// Between two looks at a server that refuses for a while.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Who observes what in a session, per channel.
+#[derive(Debug, Default)]
+pub(crate) struct Observers(Mutex<HashMap<Vec<u8>, Vec<Arc<Ear>>>>);
+
+/// What one observer hears.
+#[derive(Debug)]
+struct Ear {
+    pushes: mpsc::Sender<Vec<u8>>,
+    missed: AtomicBool,
+}
+
+impl Observers {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Vec<Arc<Ear>>>> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Passes a push on. Answers whether anybody observes this channel.
+    pub(crate) fn tell(&self, channel: &[u8], payload: &[u8]) -> bool {
+        let observers = self.lock();
+        let ears = observers.get(channel);
+        ears.into_iter().flatten().for_each(|ear| ear.hear(payload));
+        ears.is_some()
+    }
+
+    fn add(&self, channel: &[u8], ear: Arc<Ear>) {
+        self.lock().entry(channel.to_owned()).or_default().push(ear);
+    }
+
+    /// Answers whether it was the channel's last one.
+    fn remove(&self, channel: &[u8], ear: &Arc<Ear>) -> bool {
+        let mut observers = self.lock();
+        let Some(ears) = observers.get_mut(channel) else { return false };
+        ears.retain(|other| !Arc::ptr_eq(other, ear));
+        let last = ears.is_empty();
+        if last {
+            observers.remove(channel);
+        }
+        last
+    }
+}
+
+impl Ear {
+    /// Never waits: who does not listen in time looks later.
+    fn hear(&self, payload: &[u8]) {
+        if self.pushes.try_send(payload.to_owned()).is_err() {
+            self.missed.store(true, Ordering::Release);
+            // Heard if there is room by now: then the flag may have been looked at too early.
+            let _ = self.pushes.try_send(Vec::new());
+        }
+    }
+}
+
+/// Observes a name.
+///
+/// # Errors
+///
+/// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
+pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
+    let mut observer = Observer::new(session, key);
+    let Ok(now) = timeout(LIMIT * 2, observer.look()).await else {
+        let silent = format!("the server did not answer for {:?}", LIMIT * 2);
+        return Err(error::unavailable("observe", Effect::None, silent));
+    };
+    let now = now?;
+    let (out, observed) = mpsc::channel(UNREAD);
+    tokio::spawn(observer.run(now, out));
+    Ok(observed)
+}
+
+struct Observer {
+    session: Weak<Session>,
+    key: Key,
+    channel: Vec<u8>,
+    ear: Arc<Ear>,
+    pushes: mpsc::Receiver<Vec<u8>>,
+    link: watch::Receiver<Link>,
+    known: Known,
+    /// On which of the client's connections it listens.
+    number: u64,
+    /// When to look again.
+    due: Instant,
+}
+
+impl Observer {
+    fn new(session: &Arc<Session>, key: Key) -> Self {
+        let channel = format!("distlock:leader:{}:", session.database);
+        let channel = [channel.as_bytes(), key.lock()].concat();
+        let (heard, pushes) = mpsc::channel(UNREAD);
+        let ear = Arc::new(Ear { pushes: heard, missed: AtomicBool::new(false) });
+        session.observers.add(&channel, ear.clone());
+        Self {
+            session: Arc::downgrade(session),
+            key,
+            channel,
+            ear,
+            pushes,
+            link: session.link(),
+            known: Known::default(),
+            number: 0,
+            due: Instant::NEVER,
+        }
+    }
+
+    /// Tells every change until nobody listens, the client ends, or no patience helps.
+    async fn run(mut self, mut now: Option<Leader>, out: mpsc::Sender<Observed>) {
+        let mut closed = self.link.clone();
+        let work = async {
+            loop {
+                if out.send(Ok(now.clone())).await.is_err() {
+                    return;
+                }
+                let told = now;
+                now = loop {
+                    match self.change().await {
+                        // A look mostly sees what is known.
+                        Ok(now) if now == told => {}
+                        Ok(now) => break now,
+                        Err(Error::Closed { .. }) => return,
+                        Err(error) => return drop(out.send(Err(error)).await),
+                    }
+                };
+            }
+        };
+        tokio::select! {
+            () = work => {}
+            () = out.closed() => {}
+            // Also if nobody reads what there is already.
+            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
+        }
+    }
+
+    /// Waits for something to tell.
+    async fn change(&mut self) -> Result<Option<Leader>> {
+        loop {
+            if self.pushes.is_empty() && self.ear.missed.swap(false, Ordering::AcqRel) {
+                return self.look().await;
+            }
+            tokio::select! {
+                biased;
+                Some(payload) = self.pushes.recv() => match Told::parse(&payload) {
+                    Some(told) => match self.known.told(&told) {
+                        Next::Ignore => {}
+                        Next::Look => return self.look().await,
+                        Next::Tell => return Ok(self.told(told)),
+                    },
+                    None => return self.look().await,
+                },
+                () = moved(&mut self.link, self.number) => return self.look().await,
+                () = CLOCK.sleep_until(self.due) => return self.look().await,
+            }
+        }
+    }
+
+    fn told(&mut self, told: Told) -> Option<Leader> {
+        match told {
+            Told::Leads(leads) => {
+                self.look_after(leads.ttl);
+                Some(leads.leader)
+            }
+            Told::Gone(_) => {
+                self.look_after(None);
+                None
+            }
+        }
+    }
+
+    fn look_after(&mut self, ttl: Option<Duration>) {
+        let expiry = ttl.map_or(LONGEST_LOOK, |ttl| ttl + jitter(EXPIRY_SLACK));
+        self.due = CLOCK.now() + jitter(LONGEST_LOOK).min(expiry);
+    }
+
+    /// Listens and looks, again and again until the server answers.
+    ///
+    /// # Errors
+    ///
+    /// What no patience helps against; [`Error::Closed`] if the session has ended.
+    async fn look(&mut self) -> Result<Option<Leader>> {
+        loop {
+            let session = self.session.upgrade().ok_or_else(error::closed)?;
+            match self.look_once(&session).await {
+                Ok(value) => {
+                    let looked = Looked::read(&value);
+                    let looked = looked.ok_or_else(|| error::unexpected("observe", &value))?;
+                    self.known.looked(&looked);
+                    self.look_after(looked.ttl);
+                    return Ok(session.leader(looked).await);
+                }
+                Err(Failure::Closed) => return Err(error::closed()),
+                Err(Failure::Refused(e)) if !error::is_passing(&e) => {
+                    return Err(error::convert("observe", e));
+                }
+                Err(Failure::Refused(_)) => {
+                    drop(session);
+                    sleep(jitter(PAUSE)).await;
+                }
+                Err(Failure::Lost(_) | Failure::Down(_)) => {
+                    drop(session);
+                    restored(&mut self.link).await?;
+                }
+            }
+        }
+    }
+
+    async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
+        let connection = session.connection()?;
+        let command = script::observe(&self.key);
+        let listen = connection.listen(&self.channel, true, LIMIT);
+        // In this order, in one flight: what is changed after the look is pushed.
+        let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
+        let value = session.judge(&connection, listens.and(answer))?;
+        self.number = connection.number;
+        Ok(value)
+    }
+}
+
+impl Session {
+    async fn leader(&self, looked: Looked) -> Option<Leader> {
+        match &looked.state {
+            State::Vacant => None,
+            State::Leads(leads) => Some(leads.leader.clone()),
+            State::Plain(client, own) => {
+                let client = client.as_deref();
+                let asked = client.filter(|client| own.is_none() && !client.is_empty());
+                // Who it is matters less than that it leads.
+                let described = self.descriptions(asked.into_iter()).await.unwrap_or_default();
+                let who = own.clone().or_else(|| described.into_values().next());
+                Some(looked.plain(client.is_some(), who))
+            }
+        }
+    }
+
+    async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
+        let connection = self.connection()?;
+        let answer = connection.listen(channel, listen, LIMIT).await;
+        self.judge(&connection, answer.map(|()| Value::Okay)).map(drop)
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        let Some(session) = self.session.upgrade() else { return };
+        if !session.observers.remove(&self.channel, &self.ear) {
+            return;
+        }
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let channel = std::mem::take(&mut self.channel);
+        runtime.spawn(async move {
+            // If it fails, the connection is gone, and the subscription with it.
+            let _ = session.listen(&channel, false).await;
+            // Who came meanwhile may have subscribed before this: it looks, and listens, once more.
+            session.observers.tell(&channel, b"");
+        });
+    }
+}
+
+/// Waits for another connection than this one, or for the session's end.
+async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
+    let moved = |link: &Link| match link {
+        Link::Up(connection) => connection.number != number,
+        Link::Down(..) => false,
+        Link::Closed => true,
+    };
+    // An error means that the session has ended.
+    let _ = link.wait_for(moved).await;
+}
+
+/// Waits until there is a connection again.
+///
+/// # Errors
+///
+/// If the server does not let this client in any more, or the session has ended.
+async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
+    let known = |link: &Link| match link {
+        Link::Down(why, _) => error::is_denied(why),
+        Link::Up(_) | Link::Closed => true,
+    };
+    match link.wait_for(known).await.as_deref() {
+        Ok(Link::Up(_)) => Ok(()),
+        Ok(Link::Down(why, _)) => Err(error::convert("observe", redis::RedisError::clone(why))),
+        Ok(Link::Closed) | Err(_) => Err(error::closed()),
+    }
+}

@@ -1,0 +1,270 @@
+//! Elections: what they cost, what observers hear, what remains.
+
+mod lab;
+
+use std::time::Duration;
+
+use lab::{election::*, *};
+use lock_core::{DistributedLock, Error, Holder, Kind, LossReason};
+use lock_lab::Redis;
+
+const TTL: Duration = Duration::from_secs(60);
+
+#[tokio::test]
+async fn campaign_proclaim_and_resign_are_one_command_each_however_many_observe() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut observers = Vec::new();
+    for observed in [false, true] {
+        if observed {
+            for _ in 0..10 {
+                let client = lab::driver(&server.url()).await;
+                let mut changes = observe(&client, "orders").await;
+                assert_eq!(next(&mut changes).await, None);
+                observers.push((client, changes));
+            }
+        }
+        let before = server.counters().await.unwrap();
+        let leader = campaign(&driver, "orders", b"a", TTL).await;
+        let campaigned = server.counters().await.unwrap();
+        leader.publish(b"b").await.unwrap();
+        let published = server.counters().await.unwrap();
+        leader.release().await.unwrap();
+        for (_, changes) in &mut observers {
+            for value in [Some("a"), Some("b"), None] {
+                assert_eq!(next_value(changes).await.as_deref(), value);
+            }
+        }
+        let released = server.counters().await.unwrap();
+        for since in
+            [campaigned.since(&before), published.since(&campaigned), released.since(&published)]
+        {
+            let calls = (since.get("cmd.evalsha"), since.get("cmd.publish"));
+            println!("observed {observed}: {calls:?} requests and publishes");
+            assert_eq!(calls, (1, 1));
+        }
+        nothing_is_left(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn values_are_any_bytes() {
+    let server = server().await;
+    let (here, there) = (driver(&server.url()).await, driver(&server.url()).await);
+    let long = vec![0xFF; 100_000];
+    let values: [&[u8]; 5] = [b"", b"a b\n\r\0", b" \xFF gone", b"7 gone", &long];
+    for native in ["a b", "{x}", "a}b", "ñ"] {
+        let mut changes = observe(&there, native).await;
+        assert_eq!(next(&mut changes).await, None);
+        for value in values {
+            let leader = campaign(&here, native, value, TTL).await;
+            assert_eq!(next(&mut changes).await.unwrap().value, value);
+            leader.publish(b"other").await.unwrap();
+            assert_eq!(next(&mut changes).await.unwrap().value, b"other");
+            leader.publish(value).await.unwrap();
+            let pushed = next(&mut changes).await.unwrap();
+            assert_eq!(pushed.value, value);
+            // Seen by a look it is the same in everything.
+            assert_eq!(next(&mut observe(&there, native).await).await, Some(pushed));
+            let next_leader = Candidate::queued(&there, native, value, TTL).await;
+            leader.release().await.unwrap();
+            let next_leader = next_leader.leads().await;
+            let pushed = next(&mut changes).await.unwrap();
+            assert_eq!((&pushed.value[..], pushed.token), (value, next_leader.token()));
+            assert_eq!(next(&mut observe(&here, native).await).await, Some(pushed));
+            next_leader.release().await.unwrap();
+            assert_eq!(next(&mut changes).await, None);
+        }
+    }
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_candidate_looks_like_any_exclusive_entry() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut request = candidate("orders", b"value", TTL);
+    request.holder = "the night shift".into();
+    let leader = acquire_request(&driver, request).await;
+    let second = Candidate::queued(&driver, "orders", b"value", TTL).await;
+    let entries = driver.inspect(&name("orders")).await.unwrap();
+    let shown: Vec<_> = entries.iter().map(|e| (e.kind, e.holder.description.as_deref())).collect();
+    let me = lock_core::this_process();
+    let expected = [(Kind::Exclusive, Some("the night shift")), (Kind::Exclusive, Some(&*me))];
+    assert_eq!(shown, expected);
+    let seen = next(&mut observe(&driver, "orders").await).await.unwrap();
+    assert_eq!(seen.holder.description.as_deref(), Some("the night shift"));
+    assert_eq!(seen.holder.token, Some(leader.token()));
+    second.attempt.cancel();
+    assert!(second.task.await.unwrap().is_err());
+    leader.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn only_the_leader_publishes() {
+    let server = server().await;
+    let (here, there) = (driver(&server.url()).await, driver(&server.url()).await);
+    let old = campaign(&here, "orders", b"old", TTL).await;
+    let new = Candidate::queued(&there, "orders", b"new", TTL).await;
+    let attempt = here.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
+    assert!(there.revoke(&name("orders"), attempt).await.unwrap());
+    let new = new.leads().await;
+    assert!(matches!(old.publish(b"late").await, Err(Error::Lost { .. })));
+    let seen = next(&mut observe(&here, "orders").await).await.unwrap();
+    assert_eq!((&seen.value[..], seen.token), (&b"new"[..], new.token()));
+    new.release().await.unwrap();
+    let plain = acquire(&here, "orders", TTL).await.unwrap();
+    assert!(matches!(plain.publish(b"x").await, Err(Error::Unsupported { .. })));
+}
+
+#[tokio::test]
+async fn a_revoked_leader_is_over_at_once() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut changes = observe(&driver, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    let leader = campaign(&driver, "orders", b"a", TTL).await;
+    assert!(next(&mut changes).await.is_some());
+    let attempt = driver.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
+    assert!(driver.revoke(&name("orders"), attempt).await.unwrap());
+    assert_eq!(next_within(Duration::from_secs(2), &mut changes).await, None);
+    assert_eq!(within(leader.validity().lost()).await, LossReason::EntryGone);
+    nothing_is_left(&server).await;
+}
+
+/// The value is renewed with the lock, and lives no longer.
+#[tokio::test]
+async fn a_value_lives_as_long_as_its_lock() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let leader = campaign(&driver, "orders", b"a", ttl).await;
+    // The scenario: longer than the TTL.
+    tokio::time::sleep(ttl * 2).await;
+    leader.renew().await.unwrap();
+    let lives = async |key: &[u8]| {
+        let left = server.command(&[b"PEXPIRETIME", key]).await.unwrap();
+        left.parse::<u64>().unwrap()
+    };
+    assert_eq!(lives(b"orders").await, lives(&companion("orders", "leader")).await);
+    let seen = next(&mut observe(&driver, "orders").await).await.unwrap();
+    assert_eq!(seen.value, b"a");
+    leader.release().await.unwrap();
+    let mut fixed = candidate("orders", b"a", ttl);
+    fixed.term = lock_core::Term::Fixed;
+    let _fixed = acquire_request(&driver, fixed).await;
+    nothing_is_left(&server).await;
+}
+
+/// Nobody else asks, and nobody tells.
+#[tokio::test]
+async fn a_leader_that_expires_is_reported_in_time() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let ttl = Duration::from_secs(1);
+    let mut changes = observe(&driver, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    for _ in 0..3 {
+        let mut fixed = candidate("orders", b"a", ttl);
+        fixed.term = lock_core::Term::Fixed;
+        let leader = acquire_request(&driver, fixed).await;
+        assert!(next(&mut changes).await.is_some());
+        leader.publish(b"b").await.unwrap();
+        assert!(next(&mut changes).await.is_some());
+        assert_eq!(next_within(ttl + Duration::from_millis(500), &mut changes).await, None);
+    }
+}
+
+#[tokio::test]
+async fn who_holds_without_a_value_leads_with_an_empty_one() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut changes = observe(&driver, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    let leader = campaign(&driver, "orders", b"a", TTL).await;
+    assert_eq!(next_value(&mut changes).await.as_deref(), Some("a"));
+    let plain = Waiter::queued(&driver, &server, "orders", TTL).await;
+    let heir = Candidate::queued(&driver, "orders", b"heir", TTL).await;
+    leader.release().await.unwrap();
+    let plain = plain.granted().await;
+    let seen = next_within(Duration::from_secs(2), &mut changes).await.unwrap();
+    assert_eq!((&seen.value[..], seen.token), (&b""[..], plain.token()));
+    assert_eq!(seen.holder.description.as_deref(), Some(&*lock_core::this_process()));
+    plain.release().await.unwrap();
+    assert_eq!(next_value(&mut changes).await.as_deref(), Some("heir"));
+    heir.leads().await.release().await.unwrap();
+    assert_eq!(next(&mut changes).await, None);
+    // Not told, but seen.
+    let plain = acquire(&driver, "orders", TTL).await.unwrap();
+    assert_eq!(next(&mut changes).await.unwrap().token, plain.token());
+    plain.release().await.unwrap();
+    assert_eq!(next(&mut changes).await, None);
+    for kind in [Kind::Shared, permits(1, 1)] {
+        let leader = campaign(&driver, "orders", b"a", TTL).await;
+        assert_eq!(next_value(&mut changes).await.as_deref(), Some("a"));
+        let shares = Waiter::queued_as(kind, &driver, &server, "orders", TTL).await;
+        leader.release().await.unwrap();
+        assert_eq!(next_within(Duration::from_secs(2), &mut changes).await, None, "{kind}");
+        shares.granted().await.release().await.unwrap();
+    }
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_foreign_holder_comes_after_the_last_leader_and_before_the_next() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let mut changes = observe(&driver, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    let leader = campaign(&driver, "orders", b"a", TTL).await;
+    let first = next(&mut changes).await.unwrap();
+    set_foreign(&server).await;
+    let foreign = next(&mut changes).await.unwrap();
+    assert_eq!((&foreign.value[..], &foreign.holder), (&b""[..], &Holder::default()));
+    assert_eq!(foreign.token, first.token);
+    leader.release().await.unwrap();
+    let heir = Candidate::queued(&driver, "orders", b"b", TTL).await;
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    let heir = heir.leads().await;
+    // There may have been nobody for a moment.
+    let mut last = next(&mut changes).await;
+    if last.is_none() {
+        last = next(&mut changes).await;
+    }
+    assert!(last.as_ref().is_some_and(|last| last.token > foreign.token), "{last:?}");
+    heir.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+async fn set_foreign(server: &Redis) {
+    server.command(&[b"SET", b"orders", b"foreign", b"PX", b"600000"]).await.unwrap();
+}
+
+/// Channels are shared by all databases.
+#[tokio::test]
+async fn databases_do_not_hear_each_other() {
+    let server = server().await;
+    let (zero, one) = (driver(&server.url()).await, driver(&format!("{}/1", server.url())).await);
+    let mut changes = observe(&zero, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    let other = campaign(&one, "orders", b"one", TTL).await;
+    let mut others = observe(&one, "orders").await;
+    assert_eq!(next_value(&mut others).await.as_deref(), Some("one"));
+    let leader = campaign(&zero, "orders", b"zero", TTL).await;
+    assert_eq!(next_value(&mut changes).await.as_deref(), Some("zero"));
+    // Handed over by a lock that knows of no election.
+    leader.release().await.unwrap();
+    assert_eq!(next(&mut changes).await, None);
+    let plain = acquire(&one, "plain", TTL).await.unwrap();
+    let mut changes = observe(&zero, "plain").await;
+    assert_eq!(next(&mut changes).await, None);
+    let heir = Candidate::queued(&one, "plain", b"heir", TTL).await;
+    plain.release().await.unwrap();
+    let heir = heir.leads().await;
+    let leader = campaign(&zero, "plain", b"zero", TTL).await;
+    assert_eq!(next_value(&mut changes).await.as_deref(), Some("zero"));
+    for lease in [other, heir, leader] {
+        lease.release().await.unwrap();
+    }
+}
