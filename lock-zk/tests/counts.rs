@@ -5,34 +5,7 @@ mod support;
 use std::time::Duration;
 
 use lock_core::Clock;
-use lock_lab::{Counters, ZooKeeper};
-use lock_zk::client::{Acls, CreateMode};
 use support::*;
-
-/// What `work` cost, without the asking itself and the clients' pings.
-async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Counters, T) {
-    let before = server.counters().await.unwrap();
-    let value = work.await;
-    (server.counters().await.unwrap().since(&before), value)
-}
-
-/// The packets that `work` takes beyond `known`: a ping or a heartbeat may come in between, so this
-/// tries a few times and takes the least.
-async fn packets<F: Future<Output = ()>>(server: &ZooKeeper, mut work: impl FnMut() -> F) -> u64 {
-    let mut least = u64::MAX;
-    for _ in 0..5 {
-        // One packet is the asking's own.
-        least = least.min(cost(server, work()).await.0.get("packets_received") - 1);
-    }
-    least
-}
-
-/// Keeps the server from deleting a lock's directory whenever it is empty: making it again costs
-/// requests of its own.
-async fn keep(server: &ZooKeeper, directory: &str) {
-    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
-    raw(server).await.mkdir(&format!("{directory}/no-entry"), &options).await.unwrap();
-}
 
 #[tokio::test]
 async fn an_uncontended_acquire_and_release_are_three_requests() {

@@ -4,7 +4,7 @@
 use std::{future::Future, sync::Arc, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Error, LockGuard, Locks, StoreUrl};
-use lock_lab::{Proxy, ZooKeeper};
+use lock_lab::{Counters, Proxy, ZooKeeper};
 use lock_zk::{
     ZkLock,
     client::{Acls, Client, CreateMode},
@@ -107,4 +107,32 @@ pub fn as_dyn(driver: ZkLock) -> Arc<dyn DistributedLock> {
 
 pub fn is_unavailable(error: &Error) -> bool {
     matches!(error, Error::Unavailable { .. })
+}
+
+/// What `work` cost, without the asking itself and the clients' pings.
+pub async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Counters, T) {
+    let before = server.counters().await.unwrap();
+    let value = work.await;
+    (server.counters().await.unwrap().since(&before), value)
+}
+
+/// The packets that `work` takes beyond `known`: a ping or a heartbeat may come in between, so this
+/// tries a few times and takes the least.
+pub async fn packets<F: Future<Output = ()>>(
+    server: &ZooKeeper,
+    mut work: impl FnMut() -> F,
+) -> u64 {
+    let mut least = u64::MAX;
+    for _ in 0..5 {
+        // One packet is the asking's own.
+        least = least.min(cost(server, work()).await.0.get("packets_received") - 1);
+    }
+    least
+}
+
+/// Keeps the server from deleting a lock's directory whenever it is empty: making it again costs
+/// requests of its own.
+pub async fn keep(server: &ZooKeeper, directory: &str) {
+    let options = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    raw(server).await.mkdir(&format!("{directory}/no-entry"), &options).await.unwrap();
 }
