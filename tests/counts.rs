@@ -196,10 +196,9 @@ async fn enter<F: Future<Output = distlock::Result<LockGuard>> + Send + 'static>
 ) -> u64 {
     let mut holders: Vec<_> = holders.into_iter().collect();
     let (mut queue, name) = (JoinSet::new(), holders[0].name().clone());
-    let mut all = holders.len();
     for waiter in waiters {
         queue.spawn(async { waiter.await.unwrap() });
-        all += 1;
+        let all = holders.len() + queue.len();
         eventually("it waits", || async { locks.inspect(&name).await.unwrap().len() == all }).await;
     }
     let before = server.counters().await.unwrap();

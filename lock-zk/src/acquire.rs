@@ -16,6 +16,7 @@ use crate::{
     note::{Became, Note},
     queue::{Ahead, Duty},
     session::{End, Session},
+    values::Values,
     wait::Next,
 };
 
@@ -155,7 +156,8 @@ impl Candidate {
         }
         let (session, entry) = (self.session.clone(), self.entry.clone());
         tokio::spawn(async move {
-            if let Err(error) = session.write(&entry, Became::Admitted).await
+            let note = entry.note(Some(Became::Admitted), &Values::new(None));
+            if let Err(error) = session.write(&entry, &note).await
                 && !session.is_over()
             {
                 tracing::debug!(target: "distlock", %error, "the next one looks by itself later");
@@ -168,7 +170,7 @@ impl Candidate {
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let stem = child::stem(self.attempt.id(), self.request.kind);
         let stem = format!("{}/{stem}", self.directory);
-        let note = self.entry.note(None);
+        let note = self.entry.note(None, &Values::new(self.request.value.clone()));
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         self.entry.ask();
         loop {

@@ -9,7 +9,10 @@ use lock_core::{FencingToken, Kind, LossReason, Request, Term, Validity, wall_cl
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::note::{Became, Note};
+use crate::{
+    note::{Became, Note},
+    values::Values,
+};
 
 /// One attempt's entry. The session keeps it from before its node is asked for until the node's
 /// deletion is confirmed, so that whoever stands behind it in the same process need not ask the
@@ -87,8 +90,12 @@ impl Entry {
     }
 
     /// The data of the node.
-    pub(crate) fn note(&self, became: Option<Became>) -> Vec<u8> {
-        Note { holder: &*self.holder, since: self.since, became }.write()
+    pub(crate) fn note(&self, became: Option<Became>, values: &Values) -> Vec<u8> {
+        let (first, lengths) = (values.first(), values.lengths());
+        let (holder, since) = (&*self.holder, self.since);
+        let mut data = Note { holder, since, became, first, values: lengths }.write();
+        values.append_to(&mut data);
+        data
     }
 
     /// Whether it is, or has become, a reader's.

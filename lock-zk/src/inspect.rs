@@ -43,7 +43,7 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
 }
 
 /// Curator names its nodes as we do; only the note tells them apart.
-fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
+pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
     let Some(note) = Note::read(note) else {
         return Entry::new(None, Holder::default()).with_kind(child::kind(name));
     };

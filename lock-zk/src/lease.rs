@@ -18,6 +18,7 @@ use crate::{
     error,
     note::Became,
     session::{Session, lock},
+    values::{self, Values},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
@@ -28,8 +29,9 @@ pub struct ZkLease {
     /// An upgrade brings another one.
     entry: Mutex<Arc<Entry>>,
     validity: Validity,
-    /// One conversion or release at a time: each means the entry of that moment.
-    one: tokio::sync::Mutex<()>,
+    /// What was said last. Also lets one change of the grant happen at a time: each means the entry
+    /// of that moment.
+    said: tokio::sync::Mutex<Values>,
 }
 
 impl ZkLease {
@@ -40,8 +42,8 @@ impl ZkLease {
         entry: Arc<Entry>,
         validity: Validity,
     ) -> Self {
-        let (entry, one) = (Mutex::new(entry), tokio::sync::Mutex::default());
-        Self { session, request, acls, entry, validity, one }
+        let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
+        Self { session, request, acls, entry: Mutex::new(entry), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
@@ -87,6 +89,19 @@ impl ZkLease {
         self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
     }
 
+    /// Writes into the grant's node what has become of it.
+    async fn write(&self, entry: &Entry, note: &[u8]) -> Result<()> {
+        match self.session.write(entry, note).await {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                entry.gone();
+                Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
+            }
+            Err(_) if self.session.is_over() => Err(self.ended()),
+            Err(error) => Err(error),
+        }
+    }
+
     /// An attempt to hold the same lock alone.
     fn upgrade(&self, old: &Entry) -> Candidate {
         let mut request = self.request.clone();
@@ -119,27 +134,18 @@ impl Lease for ZkLease {
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let _one = self.one.lock().await;
+        let said = self.said.lock().await;
         let entry = self.entry();
         if entry.is_shared() {
             return Ok(());
         }
-        match self.session.write(&entry, Became::Shared).await {
-            Ok(true) => {
-                entry.downgrade();
-                Ok(())
-            }
-            Ok(false) => {
-                entry.gone();
-                Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
-            }
-            Err(_) if self.session.is_over() => Err(self.ended()),
-            Err(error) => Err(error),
-        }
+        self.write(&entry, &entry.note(Some(Became::Shared), &said)).await?;
+        entry.downgrade();
+        Ok(())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let _one = self.one.lock().await;
+        let mut said = self.said.lock().await;
         let old = self.entry();
         if !old.is_shared() {
             return Ok(true);
@@ -152,11 +158,25 @@ impl Lease for ZkLease {
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
                 *lock(&self.entry) = candidate.entry;
+                *said = Values::new(candidate.request.value);
                 Ok(true)
             }
             (_, Some(reason)) => Err(self.lost(reason)),
             (other, None) => other,
         }
+    }
+
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        values::check(value)?;
+        let mut said = self.said.lock().await;
+        let (entry, all) = (self.entry(), said.with(value));
+        let became = entry.is_shared().then_some(Became::Shared);
+        let written = self.write(&entry, &entry.note(became, &all)).await;
+        // Without an answer somebody may have seen it: the next one has another number.
+        if matches!(written, Ok(()) | Err(Error::Unavailable { .. })) {
+            *said = all;
+        }
+        written
     }
 
     async fn renew(&self) -> Result<()> {
@@ -174,7 +194,7 @@ impl Lease for ZkLease {
                     return Ok(());
                 }
                 Ok(_) => {
-                    let _one = self.one.lock().await;
+                    let _said = self.said.lock().await;
                     // Unless an upgrade has moved the grant to another node meanwhile.
                     if Arc::ptr_eq(&entry, &self.entry()) {
                         entry.gone();
@@ -188,7 +208,7 @@ impl Lease for ZkLease {
 
     async fn release(&self) -> Result<()> {
         self.let_the_holder_stop().await;
-        let _one = self.one.lock().await;
+        let _said = self.said.lock().await;
         let entry = self.entry();
         // Whoever waits right behind in this process need not wait for the server.
         entry.pass();

@@ -90,6 +90,39 @@
 //! then two tries at the same moment may both find the lock busy. So may a try at the same moment as
 //! an upgrade.
 //!
+//! # Elections
+//!
+//! Whoever has the lowest sequence leads, if it wants the lock alone. What it says lies in its node
+//! from the beginning, behind the note and a newline: the newest value as it is, and before it up to
+//! 15 earlier ones, as long as those make no more than 16 KiB. The note has their lengths, in order,
+//! and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`). A value
+//! has at most 900,000 bytes, since ZooKeeper breaks connections over larger requests. The holder of a
+//! plain lock leads with an empty value, and another client's node with its data as a whole.
+//!
+//! A watch tells that a node has changed, not how often, and then the observer reads it. So it is the
+//! earlier values in the node that let an observer report each value in order. It always reports the
+//! newest one, and leaves out:
+//!
+//! - what is not in the node any more when it looks: more than 16 values between two looks, or fewer
+//!   long ones. Looks are a round trip apart, an outage, or as long as nobody reads its channel, in
+//!   which 64 changes may wait;
+//! - what a leader said right before its end, if its node was gone when the observer looked, and so
+//!   also a leader, or a vacancy, that was over by then;
+//! - what another client's leader said before its newest value.
+//!
+//! An observer has one watch: on the leader's node, on the directory while nobody leads, or on the
+//! directory's creation. It works in any session of the client, and in the next one when that ends.
+//! Its first look in each session is behind a `sync`, and so not older than the question.
+//!
+//! | | requests |
+//! |---|---|
+//! | campaign and resign | as acquire and release |
+//! | proclaim | 1; no candidate is woken by it, nor the leader's watch on its own node |
+//! | who leads | sync, list, the leader's node with a watch, and the end of the watch: 4 |
+//! | observe | the first 3 of these; 1 per TTL while nothing changes, 2 or 3 while nobody leads |
+//! | a proclamation, for each observer | 1 event and 1 read |
+//! | a new leader, or none any more, for each observer | 1 event and 2 reads, 3 if the directory is gone, too |
+//!
 //! # The token
 //!
 //! The fencing token is the node's `czxid`, the number of the transaction that created it. It rises
@@ -110,6 +143,7 @@ mod lock;
 mod names;
 mod nodelay;
 mod note;
+mod observe;
 mod probe;
 mod queue;
 mod recover;
@@ -117,6 +151,7 @@ mod sentinel;
 mod session;
 mod sessions;
 mod upgrade;
+mod values;
 mod wait;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.

@@ -5,8 +5,10 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Request, Result, StoreUrl, Survives, Wake,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl,
+    Survives, Wake,
 };
+use tokio::sync::mpsc;
 use uuid::Uuid;
 use zookeeper_client::Error as ZkError;
 
@@ -16,9 +18,12 @@ use crate::{
     error::{self, STORE},
     inspect::inspect,
     layout::directory,
-    names, probe,
+    names,
+    observe::observe,
+    probe,
     session::Session,
     sessions::{Sessions, default_ttl},
+    values,
 };
 
 /// How long a first connection may take in all.
@@ -75,10 +80,7 @@ impl ZkLock {
 
     /// A session for questions.
     async fn any_session(&self) -> Result<Arc<Session>> {
-        match self.sessions.any() {
-            Some(session) => Ok(session),
-            None => self.sessions.get(self.guarantees.default_ttl).await,
-        }
+        self.sessions.any(self.guarantees.default_ttl).await
     }
 
     fn directory(&self, name: &LockName) -> Result<String> {
@@ -97,7 +99,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let sessions = Sessions::new(config);
     check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
     let mut guarantees = Guarantees::least(STORE);
-    guarantees.kinds = LockKind::ALL;
+    guarantees.kinds = LockKind::WITH_ELECTION;
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
@@ -152,6 +154,7 @@ impl DistributedLock for ZkLock {
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.directory(&request.name)?;
+        values::check(request.value.as_deref().unwrap_or_default())?;
         let acls = self.sessions.config().access.acls();
         let session = self.session(request.ttl, &attempt).await?;
         let candidate = Candidate::new(session, directory, acls, request, attempt.clone());
@@ -167,6 +170,11 @@ impl DistributedLock for ZkLock {
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let directory = self.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
+    }
+
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        let directory = self.directory(name)?;
+        observe(&self.sessions, self.guarantees.default_ttl, directory).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {

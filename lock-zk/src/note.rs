@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The data of a node. Curator's and kazoo's nodes have none that reads like this.
+/// The data of a node, up to the first newline. Curator's and kazoo's nodes have none that reads like
+/// this.
 #[derive(Debug, Deserialize, Serialize)]
 pub(crate) struct Note<S = String> {
     pub(crate) holder: S,
@@ -10,6 +11,12 @@ pub(crate) struct Note<S = String> {
     pub(crate) since: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) became: Option<Became>,
+    /// The number of the first of the values that lie behind the note.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub(crate) first: u64,
+    /// Their lengths.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) values: Vec<usize>,
 }
 
 /// What an entry became without a new name, so that it keeps its place. Never taken back.
@@ -24,13 +31,17 @@ pub(crate) enum Became {
 
 impl Note {
     pub(crate) fn read(data: &[u8]) -> Option<Self> {
-        serde_json::from_slice(data).ok()
+        serde_json::from_slice(data.split(|byte| *byte == b'\n').next()?).ok()
     }
 
     /// What has become of the entry with this data.
     pub(crate) fn became(data: &[u8]) -> Option<Became> {
         Self::read(data)?.became
     }
+}
+
+fn is_nothing(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Note<&str> {
@@ -44,14 +55,18 @@ impl Note<&str> {
 mod tests {
     use super::*;
 
+    fn note(became: Option<Became>) -> Note<&'static str> {
+        Note { holder: "the \"importer\"", since: 7, became, first: 0, values: Vec::new() }
+    }
+
     #[test]
     fn what_is_written_is_read() {
-        let note = Note { holder: "the \"importer\"", since: 7, became: None };
-        assert_eq!(note.write(), br#"{"holder":"the \"importer\"","since":7}"#);
+        assert_eq!(note(None).write(), br#"{"holder":"the \"importer\"","since":7}"#);
         for became in [Became::Shared, Became::Admitted] {
-            let data = Note { became: Some(became), ..note }.write();
+            let mut data = note(Some(became)).write();
+            data.extend(b"\nvalue\n");
             let read = Note::read(&data).unwrap();
-            assert_eq!((read.holder.as_str(), read.since), (note.holder, note.since));
+            assert_eq!((read.holder.as_str(), read.since), (note(None).holder, 7));
             assert_eq!(Note::became(&data), Some(became));
         }
     }

@@ -12,7 +12,6 @@ use crate::{
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
-    note::Became,
     queue,
     session::Session,
 };
@@ -35,7 +34,7 @@ impl Session {
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
     /// that has broken since: the `sync` overtakes none of them on its way through the leader.
-    async fn list_after_sync(&self, directory: &str) -> Result<Vec<String>> {
+    pub(crate) async fn list_after_sync(&self, directory: &str) -> Result<Vec<String>> {
         loop {
             let exchange = self.begin()?;
             let sync = exchange.client.sync(directory);
@@ -112,14 +111,13 @@ impl Session {
     }
 
     /// Writes into an entry's node what has become of it; answers whether it is still there.
-    pub(crate) async fn write(&self, entry: &Entry, became: Became) -> Result<bool> {
-        let note = entry.note(Some(became));
+    pub(crate) async fn write(&self, entry: &Entry, note: &[u8]) -> Result<bool> {
         loop {
             let (Some(node), false) = (entry.node(), entry.has_ended()) else { return Ok(false) };
             let exchange = self.begin()?;
             let written = tokio::select! {
                 biased;
-                written = exchange.answer(exchange.client.set_data(&node.path, &note, None)) => written,
+                written = exchange.answer(exchange.client.set_data(&node.path, note, None)) => written,
                 () = self.over() => return Err(self.error("write")),
             };
             match written {

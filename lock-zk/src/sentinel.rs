@@ -105,7 +105,6 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
                         return;
                     }
                     EventType::Session => return,
-                    // Its data changed, most likely by ourselves: watch on.
                     _ => {}
                 }
             }
@@ -124,6 +123,7 @@ async fn arm(session: &Weak<Session>, entry: &Entry) -> Result<Option<OneshotWat
     if entry.has_ended() {
         return Ok(None);
     }
-    let (_, _, watcher) = exchange.answer(exchange.client.get_and_watch_data(&node.path)).await?;
-    Ok(Some(watcher))
+    // An ephemeral node has no children: the watch tells of its end, and not of what we write to it.
+    let armed = exchange.answer(exchange.client.list_and_watch_children(&node.path));
+    Ok(Some(armed.await?.1))
 }

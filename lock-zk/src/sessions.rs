@@ -14,6 +14,7 @@ use futures_util::{
 };
 use lock_core::{Clock, Effect, Error, Result};
 use tokio::{runtime::Handle, sync::Notify};
+use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
@@ -38,6 +39,8 @@ pub(crate) struct Sessions {
     runtime: Handle,
     ports: Arc<[u16]>,
     slots: Mutex<Slots>,
+    /// For what works in the background: the client is closed or dropped.
+    closed: CancellationToken,
 }
 
 #[derive(Debug, Default)]
@@ -64,6 +67,7 @@ impl Sessions {
             config,
             runtime: Handle::current(),
             slots: Mutex::default(),
+            closed: CancellationToken::new(),
         })
     }
 
@@ -108,12 +112,30 @@ impl Sessions {
         }
     }
 
-    /// Any live session, for questions.
-    pub(crate) fn any(&self) -> Option<Arc<Session>> {
-        self.slots().by_ttl.values().find_map(|slot| match slot {
+    /// Any live session, for questions; opens one of this TTL if there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
+        let open = self.slots().by_ttl.values().find_map(|slot| match slot {
             Slot::Open(session) if !session.is_over() => Some(session.clone()),
             _ => None,
-        })
+        });
+        match open {
+            Some(session) => Ok(session),
+            None => self.get(ttl).await,
+        }
+    }
+
+    /// Cancelled when the client is closed or dropped.
+    pub(crate) fn closed(&self) -> CancellationToken {
+        self.closed.clone()
+    }
+
+    /// Starts something in the client's runtime.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
     }
 
     /// Ends all sessions, and lets no new ones begin.
@@ -122,6 +144,7 @@ impl Sessions {
     ///
     /// The last session's that the server did not confirm.
     pub(crate) async fn close(&self) -> Result<()> {
+        self.closed.cancel();
         let open: Vec<_> = {
             let mut slots = self.slots();
             slots.closed = true;
@@ -191,6 +214,12 @@ impl Sessions {
 
     fn slots(&self) -> MutexGuard<'_, Slots> {
         lock(&self.slots)
+    }
+}
+
+impl Drop for Sessions {
+    fn drop(&mut self) {
+        self.closed.cancel();
     }
 }
 

@@ -56,9 +56,10 @@ impl Candidate {
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_entry(name);
         let news = async {
-            match &local {
-                Some(entry) => Ok(Some(entry.news(wanted).await)),
-                None => self.watch(&path, wanted).await,
+            match (&local, wanted) {
+                (Some(entry), _) => Ok(Some(entry.news(wanted).await)),
+                (None, None) => self.watch_end(&path).await,
+                (None, Some(wanted)) => self.watch(&path, wanted).await,
             }
         };
         let news = tokio::select! {
@@ -104,8 +105,24 @@ impl Candidate {
         }
     }
 
+    /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile: an
+    /// ephemeral node has no children, so a watch on them tells of its end only.
+    async fn watch_end(&self, path: &str) -> Result<Option<News>> {
+        let exchange = self.session.begin()?;
+        let armed = exchange.answer(exchange.client.list_and_watch_children(path)).await;
+        drop(exchange);
+        match armed {
+            Ok((_, watcher)) => Ok(match watcher.changed().await.event_type {
+                EventType::NodeDeleted => Some(News::Ended(Ending::Gone)),
+                _ => None,
+            }),
+            Err(ZkError::NoNode) => Ok(Some(News::Ended(Ending::Gone))),
+            Err(error) => self.session.again("watch", error).await.map(|()| None),
+        }
+    }
+
     /// Waits until the node of another client's entry is gone or says what is wanted.
-    async fn watch(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
+    async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin()?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
@@ -117,19 +134,18 @@ impl Candidate {
                 Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
                 Err(error) => return self.session.again("watch", error).await.map(|()| None),
             };
-            if let Some(news) = news_in(&data, wanted) {
+            if let Some(news) = news_in(&data, Some(wanted)) {
                 return Ok(Some(news));
             }
             match watcher.changed().await.event_type {
                 EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
-                EventType::NodeDataChanged if wanted.is_some() => {
+                EventType::NodeDataChanged => {
                     // Most likely it is what is wanted, and then no other watch is.
-                    let news = self.read(path, wanted).await?;
+                    let news = self.read(path, Some(wanted)).await?;
                     if news.is_some() {
                         return Ok(news);
                     }
                 }
-                EventType::NodeDataChanged => {}
                 _ => return Ok(None),
             }
         }

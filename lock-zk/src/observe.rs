@@ -1,0 +1,268 @@
+//! Who leads, told to those who observe.
+//!
+//! Whoever has the lowest sequence leads, and no lower one ever appears. So one watch is enough: on
+//! the data of that entry's node, which tells of its end, too; on the directory while there is no
+//! entry; on the directory's creation while there is no directory.
+
+use std::{
+    pin::pin,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{Error, FencingToken, Holder, Kind, Leader, Observed, Result};
+use tokio::sync::mpsc;
+use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
+
+use crate::{error::STORE, inspect, queue, session::Session, sessions::Sessions, values};
+
+/// How many changes may wait for an observer that does not look.
+const UNREAD: usize = 64;
+/// Before another try to reach the store.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// Looks who leads, and starts a task that tells it and each change until the receiver or the
+/// client is gone.
+pub(crate) async fn observe(
+    sessions: &Arc<Sessions>,
+    ttl: Duration,
+    directory: String,
+) -> Result<mpsc::Receiver<Observed>> {
+    let session = sessions.any(ttl).await?;
+    // A new question must not get an old answer, whatever server this session talks to.
+    let first = first_of(session.list_after_sync(&directory).await?);
+    let sight = look(&session, &directory, first).await?;
+    let (out, changes) = mpsc::channel(UNREAD);
+    let (gone, closed) = (out.clone(), sessions.closed());
+    let observer = Observer { sessions: Arc::downgrade(sessions), session, ttl, directory };
+    sessions.spawn(async move {
+        tokio::select! {
+            () = gone.closed() => {}
+            () = closed.cancelled() => {}
+            () = observer.run(sight, out) => {}
+        }
+    });
+    Ok(changes)
+}
+
+struct Observer {
+    sessions: Weak<Sessions>,
+    session: Arc<Session>,
+    ttl: Duration,
+    directory: String,
+}
+
+/// What was seen, and the watch on whatever changes it.
+struct Sight {
+    /// The entry that is watched.
+    first: Option<String>,
+    leader: Option<Seen>,
+    watcher: OneshotWatcher,
+}
+
+/// Who leads, and what it says and said before, each with its number.
+#[derive(Clone)]
+struct Seen {
+    token: FencingToken,
+    holder: Holder,
+    values: Vec<(u64, Vec<u8>)>,
+}
+
+impl Observer {
+    async fn run(mut self, mut sight: Sight, out: mpsc::Sender<Observed>) {
+        let mut told = Told::default();
+        loop {
+            for news in told.news(sight.leader) {
+                if out.send(Ok(news)).await.is_err() {
+                    return;
+                }
+            }
+            // Dropped only after the next look: a watch on the same node is not taken off then.
+            let mut changed = pin!(sight.watcher.changed());
+            let event = tokio::select! {
+                biased;
+                () = self.session.over() => None,
+                event = &mut changed => Some(event.event_type),
+                // An event that never comes must not leave an observer with an old leader for ever.
+                () = tokio::time::sleep(self.session.ttl()) => None,
+            };
+            let first = sight.first.filter(|_| event != Some(EventType::NodeDeleted));
+            sight = match self.look_again(first).await {
+                Ok(sight) => sight,
+                Err(Error::Closed { .. }) => return,
+                Err(error) => {
+                    let _ = out.send(Err(error)).await;
+                    return;
+                }
+            };
+        }
+    }
+
+    /// Looks until the store answers.
+    async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
+        loop {
+            let looked = match self.first(known.clone()).await {
+                Ok(first) => look(&self.session, &self.directory, first).await,
+                Err(error) => Err(error),
+            };
+            match looked {
+                Err(Error::Unavailable { .. }) => tokio::time::sleep(PAUSE).await,
+                looked => return looked,
+            }
+        }
+    }
+
+    /// Who is first, as the next session sees it if this one is over. Who is known to have been
+    /// first still is, unless its node is gone.
+    async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
+        if self.session.is_over() {
+            let sessions = self.sessions.upgrade().ok_or(Error::Closed { store: STORE })?;
+            self.session = sessions.any(self.ttl).await?;
+            return Ok(first_of(self.session.list_after_sync(&self.directory).await?));
+        }
+        match known {
+            None => Ok(first_of(self.session.list(&self.directory).await?)),
+            known => Ok(known),
+        }
+    }
+}
+
+/// Who leads, if this entry is the first one, or whoever has become the first.
+async fn look(session: &Session, directory: &str, mut first: Option<String>) -> Result<Sight> {
+    loop {
+        let sight = match first {
+            Some(first) => watch_first(session, directory, first).await?,
+            None => watch_vacancy(session, directory).await?,
+        };
+        match sight {
+            Some(sight) => return Ok(sight),
+            None => first = first_of(session.list(directory).await?),
+        }
+    }
+}
+
+fn first_of(children: Vec<String>) -> Option<String> {
+    queue::in_order(children).into_iter().next()
+}
+
+/// `None` if the node is gone.
+async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
+    let exchange = session.begin()?;
+    let path = format!("{directory}/{name}");
+    let armed = exchange.answer(exchange.client.get_and_watch_data(&path)).await;
+    // The client ends its session when nobody has a copy of it.
+    drop(exchange);
+    match armed {
+        Ok((data, stat, watcher)) => {
+            let leader = leader(&name, &data, &stat);
+            Ok(Some(Sight { first: Some(name), leader, watcher }))
+        }
+        Err(ZkError::NoNode) => Ok(None),
+        Err(error) => session.again("observe", error).await.map(|()| None),
+    }
+}
+
+/// `None` if somebody is there meanwhile.
+async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
+    let exchange = session.begin()?;
+    let armed = exchange.answer(exchange.client.list_and_watch_children(directory)).await;
+    let armed = match armed {
+        Ok((children, watcher)) => Ok((queue::in_order(children).is_empty(), watcher)),
+        Err(ZkError::NoNode) => {
+            let asked = exchange.answer(exchange.client.check_and_watch_stat(directory)).await;
+            asked.map(|(stat, watcher)| (stat.is_none(), watcher))
+        }
+        Err(error) => Err(error),
+    };
+    drop(exchange);
+    match armed {
+        Ok((true, watcher)) => Ok(Some(Sight { first: None, leader: None, watcher })),
+        Ok((false, _)) => Ok(None),
+        Err(error) => session.again("observe", error).await.map(|()| None),
+    }
+}
+
+/// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
+fn leader(name: &str, data: &[u8], stat: &Stat) -> Option<Seen> {
+    let entry = inspect::read(name, data, stat);
+    let token = FencingToken::new(stat.czxid.unsigned_abs());
+    let values = values::read(data, stat.version);
+    (entry.kind == Kind::Exclusive).then_some(Seen { token, holder: entry.holder, values })
+}
+
+/// What was told last: whether anything was, who leads, and the number of its next value.
+#[derive(Default)]
+struct Told(Option<Option<(FencingToken, u64)>>);
+
+impl Told {
+    /// What is new. Of a leader that was not seen before all values that are left, but at the very
+    /// beginning only the newest.
+    fn news(&mut self, now: Option<Seen>) -> Vec<Option<Leader>> {
+        let Some(Seen { token, holder, values }) = now else {
+            let known = self.0.replace(None) == Some(None);
+            return if known { Vec::new() } else { vec![None] };
+        };
+        let newest = values.last().map_or(0, |(number, _)| *number);
+        let next = match self.0 {
+            None => newest,
+            Some(Some((known, next))) if known == token => next,
+            Some(_) => 0,
+        };
+        self.0 = Some(Some((token, next.max(newest + 1))));
+        let news = values.into_iter().filter(|(number, _)| *number >= next);
+        news.map(|(_, value)| Some(Leader::new(token, value, holder.clone()))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(token: u64, first: u64, values: &[&str]) -> Option<Seen> {
+        let values = values.iter().map(|value| value.as_bytes().to_vec());
+        let values = (first..).zip(values).collect();
+        Some(Seen { token: FencingToken::new(token), holder: Holder::default(), values })
+    }
+
+    /// What is told of the last of several sights.
+    fn news(sights: &[Option<Seen>]) -> Vec<Option<String>> {
+        let mut told = Told::default();
+        let news = sights.iter().map(|now| told.news(now.clone())).last().unwrap_or_default();
+        let value = |leader: Leader| String::from_utf8(leader.value).unwrap();
+        news.into_iter().map(|leader| leader.map(value)).collect()
+    }
+
+    fn some(values: &[&str]) -> Vec<Option<String>> {
+        values.iter().map(|value| Some((*value).to_owned())).collect()
+    }
+
+    #[test]
+    fn the_first_look_tells_the_newest_value() {
+        assert_eq!(news(&[seen(1, 0, &["a", "b"])]), some(&["b"]));
+        assert_eq!(news(&[None]), [None]);
+    }
+
+    #[test]
+    fn what_was_missed_is_told_in_order_and_nothing_twice() {
+        let first = seen(1, 0, &["a"]);
+        assert_eq!(news(&[first.clone(), seen(1, 0, &["a", "b", "c"])]), some(&["b", "c"]));
+        assert_eq!(news(&[first.clone(), first.clone()]), some(&[]));
+        assert_eq!(news(&[first, seen(1, 8, &["i", "j"])]), some(&["i", "j"]));
+        assert_eq!(news(&[None, None]), []);
+    }
+
+    #[test]
+    fn all_values_of_the_next_leader_are_told() {
+        let (first, second) = (seen(1, 0, &["a", "b"]), seen(2, 0, &["c", "d"]));
+        assert_eq!(news(&[first.clone(), second.clone()]), some(&["c", "d"]));
+        assert_eq!(news(&[first.clone(), None, second]), some(&["c", "d"]));
+        assert_eq!(news(&[first.clone(), None, first]), some(&["a", "b"]));
+    }
+
+    #[test]
+    fn an_older_look_tells_nothing() {
+        let sights = [seen(1, 0, &["a", "b"]), seen(1, 0, &["a"]), seen(1, 0, &["a", "b"])];
+        assert_eq!(news(&sights[..2]), []);
+        assert_eq!(news(&sights), []);
+    }
+}

@@ -1,0 +1,306 @@
+//! Who leads, and what observers are told of it.
+
+mod support;
+
+use lock_core::{Election, Error, Leader, LossReason, Observer};
+use lock_zk::client::{Acls, AuthUser, Client};
+use support::*;
+
+async fn next(observer: &mut Observer) -> Option<Leader> {
+    soon("a change", observer.next()).await.expect("the observer goes on").unwrap()
+}
+
+/// The value that is told next.
+async fn value(observer: &mut Observer) -> Option<String> {
+    let leader = next(observer).await?;
+    Some(String::from_utf8(leader.value).unwrap())
+}
+
+async fn observe(election: &Election) -> Observer {
+    soon("it observes", election.observe()).await.unwrap()
+}
+
+fn said(value: &str) -> Option<String> {
+    Some(value.to_owned())
+}
+
+#[tokio::test]
+async fn any_bytes_are_a_value() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("bytes");
+    let election = locks.election(&name).unwrap();
+    for value in [&b""[..], b"\n", b"{}\n\0\xff", &[7; 100_000]] {
+        let mut leading = election.campaign(value).await.unwrap();
+        let leader = election.leader().await.unwrap().unwrap();
+        assert_eq!((leader.token, &leader.value[..]), (leading.token(), value));
+        assert_eq!(leader.holder, locks.inspect(&name).await.unwrap()[0].holder);
+        leading.proclaim([value, b"!\n"].concat()).await.unwrap();
+        let leader = election.leader().await.unwrap().unwrap();
+        assert_eq!(leader.value, [value, b"!\n"].concat());
+        leading.resign().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_breaks_the_connection_is_refused() {
+    let locks = open(&shared().await.url()).await;
+    let election = locks.election(fresh("long")).unwrap();
+    let (longest, longer) = (vec![1; 900_000], vec![1; 900_001]);
+    let error = election.campaign(&longer).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    let mut leading = election.campaign(&longest).await.unwrap();
+    let error = leading.proclaim(&longer).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    leading.proclaim(&longest).await.unwrap();
+    assert_eq!(election.leader().await.unwrap().unwrap().value.len(), longest.len());
+    leading.resign().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_foreign_holder_leads_with_its_data() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("foreign"));
+    let mut observer = observe(&locks.election(&name).unwrap()).await;
+    assert_eq!(next(&mut observer).await, None);
+    for stem in ["_c_5f3b2c1e-0a4d-4f55-9c1b-3f0f7e1c2d3a-lock-", "x__lock__"] {
+        let theirs = foreign(&raw, &format!("/locks/{name}"), stem).await;
+        let leader = next(&mut observer).await.unwrap();
+        let (_, stat) = raw.get_data(&theirs).await.unwrap();
+        assert_eq!(leader.token.value(), stat.czxid.unsigned_abs());
+        assert_eq!((&leader.value[..], leader.holder.description), (&b"10.0.0.1"[..], None));
+        raw.set_data(&theirs, b"10.0.0.2", None).await.unwrap();
+        assert_eq!(value(&mut observer).await, said("10.0.0.2"));
+        raw.delete(&theirs, None).await.unwrap();
+        assert_eq!(next(&mut observer).await, None);
+    }
+}
+
+#[tokio::test]
+async fn who_shares_the_lock_or_holds_permits_does_not_lead() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("shared");
+    let mut observer = observe(&locks.election(&name).unwrap()).await;
+    assert_eq!(next(&mut observer).await, None);
+    let reader = locks.shared(&name).unwrap().acquire().await.unwrap();
+    reader.release().await.unwrap();
+    let permit = locks.semaphore(&name, 2).unwrap().acquire().await.unwrap();
+    permit.release().await.unwrap();
+    let mut writer = locks.lock(&name).unwrap().acquire().await.unwrap();
+    let leader = next(&mut observer).await.unwrap();
+    assert_eq!((leader.token, &leader.value[..]), (writer.token(), &b""[..]));
+    writer.downgrade().await.unwrap();
+    assert_eq!(next(&mut observer).await, None);
+    let waiter = queue_up(&locks, locks.lock(&name).unwrap(), &name, 1).await;
+    writer.release().await.unwrap();
+    let writer = soon("the writer holds", waiter).await.unwrap().unwrap();
+    assert_eq!(next(&mut observer).await.unwrap().token, writer.token());
+}
+
+#[tokio::test]
+async fn the_directory_comes_and_goes() {
+    let server = shared().await;
+    let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("gone"));
+    let election = locks.election(&name).unwrap();
+    let mut observer = observe(&election).await;
+    assert_eq!(next(&mut observer).await, None);
+    for round in ["1", "2", "3"] {
+        let leading = election.campaign(round).await.unwrap();
+        assert_eq!(value(&mut observer).await, said(round));
+        leading.resign().await.unwrap();
+        assert_eq!(next(&mut observer).await, None);
+        // What the server does with an empty container.
+        raw.delete(&format!("/locks/{name}"), None).await.unwrap();
+    }
+}
+
+/// Out of reach for a moment: what was said meanwhile is told, in order.
+#[tokio::test]
+async fn an_observer_catches_up() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let (here, there) = (open(&server.url()).await, open(&server.url_via(&proxy)).await);
+    let mut leading = here.election("late").unwrap().campaign("0").await.unwrap();
+    let mut observer = observe(&there.election("late").unwrap()).await;
+    assert_eq!(value(&mut observer).await, said("0"));
+    for round in 0..5 {
+        proxy.reset();
+        proxy.refuse();
+        for n in 1..16 {
+            leading.proclaim(format!("{round}.{n}")).await.unwrap();
+        }
+        proxy.heal();
+        for n in 1..16 {
+            assert_eq!(value(&mut observer).await, said(&format!("{round}.{n}")));
+        }
+    }
+    // More than a node keeps: the oldest are left out, the newest never.
+    proxy.reset();
+    proxy.refuse();
+    for n in 1..40 {
+        leading.proclaim(format!("{n}")).await.unwrap();
+    }
+    proxy.heal();
+    for n in 24..40 {
+        assert_eq!(value(&mut observer).await, said(&format!("{n}")));
+    }
+}
+
+/// Nobody waits for an observer that does not look, and the newest value is told in the end.
+#[tokio::test]
+async fn an_observer_that_does_not_look_holds_nobody_up() {
+    let locks = open(&shared().await.url()).await;
+    let election = locks.election(fresh("idle")).unwrap();
+    let mut leading = election.campaign("0").await.unwrap();
+    let mut observer = observe(&election).await;
+    for n in 1..=200 {
+        soon("a proclamation", leading.proclaim(n.to_string())).await.unwrap();
+    }
+    let mut last = -1;
+    while last < 200 {
+        let now: i32 = value(&mut observer).await.unwrap().parse().unwrap();
+        assert!(now > last, "{now} after {last}");
+        last = now;
+    }
+}
+
+#[tokio::test]
+async fn a_proclamation_whose_reply_is_lost_is_seen_once() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let (here, there) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    let mut leading = here.election("reply").unwrap().campaign("0").await.unwrap();
+    let mut observer = observe(&there.election("reply").unwrap()).await;
+    assert_eq!(value(&mut observer).await, said("0"));
+    let token = leading.token();
+    for n in 1..6 {
+        proxy.drop_next_reply();
+        leading.proclaim(format!("{n}")).await.unwrap();
+        let leader = next(&mut observer).await.unwrap();
+        assert_eq!((leader.token, leader.value), (token, format!("{n}").into_bytes()));
+    }
+    leading.resign().await.unwrap();
+    assert_eq!(next(&mut observer).await, None);
+}
+
+#[tokio::test]
+async fn who_lost_the_lead_says_nothing_more() {
+    let locks = open(&shared().await.url()).await;
+    let name = fresh("revoked");
+    let election = locks.election(&name).unwrap();
+    let mut leading = election.campaign("first").await.unwrap();
+    let attempt = locks.inspect(&name).await.unwrap()[0].attempt.unwrap();
+    assert!(locks.revoke(&name, attempt).await.unwrap());
+    let error = leading.proclaim("late").await.unwrap_err();
+    assert!(matches!(error, Error::Lost { reason: LossReason::EntryGone, .. }), "{error}");
+    assert_eq!(election.leader().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn an_observer_survives_a_restart_of_the_server() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let election = locks.election("restart").unwrap();
+    let mut leading = election.campaign("before").await.unwrap();
+    let mut observer = observe(&election).await;
+    assert_eq!(value(&mut observer).await, said("before"));
+    server.restart().await.unwrap();
+    leading.proclaim("after").await.unwrap();
+    assert_eq!(value(&mut observer).await, said("after"));
+    leading.resign().await.unwrap();
+    assert_eq!(next(&mut observer).await, None);
+}
+
+/// In its next session the observer sees the leader that came and the one that expired.
+#[tokio::test]
+async fn an_observer_outlives_its_session() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let url = format!("{}?ttl=2s", server.url_via(&proxy));
+    let (here, there) = (open(&server.url()).await, open(&url).await);
+    let election = here.election("outage").unwrap().ttl(SHORT);
+    let mut observer = observe(&there.election("outage").unwrap()).await;
+    assert_eq!(next(&mut observer).await, None);
+    proxy.cut();
+    let leading = election.campaign("meanwhile").await.unwrap();
+    let sessions = || async { server.counters().await.unwrap().get("sessions_expired") };
+    eventually("the observer's session is over", || async { sessions().await > 0 }).await;
+    proxy.heal();
+    assert_eq!(value(&mut observer).await, said("meanwhile"));
+    leading.resign().await.unwrap();
+    assert_eq!(next(&mut observer).await, None);
+}
+
+/// Permissions that were taken away: the error is told once, and is the last word.
+#[tokio::test]
+async fn denied_is_told_once() {
+    let server = shared().await;
+    let (locks, name) = (open(&server.url()).await, fresh("denied"));
+    let mut observer = observe(&locks.election(&name).unwrap()).await;
+    assert_eq!(next(&mut observer).await, None);
+    let owner = owner(server.addr().to_string()).await;
+    let directory = format!("/locks/{name}");
+    let theirs = foreign(&owner, &directory, "x-lock-").await;
+    assert!(next(&mut observer).await.is_some());
+    owner.set_acl(&directory, Acls::creator_all().as_ref(), None).await.unwrap();
+    owner.delete(&theirs, None).await.unwrap();
+    let error = soon("an error", observer.next()).await.unwrap().unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+    assert!(soon("the end", observer.next()).await.is_none());
+    let error = locks.election(&name).unwrap().observe().await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error}");
+}
+
+async fn owner(addr: String) -> Client {
+    let client =
+        Client::connector().with_auth("digest", b"me:secret").connect(&addr).await.unwrap();
+    let users = client.list_auth_users().await.unwrap();
+    assert!(users.iter().any(|user: &AuthUser| user.scheme() == "digest"), "{users:?}");
+    client
+}
+
+/// Neither on a leader, nor on an empty directory, nor on one that does not exist.
+#[tokio::test]
+async fn observers_that_are_dropped_leave_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let mut observers = Vec::new();
+    let empty = locks.election("empty").unwrap();
+    empty.campaign("x").await.unwrap().resign().await.unwrap();
+    let led = locks.election("led").unwrap();
+    let _leading = led.campaign("x").await.unwrap();
+    let watches = || async { server.counters().await.unwrap().get("watches") };
+    eventually("the leader watches itself", || async { watches().await == 1 }).await;
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    let before = tasks();
+    for election in [locks.election("none").unwrap(), empty, led] {
+        for _ in 0..3 {
+            observers.push(observe(&election).await);
+        }
+    }
+    // One per session and node, however many observe it.
+    assert_eq!((watches().await, tasks()), (4, before + 9));
+    observers.truncate(1);
+    eventually("two watches are gone", || async { watches().await == 2 }).await;
+    observers.clear();
+    eventually("all are gone", || async { watches().await == 1 && tasks() == before }).await;
+}
+
+#[tokio::test]
+async fn observers_end_with_the_client() {
+    let server = server().await;
+    for close in [true, false] {
+        let locks = open(&server.url()).await;
+        let election = locks.election("end").unwrap();
+        let mut observer = observe(&election).await;
+        assert_eq!(next(&mut observer).await, None);
+        if close {
+            locks.close().await.unwrap();
+        }
+        drop((locks, election));
+        assert!(soon("the end", observer.next()).await.is_none());
+        eventually("the session is gone", || async {
+            server.counters().await.unwrap().get("sessions") == 0
+        })
+        .await;
+    }
+}
