@@ -117,11 +117,11 @@
 //! | | requests |
 //! |---|---|
 //! | campaign and resign | as acquire and release |
-//! | proclaim | 1; no candidate is woken by it, nor the leader's watch on its own node |
+//! | proclaim | 1; no candidate is woken by it, nor the leader's watch on its own node; only readers who wait for the same name look whether they may enter |
 //! | who leads | sync, list, the leader's node with a watch, and the end of the watch: 4 |
-//! | observe | the first 3 of these; 1 per TTL while nothing changes, 2 or 3 while nobody leads |
+//! | observe | the first 3 of these; then 1 per TTL while nothing changes, 2 or 3 while nobody leads |
 //! | a proclamation, for each observer | 1 event and 1 read |
-//! | a new leader, or none any more, for each observer | 1 event and 2 reads, 3 if the directory is gone, too |
+//! | a new leader, or none any more, for each observer | 1 event and 2 reads; up to 2 and 4 if the directory comes or goes, too |
 //!
 //! # The token
 //!

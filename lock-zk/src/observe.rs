@@ -117,8 +117,10 @@ impl Observer {
     async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
         if self.session.is_over() {
             let sessions = self.sessions.upgrade().ok_or(Error::Closed { store: STORE })?;
-            self.session = sessions.any(self.ttl).await?;
-            return Ok(first_of(self.session.list_after_sync(&self.directory).await?));
+            let session = sessions.any(self.ttl).await?;
+            let first = first_of(session.list_after_sync(&self.directory).await?);
+            self.session = session;
+            return Ok(first);
         }
         match known {
             None => Ok(first_of(self.session.list(&self.directory).await?)),
