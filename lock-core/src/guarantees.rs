@@ -131,10 +131,8 @@ pub enum LockKind {
 }
 
 impl LockKind {
-    /// Every kind of lock; an election needs a driver that also tells who leads.
-    pub const ALL: &'static [Self] = &[Self::Exclusive, Self::Shared, Self::Permits];
-    /// Every kind of lock, and elections.
-    pub const WITH_ELECTION: &'static [Self] =
+    /// Every kind.
+    pub const ALL: &'static [Self] =
         &[Self::Exclusive, Self::Shared, Self::Permits, Self::Election];
 }
 

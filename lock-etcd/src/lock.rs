@@ -97,7 +97,7 @@ async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
 
 fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
-    guarantees.kinds = LockKind::WITH_ELECTION;
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;

@@ -50,7 +50,7 @@ impl MemoryStore {
 
 fn guarantees() -> Guarantees {
     let mut guarantees = Guarantees::least("memory");
-    guarantees.kinds = LockKind::WITH_ELECTION;
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
     guarantees.fairness = Fairness::Fifo;

@@ -73,7 +73,7 @@ impl RedisLock {
 fn guarantees(config: &RedisConfig) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
     if config.mode == Mode::Queue {
-        guarantees.kinds = LockKind::WITH_ELECTION;
+        guarantees.kinds = LockKind::ALL;
         guarantees.fairness = Fairness::Fifo;
         guarantees.wake = Wake::Push;
     }

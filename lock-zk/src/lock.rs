@@ -99,7 +99,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let sessions = Sessions::new(config);
     check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
     let mut guarantees = Guarantees::least(STORE);
-    guarantees.kinds = LockKind::WITH_ELECTION;
+    guarantees.kinds = LockKind::ALL;
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
