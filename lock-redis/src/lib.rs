@@ -50,8 +50,8 @@
 //! If the answer to it is lost, it is asked again, and then answers that there was nothing to revoke.
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
-//! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and
-//! `CLIENT INFO` a request that a broken connection left behind is stopped at once, else it ends
+//! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
+//! `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is stopped at once, else it ends
 //! with its TTL.
 //!
 //! # URL
