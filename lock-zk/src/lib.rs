@@ -74,7 +74,7 @@
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete |
-//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; once more if the node was written to |
+//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |
 //!
