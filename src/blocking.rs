@@ -1,4 +1,5 @@
-//! The same locks for programs without async: the same names, the same guarantees.
+//! The same locks for programs without async: the same names, the same guarantees. Elections and owners
+//! are for async programs.
 //!
 //! ```
 //! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..

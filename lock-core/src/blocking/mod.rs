@@ -1,4 +1,5 @@
-//! The same locks for programs without async: the same names, the same guarantees.
+//! The same locks for programs without async: the same names, the same guarantees. Elections and owners
+//! are for async programs.
 //!
 //! ```
 //! # fn connect(url: &str) -> lock_core::Connect { unimplemented!("{url}") }
