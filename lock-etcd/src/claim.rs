@@ -261,7 +261,10 @@ fn contended(request: &Request) -> Error {
 
 /// Why an entry behind others does not hold the lock yet, or never will; `None` if it does.
 fn refusal(request: &Request, before: &[Place]) -> Option<Error> {
-    let (kind, before) = (request.kind, before.iter().map(|place| place.kind).collect::<Vec<_>>());
+    let mut before: Vec<_> = before.iter().map(|place| (place.revision, place.kind)).collect();
+    // Lists come in the order of their keys, and the first in line sets the number of permits.
+    before.sort_unstable_by_key(|(revision, _)| *revision);
+    let (kind, before) = (request.kind, before.into_iter().map(|(_, k)| k).collect::<Vec<_>>());
     match (kind, queue::other_limit(before.iter().copied(), kind)) {
         (queue::Kind::Permit { limit, .. }, Some(found)) => {
             Some(limit_conflict(&request.name, limit, found))
