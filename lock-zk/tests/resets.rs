@@ -49,22 +49,7 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
         }
         clients.push(locks);
     }
-    let mut resets = 0_u64;
-    while Clock::Boot.now() < end {
-        let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
-        match resets % 2 {
-            0 => proxy.drop_next_reply(),
-            _ => proxy.reset(),
-        }
-        resets += 1;
-        tokio::time::sleep(Duration::from_millis(30 + resets * 37 % 90)).await;
-    }
-    proxies.iter().for_each(|proxy| proxy.heal());
-    let mut grants = 0;
-    while let Some(worker) = soon("every worker ends", workers.join_next()).await {
-        grants += worker.unwrap();
-    }
-    assert!(resets > 20 && grants > 50, "{grants} grants, {resets} resets");
+    break_until(end, &proxies, workers).await;
     eventually("nothing remains on the server", || async {
         let counters = server.counters().await.unwrap();
         counters.get("ephemerals") == 0 && counters.get("watches") == 0

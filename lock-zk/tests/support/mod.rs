@@ -3,13 +3,13 @@
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use lock_core::{Clock, DistributedLock, Error, LockGuard, Locks, StoreUrl};
+use lock_core::{Clock, DistributedLock, Error, Instant, LockGuard, Locks, StoreUrl};
 use lock_lab::{Counters, Proxy, ZooKeeper};
 use lock_zk::{
     ZkLock,
     client::{Acls, Client, CreateMode},
 };
-use tokio::sync::OnceCell;
+use tokio::{sync::OnceCell, task::JoinSet};
 
 /// Longer than anything here takes on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,6 +83,26 @@ pub async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
         Ok(value) => value,
         Err(_) => panic!("never happened: {what}"),
     }
+}
+
+/// Breaks two connections in turn all the time, then waits for the workers, who count their grants.
+pub async fn break_until(end: Instant, proxies: &[Proxy; 2], mut workers: JoinSet<u64>) {
+    let mut resets = 0_u64;
+    while Clock::Boot.now() < end {
+        let proxy = &proxies[usize::from(resets.is_multiple_of(3))];
+        match resets % 2 {
+            0 => proxy.drop_next_reply(),
+            _ => proxy.reset(),
+        }
+        resets += 1;
+        tokio::time::sleep(Duration::from_millis(30 + resets * 37 % 90)).await;
+    }
+    proxies.iter().for_each(|proxy| proxy.heal());
+    let mut grants = 0;
+    while let Some(worker) = soon("every worker ends", workers.join_next()).await {
+        grants += worker.unwrap();
+    }
+    assert!(resets > 20 && grants > 50, "{grants} grants, {resets} resets");
 }
 
 /// Starts an acquire and waits until it stands in the queue as number `position` (0 is the holder).
