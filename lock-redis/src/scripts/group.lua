@@ -135,6 +135,15 @@ local function pump(lock, base, now, group)
   return group, group
 end
 
+-- Passes on a lock that is the caller's to give, or frees it; says that `leader` is none any more.
+local function pass_on(lock, base, now, leader)
+  local value = pump(lock, base, now)
+  if not value then
+    redis.call('DEL', lock, base .. 'waiting')
+  end
+  vacate(lock, base, leader, value)
+end
+
 -- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The last
 -- one out hands the lock over, or frees it. Answers what `pump` does.
 local function regroup(lock, base, now, group, left)

@@ -3,12 +3,7 @@
 local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]
 local now = server_time()
 if mine then
-  local leader = ARGV[2] and unseat(base, attempt)
-  local value = pump(lock, base, now)
-  if not value then
-    redis.call('DEL', lock, base .. 'waiting')
-  end
-  vacate(lock, base, leader, value)
+  pass_on(lock, base, now, ARGV[2] and unseat(base, attempt))
   return 1
 end
 local group = group_of(base, redis.pcall('GET', lock))

@@ -20,12 +20,7 @@ end
 local value, group = settle(lock, base, now)
 if is_victim(value) then
   tell(lock, value, 'gone')
-  local leader = unseat(base, value)
-  local next_value = pump(lock, base, now)
-  if not next_value then
-    redis.call('DEL', lock, base .. 'waiting')
-  end
-  vacate(lock, base, leader, next_value)
+  pass_on(lock, base, now, unseat(base, value))
   return 1
 end
 local member = group and victim_in(redis.call('ZRANGE', base .. 'holders', 0, -1))
