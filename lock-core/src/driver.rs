@@ -101,10 +101,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
-    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        let _ = prefix;
-        Err(unsupported("list the names in use"))
-    }
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
     /// one in line is served. Its owner is told at once: a holder by
@@ -114,10 +111,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like; calling it again is safe.
-    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let _ = (name, attempt);
-        Err(unsupported("revoke a lock"))
-    }
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool>;
 
     /// Ends the client's sessions: every lock that is still held is free, and later calls answer
     /// [`Error::Closed`](crate::Error::Closed). Returns when the store has confirmed.
