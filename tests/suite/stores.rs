@@ -34,6 +34,8 @@ pub fn all() -> Vec<Store> {
             virtual_time: true,
             start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
         },
+        #[cfg(feature = "sqlite")]
+        Store { name: "sqlite", virtual_time: false, start: || Box::pin(crate::file::sqlite()) },
         #[cfg(feature = "redis")]
         Store { name: "redis", virtual_time: false, start: || Box::pin(crate::lab::redis("")) },
         #[cfg(feature = "redis")]
@@ -56,6 +58,8 @@ pub fn all() -> Vec<Store> {
 /// The features that are not compiled in.
 pub fn missing() -> &'static [&'static str] {
     &[
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite",
         #[cfg(not(feature = "redis"))]
         "redis",
         #[cfg(not(feature = "etcd"))]
