@@ -23,7 +23,7 @@ pub(crate) enum Database {
     #[cfg(feature = "mysql")]
     MySql(crate::mysql::MySql),
     #[cfg(feature = "postgres")]
-    Postgres(crate::postgres::Postgres),
+    Postgres(Box<crate::postgres::Postgres>),
 }
 
 impl Database {
@@ -42,7 +42,7 @@ impl Database {
             Target::MySql(server) => Ok(Self::MySql(crate::mysql::MySql::open(server).await?)),
             #[cfg(feature = "postgres")]
             Target::Postgres(server) => {
-                Ok(Self::Postgres(crate::postgres::Postgres::open(server).await?))
+                Ok(Self::Postgres(Box::new(crate::postgres::Postgres::open(server).await?)))
             }
             #[allow(unreachable_patterns, reason = "all features may be there")]
             _ => {
@@ -86,7 +86,9 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().join(session),
             #[cfg(feature = "mysql")]
-            Self::MySql(_) => {}
+            Self::MySql(_) => {
+                let _ = session;
+            }
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.listen(session),
         }
@@ -104,7 +106,10 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().ring(session, name),
             #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => {}
+            // They hear of it from the server, or see it.
+            _ => {
+                let _ = (session, name);
+            }
         }
     }
 

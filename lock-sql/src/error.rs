@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1040, 1053, 1205, 1213, 1317; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57P01` to `57P03`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1040, 1053, 1205, 1213, 1317; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57P01` to `57P03`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
@@ -47,7 +47,9 @@ impl Refusal {
 
     fn of_postgres(code: &str) -> Self {
         match code {
-            "40001" | "40P01" | "53300" | "55P03" | "57P01" | "57P02" | "57P03" => Self::Passing,
+            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57P01" | "57P02" | "57P03" => {
+                Self::Passing
+            }
             "42501" => Self::Denied,
             "42P01" => Self::NoTable,
             code if code.starts_with("28") => Self::Denied,

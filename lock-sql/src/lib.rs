@@ -13,13 +13,19 @@ mod faults;
 mod lease;
 mod lock;
 mod looks;
+#[cfg(feature = "mysql")]
+mod mysql;
 mod observe;
 mod operators;
+#[cfg(feature = "postgres")]
+mod postgres;
 mod queue;
 mod round;
 mod row;
 mod schema;
 mod script;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod server;
 mod session;
 #[cfg(feature = "sqlite")]
 mod sqlite;

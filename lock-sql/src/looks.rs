@@ -19,7 +19,7 @@ use crate::{
     entry::Entry,
     round::{Book, until},
     row::Row,
-    session::{CLOCK, Session, is_passing, jitter},
+    session::{CLOCK, Session, is_final, jitter},
 };
 
 /// Looks that are due at about the same time are made together.
@@ -77,6 +77,14 @@ impl Book {
         look.at = Instant::default();
         look.why = look.why.max(Why::Rung);
         true
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn ring_all(&mut self) {
+        for look in self.looks.values_mut() {
+            look.at = Instant::default();
+            look.why = look.why.max(Why::Rung);
+        }
     }
 
     /// From now on the entry waits. Answers whether a look is due earlier than before.
@@ -231,7 +239,7 @@ impl Session {
 
     fn look_failed(&self, due: &[Due], failure: &Failure) {
         if let Failure::Refused(error) = failure
-            && !is_passing(self.dialect(), error)
+            && is_final(self.dialect(), error)
         {
             trace::renewal_failed(self.dialect().store(), error);
         }

@@ -17,7 +17,7 @@ use crate::{
     dialect::Dialect,
     error,
     row::Row,
-    session::{Session, is_passing, jitter},
+    session::{Session, is_final, jitter},
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -145,7 +145,7 @@ impl Observer {
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows)),
                 Err(Failure::Closed) => return Err(closed()),
-                Err(Failure::Refused(why)) if !is_passing(self.dialect, &why) => {
+                Err(Failure::Refused(why) | Failure::Down(why)) if is_final(self.dialect, &why) => {
                     return Err(error::convert(self.dialect, "observe", why));
                 }
                 Err(_) => drop(timeout(jitter(PAUSE), self.bell.notified()).await),

@@ -61,6 +61,11 @@ impl Book {
         }
     }
 
+    #[cfg(feature = "postgres")]
+    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
+        self.entries.get(&attempt).cloned()
+    }
+
     /// After a failed round.
     fn try_soon(&mut self) {
         let now = CLOCK.now();

@@ -109,6 +109,14 @@ impl Session {
         self.observers.ring(name);
     }
 
+    /// Everything may have changed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn ring_all(&self) {
+        self.book().ring_all();
+        self.look_due.notify_one();
+        self.observers.ring_all();
+    }
+
     /// Sends a script that may be executed twice, again and again until it is answered. Answers when
     /// the answered one was sent, and the answer.
     ///
@@ -130,7 +138,7 @@ impl Session {
             let why = match self.database.run(&script(self.script()), limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
-                Err(Failure::Refused(why)) if !is_passing(dialect, &why) => {
+                Err(Failure::Refused(why) | Failure::Down(why)) if is_final(dialect, &why) => {
                     return Err(error::convert(dialect, op, why));
                 }
                 Err(Failure::Lost(why)) => {
@@ -198,6 +206,11 @@ impl Session {
 /// Whether the database says that the same request may succeed soon.
 pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
+}
+
+/// Whether the database says something that no patience helps against.
+pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
 /// Between half and all of a pause, so that clients do not march in step.

@@ -1,0 +1,73 @@
+//! MySQL and MariaDB.
+
+use std::time::Duration;
+
+use lock_core::{Instant, Result};
+use sqlx::{
+    ConnectOptions, MySqlConnection,
+    mysql::{MySqlConnectOptions, MySqlSslMode},
+};
+
+use crate::{
+    config::{Server, Tls},
+    connections::{Connections, Failure},
+    dialect::Dialect,
+    row::Row,
+    server::{self, CONNECTIONS, LIMIT},
+};
+
+/// A statement is to see what is there when it runs, and is not to wait for others for long.
+const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                     SET SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1";
+
+/// One client's connections to a server.
+#[derive(Debug)]
+pub(crate) struct MySql(Connections<MySqlConnection>);
+
+impl MySql {
+    /// Connects, and creates the tables if there are none.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    pub(crate) async fn open(server: &Server) -> Result<Self> {
+        let connections = Connections::<MySqlConnection>::new(options(server), SETUP, CONNECTIONS);
+        server::prepare(Dialect::MySql, async |script| connections.run(script, LIMIT).await)
+            .await?;
+        Ok(Self(connections))
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: Duration,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        self.0.run(script, limit).await
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+}
+
+fn options(server: &Server) -> MySqlConnectOptions {
+    let mut options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+    if let Some(user) = &server.user {
+        options = options.username(user);
+    }
+    if let Some(password) = &server.password {
+        options = options.password(password);
+    }
+    if let Some(database) = &server.database {
+        options = options.database(database);
+    }
+    if let Some(ca) = &server.ca {
+        options = options.ssl_ca(ca);
+    }
+    let options = options.ssl_mode(match server.tls {
+        Tls::Off => MySqlSslMode::Disabled,
+        Tls::Prefer => MySqlSslMode::Preferred,
+        Tls::Verify => MySqlSslMode::VerifyIdentity,
+    });
+    options.disable_statement_logging()
+}
