@@ -25,6 +25,7 @@
 //! same.
 
 mod ask;
+mod builder;
 mod counters;
 mod error;
 mod etcd;
@@ -38,11 +39,12 @@ mod store;
 mod zookeeper;
 
 pub use self::{
+    builder::Builder,
     counters::Counters,
     error::LabError,
-    etcd::{Etcd, EtcdBuilder},
+    etcd::Etcd,
     proxy::{Proxy, ProxyStats},
-    redis::{Redis, RedisBuilder},
+    redis::Redis,
     server::Server,
-    zookeeper::{ZooKeeper, ZooKeeperBuilder},
+    zookeeper::ZooKeeper,
 };

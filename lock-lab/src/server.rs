@@ -12,7 +12,9 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::{Counters, LabError, Proxy, port::Port, process::Process, store::Store};
+use crate::{
+    Counters, LabError, Proxy, builder::Common, port::Port, process::Process, store::Store,
+};
 
 /// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -33,6 +35,7 @@ const MEMORY: &str = "/dev/shm";
 /// SIGKILL, waits until it is gone and deletes its data.
 #[derive(Debug)]
 pub struct Server {
+    common: Common,
     store: Box<dyn Store>,
     run: Mutex<Run>,
     ports: Vec<Port>,
@@ -48,10 +51,13 @@ struct Run {
 
 impl Server {
     /// Starts a server and waits until it answers.
-    pub(crate) async fn start(store: impl Store + Clone + 'static) -> Result<Self, LabError> {
+    pub(crate) async fn start(
+        common: &Common,
+        store: &(impl Store + Clone + 'static),
+    ) -> Result<Self, LabError> {
         let mut attempt = 1;
         loop {
-            let server = Self::create(Box::new(store.clone()))?;
+            let server = Self::create(common.clone(), Box::new(store.clone()))?;
             match server.restart().await {
                 Err(error) if attempt < ATTEMPTS && server.lost_its_port() => {
                     tracing::debug!(%error, "again with other ports");
@@ -62,10 +68,10 @@ impl Server {
         }
     }
 
-    fn create(store: Box<dyn Store>) -> Result<Self, LabError> {
+    fn create(common: Common, store: Box<dyn Store>) -> Result<Self, LabError> {
         let mut folder = tempfile::Builder::new();
         folder.prefix("lock-lab-");
-        let home = match store.in_memory() && Path::new(MEMORY).is_dir() {
+        let home = match common.in_memory && Path::new(MEMORY).is_dir() {
             true => folder.tempdir_in(MEMORY),
             false => folder.tempdir(),
         };
@@ -74,6 +80,7 @@ impl Server {
             run: Mutex::new(Run { pid: 0, process: None }),
             ports: ports.map_err(LabError::io("looking for a free port"))?,
             home: home.map_err(LabError::io("making a data directory"))?,
+            common,
             store,
         })
     }
@@ -173,7 +180,7 @@ impl Server {
     fn launch(&self) -> Result<(), LabError> {
         let home = self.home.path();
         let addrs: Vec<_> = self.ports.iter().map(Port::addr).collect();
-        let command = self.store.command(home, &addrs)?;
+        let command = self.store.command(&self.common, home, &addrs)?;
         let process = OpenOptions::new()
             .create(true)
             .append(true)
