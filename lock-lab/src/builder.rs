@@ -36,10 +36,10 @@ impl Common {
     /// Finds the program: `default` where nothing else was asked for.
     pub(crate) fn program(
         &self,
-        default: &str,
+        default: impl AsRef<Path>,
         install: &'static str,
     ) -> Result<PathBuf, LabError> {
-        program::find(self.binary.as_deref().unwrap_or(Path::new(default)), install)
+        program::find(self.binary.as_deref().unwrap_or(default.as_ref()), install)
     }
 }
 

@@ -24,18 +24,24 @@
 //! process is killed with SIGKILL, a watcher beside each server sees its pipe close and does the
 //! same.
 
+mod account;
 mod ask;
 mod builder;
+mod client;
 mod counters;
 mod error;
 mod etcd;
+mod mariadb;
 mod port;
+mod postgres;
 mod process;
 mod program;
 mod proxy;
 mod redis;
 mod server;
 mod store;
+mod template;
+mod user;
 mod zookeeper;
 
 pub use self::{
@@ -43,6 +49,8 @@ pub use self::{
     counters::Counters,
     error::LabError,
     etcd::Etcd,
+    mariadb::MariaDb,
+    postgres::Postgres,
     proxy::{Proxy, ProxyStats},
     redis::Redis,
     server::Server,

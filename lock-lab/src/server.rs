@@ -8,12 +8,12 @@ use std::{
     time::Duration,
 };
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
     Counters, LabError, Proxy, builder::Common, port::Port, process::Process, store::Store,
+    user::User,
 };
 
 /// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
@@ -28,8 +28,8 @@ const SHOWN_LINES: usize = 30;
 /// A file system in memory, where Linux has one.
 const MEMORY: &str = "/dev/shm";
 
-/// What [`Redis`](crate::Redis), [`Etcd`](crate::Etcd) and [`ZooKeeper`](crate::ZooKeeper) have in
-/// common: a real server process on 127.0.0.1 with its own data directory.
+/// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
+/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process on 127.0.0.1 with its own data directory.
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
@@ -39,6 +39,8 @@ pub struct Server {
     store: Box<dyn Store>,
     run: Mutex<Run>,
     ports: Vec<Port>,
+    /// Runs the server, if that is not the user of this process.
+    user: Option<User>,
     /// After `run`, so that the server is dead when its data is deleted.
     home: TempDir,
 }
@@ -76,10 +78,18 @@ impl Server {
             false => folder.tempdir(),
         };
         let ports = (0..store.ports()).map(|_| Port::reserve()).collect::<Result<_, _>>();
+        let home = home.map_err(LabError::io("making a data directory"))?;
+        let user = store.user().map_or(Ok(None), User::instead_of_root);
+        let user =
+            user.map_err(LabError::io(format!("looking for a user for {}", store.scheme())))?;
+        if let Some(user) = user {
+            user.own(home.path()).map_err(LabError::io("giving a data directory away"))?;
+        }
         Ok(Self {
             run: Mutex::new(Run { pid: 0, process: None }),
             ports: ports.map_err(LabError::io("looking for a free port"))?,
-            home: home.map_err(LabError::io("making a data directory"))?,
+            home,
+            user,
             common,
             store,
         })
@@ -106,19 +116,20 @@ impl Server {
         self.run().pid
     }
 
-    /// Stops the process with SIGSTOP: it keeps its connections and answers nobody.
+    /// Stops the process, with those that it has started, with SIGSTOP: it keeps its connections and answers nobody.
     ///
     /// Does nothing to a server that does not run.
     pub fn stop(&self) {
-        self.signal(Signal::STOP);
+        self.with_process(Process::stop);
     }
 
-    /// Lets a stopped process go on, with SIGCONT.
+    /// Lets stopped processes go on, with SIGCONT.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        self.with_process(Process::resume);
     }
 
-    /// Kills the process with SIGKILL and waits until it is gone. Its data stays.
+    /// Kills the process, with those that it has started, with SIGKILL and waits until they are
+    /// gone. Its data stays.
     ///
     /// This blocks the thread for some milliseconds. Does nothing to a server that does not run.
     pub fn kill(&self) {
@@ -140,7 +151,7 @@ impl Server {
         self.kill();
         self.launch()?;
         match timeout(START_LIMIT, self.until_ready()).await {
-            Ok(result) => result,
+            Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
             Err(_) => Err(self.start_error(format!("no answer within {START_LIMIT:?}"))),
         }
     }
@@ -149,6 +160,12 @@ impl Server {
     ///
     /// The keys are:
     ///
+    /// - **MariaDB:** `cmd.<name>` for each statement, as its `Com_<name>` counts them (a prepared
+    ///   one counts as `stmt_execute` and as what it is), `connections` to the database, `waiting`
+    ///   for a lock of a row. The asking itself (`show_status`, `show_processlist`) is left out.
+    /// - **PostgreSQL:** `cmd.<verb>` statements that clients sent and that ended well, by their
+    ///   first word, `connections`, `waiting` for a lock. The asking itself is left out, also among
+    ///   the `connections`.
     /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
     ///   `pubsub_clients`. The asking connection counts as one of the `clients`. The commands that
     ///   the asking itself sends (`auth`, `info`, `client|list`) are left out.
@@ -185,7 +202,7 @@ impl Server {
             .create(true)
             .append(true)
             .open(self.log_path())
-            .and_then(|log| Process::spawn(&command, home, &log))
+            .and_then(|log| Process::spawn(&command, home, &log, self.user))
             .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
         *self.run() = Run { pid: process.pid(), process: Some(process) };
         Ok(())
@@ -224,14 +241,13 @@ impl Server {
         self.log().to_lowercase().contains("address already in use")
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.run().process {
-            process.signal(signal);
-        }
+    fn with_process(&self, act: fn(&Process)) {
+        self.run().process.iter().for_each(act);
     }
 
     fn url_at(&self, addr: SocketAddr) -> String {
-        format!("{}://{}{addr}", self.store.scheme(), self.store.login())
+        let store = &self.store;
+        format!("{}://{}{addr}{}", store.scheme(), store.login(), store.path())
     }
 
     fn log_path(&self) -> PathBuf {

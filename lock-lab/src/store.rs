@@ -22,6 +22,16 @@ pub trait Store: fmt::Debug + Send + Sync {
         String::new()
     }
 
+    /// The part of the URL after the port, with the `/`.
+    fn path(&self) -> &'static str {
+        ""
+    }
+
+    /// The system user that it runs as where the lab is root, if it refuses root.
+    fn user(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes its configuration, if it has one, and returns the command line.
     fn command(
         &self,
@@ -32,6 +42,11 @@ pub trait Store: fmt::Debug + Send + Sync {
 
     /// Succeeds when the server at `addr` does real work.
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()>;
+
+    /// Does what is left to do when the server answers, after each start.
+    fn settle(&self, _home: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Reads its numbers.
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters>;
