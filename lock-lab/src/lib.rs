@@ -24,25 +24,35 @@
 //! process is killed with SIGKILL, a watcher beside each server sees its pipe close and does the
 //! same.
 
+mod account;
 mod ask;
+mod builder;
+mod client;
 mod counters;
 mod error;
 mod etcd;
+mod mariadb;
 mod port;
+mod postgres;
 mod process;
 mod program;
 mod proxy;
 mod redis;
 mod server;
 mod store;
+mod template;
+mod user;
 mod zookeeper;
 
 pub use self::{
+    builder::Builder,
     counters::Counters,
     error::LabError,
-    etcd::{Etcd, EtcdBuilder},
+    etcd::Etcd,
+    mariadb::MariaDb,
+    postgres::Postgres,
     proxy::{Proxy, ProxyStats},
-    redis::{Redis, RedisBuilder},
+    redis::Redis,
     server::Server,
-    zookeeper::{ZooKeeper, ZooKeeperBuilder},
+    zookeeper::ZooKeeper,
 };

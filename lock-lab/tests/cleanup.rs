@@ -12,7 +12,7 @@ use std::{
 };
 
 use lock_lab::Redis;
-use support::{eventually, is_open, state_of};
+use support::{eventually, is_gone, is_open, state_of};
 use tempfile::TempDir;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -34,11 +34,6 @@ fn with_helper() -> std::io::Result<(TempDir, PathBuf)> {
 
 fn helper_of(redis: &Redis) -> u32 {
     redis.log().lines().find_map(|line| line.strip_prefix("helper ")?.parse().ok()).unwrap()
-}
-
-/// An orphan stays a zombie where nobody reaps orphans.
-fn is_gone(pid: u32) -> bool {
-    matches!(state_of(pid), None | Some('Z'))
 }
 
 async fn home_of(redis: &Redis) -> PathBuf {
