@@ -39,10 +39,10 @@ impl Database {
                 Ok(Self::Sqlite(crate::sqlite::Sqlite::open(path.as_deref()).await?))
             }
             #[cfg(feature = "mysql")]
-            Target::MySql(server) => Ok(Self::MySql(crate::mysql::MySql::open(server).await?)),
+            Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
             #[cfg(feature = "postgres")]
             Target::Postgres(server) => {
-                Ok(Self::Postgres(Box::new(crate::postgres::Postgres::open(server).await?)))
+                Self::Postgres(Box::new(crate::postgres::Postgres::new(server))).prepared().await
             }
             #[allow(unreachable_patterns, reason = "all features may be there")]
             _ => {
@@ -51,6 +51,12 @@ impl Database {
                 Err(Error::Unsupported { store, what })
             }
         }
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    async fn prepared(self) -> Result<Self> {
+        crate::server::prepare(&self).await?;
+        Ok(self)
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Instant, Result};
+use lock_core::Instant;
 use sqlx::{
     ConnectOptions, MySqlConnection,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -11,9 +11,8 @@ use sqlx::{
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
-    dialect::Dialect,
     row::Row,
-    server::{self, CONNECTIONS, LIMIT},
+    server::CONNECTIONS,
 };
 
 /// A statement is to see what is there when it runs, and is not to wait for others for long.
@@ -25,16 +24,9 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 pub(crate) struct MySql(Connections<MySqlConnection>);
 
 impl MySql {
-    /// Connects, and creates the tables if there are none.
-    ///
-    /// # Errors
-    ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(server: &Server) -> Result<Self> {
-        let connections = Connections::<MySqlConnection>::new(options(server), SETUP, CONNECTIONS);
-        server::prepare(Dialect::MySql, async |script| connections.run(script, LIMIT).await)
-            .await?;
-        Ok(Self(connections))
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
+        Self(Connections::new(options(server), SETUP, CONNECTIONS))
     }
 
     pub(crate) async fn run(

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Instant, Result};
+use lock_core::Instant;
 use sqlx::{
     ConnectOptions, PgConnection,
     postgres::{PgConnectOptions, PgSslMode},
@@ -17,9 +17,8 @@ use tokio::{sync::Notify, task::AbortHandle};
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
-    dialect::Dialect,
     row::Row,
-    server::{self, CONNECTIONS, LIMIT},
+    server::CONNECTIONS,
     session::Session,
 };
 
@@ -41,18 +40,11 @@ pub(crate) struct Postgres {
 }
 
 impl Postgres {
-    /// Connects, and creates the tables if there are none.
-    ///
-    /// # Errors
-    ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(server: &Server) -> Result<Self> {
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        let connections = Connections::<PgConnection>::new(options.clone(), SETUP, CONNECTIONS);
-        server::prepare(Dialect::Postgres, async |script| connections.run(script, LIMIT).await)
-            .await?;
-        let (listening, suspect) = (OnceLock::new(), Arc::default());
-        Ok(Self { options, connections, listening, suspect })
+        let connections = Connections::new(options.clone(), SETUP, CONNECTIONS);
+        Self { options, connections, listening: OnceLock::new(), suspect: Arc::default() }
     }
 
     pub(crate) async fn run(

@@ -2,46 +2,44 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Instant, Result};
+use lock_core::{Effect, Error, Result};
 use tokio::time::sleep;
 
 use crate::{
     connections::Failure,
+    database::Database,
     dialect::Dialect,
     error::{self, Refusal},
-    row::Row,
     schema,
     session::jitter,
 };
 
 /// How long a client waits for one answer while it connects.
-pub(crate) const LIMIT: Duration = Duration::from_millis(3500);
+const LIMIT: Duration = Duration::from_millis(3500);
 /// How many connections a client has at the most, besides PostgreSQL's for pushes.
 pub(crate) const CONNECTIONS: usize = 8;
 /// How often clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there. `run` runs a script.
+/// Makes sure that the tables are there.
 ///
 /// # Errors
 ///
 /// As [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(
-    dialect: Dialect,
-    run: impl AsyncFn(&str) -> Result<(Instant, Vec<Row>), Failure>,
-) -> Result<()> {
+pub(crate) async fn prepare(database: &Database) -> Result<()> {
+    let dialect = database.dialect();
     let (probe, schema) = (schema::probe(dialect), schema::schema(dialect));
     let mut tries = 0;
     loop {
-        let missing = match run(&probe).await {
+        let missing = match database.run(&probe, LIMIT).await {
             Ok(_) => return Ok(()),
             Err(failure) => failure,
         };
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
             return Err(failed(dialect, missing));
         }
-        match run(&schema).await {
+        match database.run(&schema, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }

@@ -52,6 +52,10 @@ pub fn all() -> Vec<Store> {
             virtual_time: false,
             start: || Box::pin(crate::lab::zookeeper()),
         },
+        #[cfg(feature = "postgres")]
+        Store { name: "postgres", virtual_time: false, start: || Box::pin(crate::lab::postgres()) },
+        #[cfg(feature = "mysql")]
+        Store { name: "mariadb", virtual_time: false, start: || Box::pin(crate::lab::mariadb()) },
     ]
 }
 
@@ -66,6 +70,10 @@ pub fn missing() -> &'static [&'static str] {
         "etcd",
         #[cfg(not(feature = "zookeeper"))]
         "zookeeper",
+        #[cfg(not(feature = "postgres"))]
+        "postgres",
+        #[cfg(not(feature = "mysql"))]
+        "mysql",
     ]
 }
 
