@@ -124,6 +124,18 @@ impl State {
         self.answer(&wish.name, wish.attempt)
     }
 
+    /// Whether nobody but the attempt itself has an entry.
+    pub(crate) fn is_free_for(
+        &mut self,
+        wish: &Wish,
+        now: Instant,
+        defect: Option<Defect>,
+    ) -> bool {
+        self.settle(&wish.name, now, defect);
+        let mut entries = self.names.get(&wish.name).into_iter().flatten();
+        entries.all(|entry| entry.attempt == wish.attempt)
+    }
+
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
         let entries = self.names.get(name).map(VecDeque::as_slices);
         let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
