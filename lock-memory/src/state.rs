@@ -244,13 +244,15 @@ fn leader(first: &Stored) -> Option<Leader> {
     Some(Leader::new(grant.token, value, holder))
 }
 
-pub(crate) fn shown(entries: &VecDeque<Stored>) -> Vec<Entry> {
+pub(crate) fn shown(entries: &VecDeque<Stored>, now: Instant) -> Vec<Entry> {
     let show = |entry: &Stored| {
         let holds = entry.granted.is_some();
         let since = entry.granted.map(|grant| grant.since);
         let token = entry.granted.map(|grant| grant.token);
         let holder = Holder::new(Some(entry.holder.to_string()), since, token);
-        let shown = Entry::new(Some(entry.attempt), holder).with_kind(entry.kind);
+        let shown = Entry::new(Some(entry.attempt), holder)
+            .with_kind(entry.kind)
+            .with_ttl_left(entry.expires.since(now));
         if holds { shown.holding() } else { shown }
     };
     entries.iter().map(show).collect()

@@ -70,7 +70,7 @@ impl MemoryStore {
         for name in &names {
             state.settle(name, now, self.0.defect);
         }
-        state.names.iter().map(|(name, entries)| (name.clone(), shown(entries))).collect()
+        state.names.iter().map(|(name, entries)| (name.clone(), shown(entries, now))).collect()
     }
 
     /// What a restart of a server with its data does to the entries: nothing.
@@ -246,7 +246,7 @@ impl MemoryStore {
 
     fn contents_of(&self, name: &LockName) -> Vec<Entry> {
         let mut entries = Vec::new();
-        self.change(name, |stored| entries = shown(stored));
+        self.change(name, |stored| entries = shown(stored, Clock::Tokio.now()));
         entries
     }
 
