@@ -14,7 +14,9 @@
 //! block there, and perhaps wait for itself. That is [`Error::Unsupported`](crate::Error::Unsupported),
 //! never a dead lock.
 
-pub use lock_core::blocking::{Lock, LockGuard, LockSet, LockSetGuard, Locks, Semaphore};
+pub use lock_core::blocking::{
+    Election, Leadership, Lock, LockGuard, LockSet, LockSetGuard, Locks, Observer, Semaphore,
+};
 
 use crate::Result;
 

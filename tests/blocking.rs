@@ -135,3 +135,42 @@ async fn on_a_thread_for_blocking_work_it_works() {
     let release = || memory().lock("a")?.acquire()?.release();
     tokio::task::spawn_blocking(release).await.unwrap().unwrap();
 }
+
+#[test]
+fn elections() {
+    let locks = memory();
+    let election = locks.election("head").unwrap();
+    let mut observer = election.observe().unwrap();
+    assert_eq!(observer.next().unwrap().unwrap(), None);
+    let mut leading = election.campaign("first").unwrap();
+    assert!(election.try_campaign("second").unwrap().is_none());
+    leading.proclaim("new").unwrap();
+    let leader = election.leader().unwrap().unwrap();
+    assert_eq!((leader.token, leader.value.as_slice()), (leading.token(), b"new".as_slice()));
+    assert!(leading.is_valid() && leading.name().as_str() == "head");
+    let next = thread::spawn(move || election.campaign("second").unwrap());
+    leading.resign().unwrap();
+    drop(next.join().unwrap());
+    drop(locks);
+    let mut seen = Vec::new();
+    while seen.len() < 4 || seen.last() != Some(&None) {
+        let change = observer.next_within(Duration::from_secs(20)).unwrap().expect("a change");
+        seen.push(change.map(|leader| String::from_utf8(leader.value).unwrap()));
+    }
+    let values: Vec<_> = seen.iter().flatten().map(String::as_str).collect();
+    assert_eq!(values, ["first", "new", "second"]);
+    assert_eq!(observer.next_within(Duration::from_millis(1)).unwrap(), None);
+}
+
+#[test]
+fn an_owner_acquires_again() {
+    let locks = memory();
+    let owner = distlock::Owner::new();
+    let lock = locks.lock("a").unwrap().owner(&owner);
+    let (outer, inner) = (lock.acquire().unwrap(), lock.acquire().unwrap());
+    assert_eq!(outer.token(), inner.token());
+    outer.release().unwrap();
+    assert!(locks.lock("a").unwrap().try_acquire().unwrap().is_none());
+    inner.release().unwrap();
+    assert!(locks.lock("a").unwrap().try_acquire().unwrap().is_some());
+}

@@ -49,7 +49,8 @@ fn requests(store: &str, since: &Counters) -> u64 {
 /// Events that the server sent to clients.
 fn events(store: &str, since: &Counters) -> u64 {
     match store {
-        "etcd" => since.get("sent.Watch"),
+        // What a client says on its stream of watches is answered there, and that is no event.
+        "etcd" => since.get("sent.Watch").saturating_sub(since.get("msg.Watch")),
         "redis" => since.get("cmd.publish"),
         // The next waiter's, and the one that the holder has set on its own node.
         _ => since

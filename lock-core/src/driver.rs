@@ -23,6 +23,7 @@ use crate::{
 ///   who is admitted is said by the [queue rule](crate::queue).
 /// - **sharing**, **permits:** never a reader beside a writer, never more than the permits, nobody
 ///   overtaken; a conversion leaves no gap.
+/// - **sets:** several locks are taken together or not at all, and sets that overlap do not dead-lock.
 /// - **election:** who leads is told to all who observe, in order.
 /// - **operators:** names in use are listed, and whose lock is revoked is told at once.
 /// - **liveness:** a holder that crashed or was cut off is gone after its TTL plus
@@ -75,6 +76,23 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   [`Error::Closed`](crate::Error::Closed).
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
 
+    /// Takes several locks in one step if each is free and nobody waits for it: all, or `None` and
+    /// nothing. Never waits, disturbs no waiter. The requests are for exclusive locks with
+    /// [`Wait::Try`](crate::Wait::Try), and differ in their names; there are at most
+    /// [`Guarantees::names_at_once`]. The attempts are one caller's, who cancels all of them or none.
+    /// The leases come in the order of the wishes.
+    ///
+    /// Nobody waits with a part of a set in hand, so sets that are taken at once do not dead-lock with
+    /// those whose names are taken in order, or with each other.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire); nothing is left behind then, either.
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let _ = wishes;
+        Err(unsupported("take several locks at once"))
+    }
+
     /// Holders and waiters of a name in order, the holders first; empty if the lock is free.
     ///
     /// # Errors
@@ -122,6 +140,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// held is then free after its TTL.
     async fn close(&self) -> Result<()>;
 }
+
+/// One of several locks that are wanted together: what is asked for, and the attempt that asks.
+pub type Wish = (Request, Attempt);
 
 /// What a store granted.
 #[async_trait]
@@ -210,6 +231,10 @@ macro_rules! forward {
 
             async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
                 (**self).acquire(request, attempt).await
+            }
+
+            async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+                (**self).try_all(wishes).await
             }
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

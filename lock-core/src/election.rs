@@ -134,7 +134,7 @@ impl Election {
         Error::Closed { store: self.lock.client.driver.guarantees().store }
     }
 
-    fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
+    pub(crate) fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
         let mut lock = self.lock.clone();
         lock.request.value = Some(value.as_ref().into());
         lock

@@ -32,13 +32,17 @@ pub struct Guarantees {
     pub default_ttl: Duration,
     /// How much later than the TTL the store may notice that a holder is gone.
     pub expiry_slack: Duration,
+    /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are free.
+    /// More of them, or some that are not free, are taken one after the other.
+    pub names_at_once: usize,
 }
 
 impl Guarantees {
     /// The least: a driver raises what its store keeps.
     ///
     /// Defaults: survives nothing, no order, polling, no fencing, loss by deadline only, a fixed
-    /// term ended by the client, TTL 2 s to 1 h (default 15 s), no slack.
+    /// term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
+    /// once.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
@@ -52,6 +56,7 @@ impl Guarantees {
             ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
             default_ttl: Duration::from_secs(15),
             expiry_slack: Duration::ZERO,
+            names_at_once: 0,
         }
     }
 

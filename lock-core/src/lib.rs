@@ -56,7 +56,7 @@ mod validity;
 pub use crate::{
     connect::{Connect, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
-    driver::{DistributedLock, Lease, limit_conflict},
+    driver::{DistributedLock, Lease, Wish, limit_conflict},
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},

@@ -12,7 +12,7 @@ use crate::{
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
-const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
@@ -178,7 +178,7 @@ impl Lock {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] for the first option that does not fit.
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         self.client.driver.guarantees().check_ttl(self.request.ttl)?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
             return Err(Error::InvalidOption {

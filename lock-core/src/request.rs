@@ -81,6 +81,12 @@ impl Attempt {
         Self { id: Uuid::new_v4(), cancel: CancellationToken::new() }
     }
 
+    /// Another attempt of the same caller: whoever cancels one cancels both.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { id: Uuid::new_v4(), cancel: self.cancel.clone() }
+    }
+
     /// The attempt's identity.
     pub fn id(&self) -> Uuid {
         self.id

@@ -5,14 +5,17 @@ use std::{fmt, future::Future, sync::Arc, time::Duration};
 use futures_util::future::select_all;
 
 use crate::{
-    Error, FencingToken, Held, Instant, Kind, Lock, LockGuard, LockName, LossReason, Result,
-    locks::Client, options::options,
+    Attempt, Error, FencingToken, Held, Instant, Kind, Lease, Lock, LockGuard, LockName,
+    LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client, options::options,
+    owned::Owned, trace,
 };
 
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
 ///
-/// Sets that overlap do not dead-lock, in whatever order their names are given: everybody takes
-/// them in the order of the names. A name that is given twice counts once.
+/// If all are free, and the store can, one request takes all of them
+/// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one after
+/// the other in the order of their names, so sets that overlap do not dead-lock, in whatever order their
+/// names are given. A name that is given twice counts once.
 ///
 /// ```no_run
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -65,26 +68,12 @@ impl LockSet {
     pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
         let set = self.clone();
         async move {
-            let clock = set.lock.clock();
-            let started = clock.now();
-            let until = set.lock.wait.map_or(Instant::NEVER, |limit| started + limit);
-            let mut held = LockSetGuard { guards: Vec::with_capacity(set.names.len()) };
-            for name in &set.names {
-                let mut lock = set.one(name);
-                if until != Instant::NEVER {
-                    lock.wait = Some(until.since(clock.now()));
-                }
-                match held.while_valid(lock.acquire()).await? {
-                    Ok(guard) => held.guards.push(guard),
-                    // The limit was for all of them.
-                    Err(Error::WaitTimeout { name, holder, position, .. }) => {
-                        let waited = clock.now().since(started);
-                        return Err(Error::WaitTimeout { name, waited, holder, position });
-                    }
-                    Err(error) => return Err(error),
-                }
+            set.lock.check()?;
+            let started = set.lock.clock().now();
+            match set.at_once_in_time().await? {
+                Some(held) => Ok(held),
+                None => set.in_order(started).await,
             }
-            held.check().map(|()| held)
         }
     }
 
@@ -93,7 +82,7 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`], whose limit is for each name; [`Error::Lost`] as
+    /// As [`Lock::try_acquire`], whose limit is for each request; [`Error::Lost`] as
     /// [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
@@ -102,19 +91,80 @@ impl LockSet {
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
         let set = self.clone();
         async move {
-            let mut held = LockSetGuard { guards: Vec::with_capacity(set.names.len()) };
-            for name in &set.names {
-                match set.one(name).try_acquire().await? {
-                    Some(guard) => held.guards.push(guard),
-                    None => {
-                        // "Busy" is the answer, whatever becomes of those that it had.
-                        let _ = held.release().await;
-                        return Ok(None);
-                    }
+            set.lock.check()?;
+            match set.can_be_at_once() {
+                true => set.lock.answer(ANSWER_LIMIT, set.at_once(), "try_acquire").await,
+                false => set.try_in_order().await,
+            }
+        }
+    }
+
+    fn can_be_at_once(&self) -> bool {
+        self.names.len() <= self.lock.client.driver.guarantees().names_at_once
+    }
+
+    /// All of the locks by one request, if the limit of the wait allows that.
+    async fn at_once_in_time(&self) -> Result<Option<LockSetGuard>> {
+        if !self.can_be_at_once() {
+            return Ok(None);
+        }
+        match self.lock.wait {
+            None => self.at_once().await,
+            Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
+            Some(limit) => tokio::time::timeout(limit, self.at_once()).await.unwrap_or(Ok(None)),
+        }
+    }
+
+    /// All of the locks by one request, or none. Nothing is left behind when it is dropped.
+    async fn at_once(&self) -> Result<Option<LockSetGuard>> {
+        let client = &self.lock.client;
+        let caller = Attempt::new();
+        let wish = |name| {
+            let mut request = self.one(name).request;
+            request.wait = Wait::Try;
+            (request, caller.another())
+        };
+        let wishes: Vec<_> = self.names.iter().map(wish).collect();
+        let work = grant_all(client.clone(), wishes, self.lock.max_hold);
+        Owned::new(&client.runtime, work, move || caller.cancel()).await
+    }
+
+    async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
+        let clock = self.lock.clock();
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.names.len()) };
+        for name in &self.names {
+            let mut lock = self.one(name);
+            if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
+                let left = (started + limit).since(clock.now());
+                // Zero would ask once, however long that takes.
+                lock.wait = Some(left.max(Duration::from_nanos(1)));
+            }
+            match held.while_valid(lock.acquire()).await? {
+                Ok(guard) => held.guards.push(guard),
+                // The limit was for all of them.
+                Err(Error::WaitTimeout { name, holder, position, .. }) => {
+                    let waited = clock.now().since(started);
+                    return Err(Error::WaitTimeout { name, waited, holder, position });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        held.check().map(|()| held)
+    }
+
+    async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.names.len()) };
+        for name in &self.names {
+            match self.one(name).try_acquire().await? {
+                Some(guard) => held.guards.push(guard),
+                None => {
+                    // "Busy" is the answer, whatever becomes of those that it had.
+                    let _ = held.release().await;
+                    return Ok(None);
                 }
             }
-            held.check().map(|()| Some(held))
         }
+        held.check().map(|()| Some(held))
     }
 
     fn one(&self, name: &LockName) -> Lock {
@@ -122,6 +172,26 @@ impl LockSet {
         lock.request.name = name.clone();
         lock
     }
+}
+
+/// One request for all, from the wish to the guards.
+async fn grant_all(
+    client: Arc<Client>,
+    wishes: Vec<Wish>,
+    max_hold: Option<Duration>,
+) -> Result<Option<LockSetGuard>> {
+    let started = client.clock.now();
+    let Some(leases) = client.driver.try_all(wishes.clone()).await? else { return Ok(None) };
+    let now = client.clock.now();
+    let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+    let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
+        let Request { name, kind, ttl, term, .. } = request;
+        trace::granted(&name, attempt.id(), lease.token(), now.since(started));
+        LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
+    };
+    // For a caller who has left, the guards are dropped with the answer: released at once.
+    let held = LockSetGuard { guards: wishes.into_iter().zip(leases).map(guard).collect() };
+    held.check().map(|()| Some(held))
 }
 
 impl fmt::Debug for LockSet {
@@ -188,6 +258,13 @@ impl LockSetGuard {
     pub async fn release(self) -> Result<()> {
         let releases = self.guards.into_iter().map(LockGuard::release);
         futures_util::future::join_all(releases).await.into_iter().collect()
+    }
+
+    /// The guard of a set of one name.
+    #[cfg(feature = "properties")]
+    pub(crate) fn only(mut self) -> LockGuard {
+        // A set is never empty.
+        self.guards.pop().expect("a set has a name")
     }
 
     /// # Errors

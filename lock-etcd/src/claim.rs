@@ -40,9 +40,9 @@ pub(crate) struct Claim {
     /// What belongs to the entry may stand beside it.
     pub(crate) marked: bool,
     /// The entry's create revision, once it is known.
-    revision: Option<i64>,
+    pub(crate) revision: Option<i64>,
     /// Until then an acquiring request that was not answered may still make the entry.
-    unsettled: Option<Instant>,
+    pub(crate) unsettled: Option<Instant>,
 }
 
 impl Claim {
@@ -92,7 +92,7 @@ impl Claim {
     }
 
     /// Sends the transaction that is to make the entry until there is an answer.
-    async fn send(
+    pub(crate) async fn send(
         &mut self,
         txn: &Txn,
         note: &[u8],
@@ -141,7 +141,7 @@ impl Claim {
     }
 
     /// Waits for the turn and takes it; the claim again if that came to nothing.
-    async fn settle(
+    pub(crate) async fn settle(
         self,
         entered: Entered,
         request: &Request,
@@ -227,7 +227,7 @@ impl Claim {
         }
     }
 
-    fn free(&self) {
+    pub(crate) fn free(&self) {
         self.store.slots.give(&self.queue, self.slot);
     }
 
@@ -320,7 +320,7 @@ pub(crate) async fn acquire(
 
 /// Removes what an attempt left: at once if its caller has left and only this is left to do, else in
 /// the background.
-async fn give_up(claim: Claim, attempt: &Attempt, error: Error) -> Error {
+pub(crate) async fn give_up(claim: Claim, attempt: &Attempt, error: Error) -> Error {
     if claim.revision.is_none() && claim.unsettled.is_none() {
         claim.free();
     } else if attempt.is_cancelled() {

@@ -56,7 +56,8 @@
 //! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's delete |
 //! | downgrade | 1 transaction, 1 delete in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
-//! | inspect; revoke | 1 range; 1 range + 1 transaction |
+//! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
+//! | inspect; revoke | 1 range, and 1 question for each lease that holds it; 1 range + 1 transaction |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | campaign + resign | 2 transactions |
 //! | proclaim | 1 transaction |
@@ -129,6 +130,7 @@ mod sessions;
 mod slots;
 mod store;
 mod stream;
+mod together;
 mod view;
 mod watch;
 

@@ -15,6 +15,8 @@ use crate::{
 pub(crate) struct Standing {
     pub(crate) place: Place,
     pub(crate) role: Role,
+    /// The etcd lease by which it lives; 0 if none.
+    pub(crate) lease: i64,
     /// Empty if only keys were asked for, of a foreign client, and of a candidate until
     /// [`add_notes`].
     pub(crate) note: Vec<u8>,
@@ -28,7 +30,7 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
         if let Some(kind) = role.kind() {
             let place = Place { revision: kv.create_revision, key: kv.key, kind };
             let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
-            entries.push(Standing { place, role, note });
+            entries.push(Standing { place, role, lease: kv.lease, note });
         } else if role == Role::Mark
             && let Some(Standing { place, .. }) = entries.last_mut()
             // An older mark is that of an entry that had this key before.

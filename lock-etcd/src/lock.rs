@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
-    LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, trace,
+    LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, Wish, trace,
 };
 use tokio::{runtime::Handle, sync::mpsc, task::AbortHandle};
 use tokio_util::sync::CancellationToken;
@@ -15,13 +15,12 @@ use crate::{
     claim,
     config::EtcdConfig,
     connection::{Connection, Member},
-    entry,
     error::STORE,
     keepalive, lister, observe, operate, requests,
     sessions::{Sessions, new_lease},
     slots::Slots,
     store::Store,
-    stream,
+    stream, together,
     watch::Watcher,
 };
 
@@ -106,6 +105,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
     guarantees.loss = LossSignal::Push;
     guarantees.ttl = shortest..=*guarantees.ttl.end();
     guarantees.default_ttl = default_ttl;
+    guarantees.names_at_once = together::MOST;
     // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
     guarantees.expiry_slack = Duration::from_secs(1);
     guarantees
@@ -126,15 +126,15 @@ impl DistributedLock for EtcdLock {
         Ok(Box::new(lease))
     }
 
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let leases = together::try_all(&self.store, &wishes).await?;
+        let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
+        Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
+    }
+
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
-        let queue = self.store.layout.queue(name)?;
-        let standing = requests::inspect(&self.store.connection, &queue)
-            .await
-            .map_err(|failure| failure.into_error("inspect", false))?;
-        let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
-        Entry::judge(&mut entries);
-        Ok(entries)
+        operate::inspect(&self.store, name).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

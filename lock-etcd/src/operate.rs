@@ -2,10 +2,31 @@
 
 use std::collections::BTreeSet;
 
-use lock_core::{Clock, LockName, Result};
+use lock_core::{Clock, Entry, LockName, Result};
 use uuid::Uuid;
 
-use crate::{entry, layout::queue_of, requests, store::Store};
+use crate::{entry, error::Failure, layout::queue_of, requests, store::Store};
+
+/// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
+pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
+    let (queue, connection) = (store.layout.queue(name)?, &store.connection);
+    let failed = |failure: Failure| failure.into_error("inspect", false);
+    let standing = requests::inspect(connection, &queue).await.map_err(failed)?;
+    let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
+    Entry::judge(&mut entries);
+    let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
+    let leases: BTreeSet<_> =
+        held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
+    for lease in leases {
+        let Some(left) = requests::ttl_left(connection, lease).await.map_err(failed)? else {
+            continue;
+        };
+        let own = entries.iter_mut().zip(&standing);
+        let own = own.filter(|(entry, standing)| entry.holds && standing.lease == lease);
+        own.for_each(|(entry, _)| entry.ttl_left = Some(left));
+    }
+    Ok(entries)
+}
 
 /// The names that have an entry and start with `start`, in order.
 pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {

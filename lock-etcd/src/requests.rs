@@ -1,6 +1,6 @@
 //! The requests and their answers, taken apart.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
     Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
@@ -61,9 +61,21 @@ pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>) -> Txn {
 
 /// The transaction that enters an empty queue only. Sent again, it does nothing.
 pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>) -> Txn {
-    Txn::new()
-        .when([Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()])
-        .and_then(entry.puts())
+    Txn::new().when([is_empty(queue)]).and_then(entry.puts())
+}
+
+/// As [`enter_if_free`] for several queues: all or none.
+pub(crate) fn enter_all_if_free<'a>(entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>) -> Txn {
+    let (mut free, mut puts) = (Vec::new(), Vec::new());
+    for (queue, entry) in entries {
+        free.push(is_empty(queue));
+        puts.extend(entry.puts());
+    }
+    Txn::new().when(free).and_then(puts)
+}
+
+fn is_empty(queue: &str) -> Compare {
+    Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()
 }
 
 /// As [`enter_if_free`], and tells who is there if the queue is not empty.
@@ -235,6 +247,19 @@ pub(crate) async fn inspect(
     }
     entries.sort_by_key(|entry| entry.place.revision);
     Ok(entries)
+}
+
+/// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
+pub(crate) async fn ttl_left(
+    connection: &Connection,
+    lease: i64,
+) -> Result<Option<Duration>, Failure> {
+    let ask = |member: &Member| {
+        let mut leases = member.lease.clone();
+        async move { leases.time_to_live(lease, None).await }
+    };
+    let left = connection.call(ask).await?.ttl();
+    Ok(u64::try_from(left).ok().map(Duration::from_secs))
 }
 
 /// A queue as it stands, with all values.

@@ -115,3 +115,17 @@ async fn nobody_is_revoked_by_an_id_that_nobody_has() {
     assert!(!locks.revoke("other", attempt(&locks, "job", 0).await).await.unwrap());
     assert!(guard.is_valid());
 }
+
+#[tokio::test]
+async fn who_holds_shows_how_long_its_lease_lasts() {
+    let etcd = etcd().await;
+    let locks = locks(&format!("{}?ttl=20s", etcd.url())).await;
+    let _guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("job").unwrap().acquire());
+    until_queued(&locks, "job", 2).await;
+    let queue = locks.inspect("job").await.unwrap();
+    let left = queue[0].ttl_left.unwrap();
+    assert!((10..=20).contains(&left.as_secs()), "{left:?}");
+    assert_eq!(queue[1].ttl_left, None);
+    waiting.abort();
+}

@@ -32,6 +32,8 @@ pub enum Defect {
     LetsReadersPass,
     /// A holder of many permits counts as one. Rejected by `permits`.
     CountsHoldersInsteadOfPermits,
+    /// Of a set of which not all are free, it takes what it can, and says no. Rejected by `sets`.
+    KeepsPartsOfSets,
     /// Whose lock is revoked is not told. Rejected by `operators`.
     RevokesInSilence,
     /// A leader's new values are thrown away. Rejected by `election`.
@@ -43,7 +45,7 @@ pub enum Defect {
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 16] = [
+    pub const ALL: [(Self, &'static str); 17] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -59,6 +61,7 @@ impl Defect {
         (Self::RevokesInSilence, "operators"),
         (Self::LetsReadersPass, "sharing"),
         (Self::CountsHoldersInsteadOfPermits, "permits"),
+        (Self::KeepsPartsOfSets, "sets"),
         (Self::ProclaimsNothing, "election"),
     ];
 }

@@ -58,6 +58,7 @@ fn guarantees() -> Guarantees {
     guarantees.fencing = Fencing::Strict("a counter of the store");
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Server;
+    guarantees.names_at_once = usize::MAX;
     guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
     guarantees
 }
@@ -66,6 +67,38 @@ impl MemoryLock {
     /// Breaks this client's network and watchdog.
     pub fn faults(&self) -> Faults {
         self.session.faults.clone()
+    }
+
+    fn wish(&self, request: &Request, attempt: &Attempt) -> Wish {
+        Wish {
+            name: request.name.clone(),
+            attempt: attempt.id(),
+            kind: request.kind,
+            value: request.value.clone(),
+            holder: request.holder.clone(),
+            ttl: request.ttl,
+            queue: request.wait == Wait::Queue,
+            known: false,
+            tell: self.session.tell.clone(),
+            faults: self.session.faults.clone(),
+        }
+    }
+
+    /// Makes a lease of a grant, which is renewed from now on.
+    fn hold(&self, request: &Request, attempt: &Attempt, grant: Grant) -> Result<Box<dyn Lease>> {
+        let (session, id) = (&self.session, attempt.id());
+        let until = session.until(grant.at, request.ttl, request.term);
+        let validity = Validity::new(&request.name, until);
+        let held = session.hold(id, &request.name, request.ttl, &validity, request.term);
+        if let Err(closed) = held {
+            session.store.leave(&request.name, id);
+            return Err(closed);
+        }
+        let lease = MemoryLease::new(session.clone(), request, id, grant, validity);
+        if attempt.is_cancelled() && session.store.has(Defect::KeepsGrantsOfTheDeparted) {
+            return Err(Error::Contended { name: request.name.clone() });
+        }
+        Ok(Box::new(lease))
     }
 
     /// Asks until there is a definite answer: a grant, or the attempt's end.
@@ -131,18 +164,7 @@ impl DistributedLock for MemoryLock {
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         self.session.check_open()?;
-        let wish = Wish {
-            name: request.name.clone(),
-            attempt: attempt.id(),
-            kind: request.kind,
-            value: request.value.clone(),
-            holder: request.holder.clone(),
-            ttl: request.ttl,
-            queue: request.wait == Wait::Queue,
-            known: false,
-            tell: self.session.tell.clone(),
-            faults: self.session.faults.clone(),
-        };
+        let wish = self.wish(&request, &attempt);
         let mut answer = self.queue_up(&wish, &request, &attempt).await;
         if matches!(answer, Err(Error::Contended { .. }))
             && self.session.store.has(Defect::TriesForAWhile)
@@ -150,30 +172,45 @@ impl DistributedLock for MemoryLock {
             tokio::time::sleep(Duration::from_secs(2)).await;
             answer = self.queue_up(&wish, &request, &attempt).await;
         }
-        let grant = match answer {
-            Ok(grant) => grant,
+        match answer {
+            Ok(grant) => self.hold(&request, &attempt, grant),
             Err(error) => {
                 self.session.forget(attempt.id());
                 // Whatever an unanswered request left behind goes now, or expires if the store
                 // cannot be reached.
                 let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
                 self.session.request("leave", request.ttl, leave).await?;
-                return Err(error);
+                Err(error)
             }
+        }
+    }
+
+    async fn try_all(&self, wishes: Vec<lock_core::Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        self.session.check_open()?;
+        let ttl = wishes.iter().map(|(request, _)| request.ttl).min().unwrap_or_default();
+        let all: Vec<_> =
+            wishes.iter().map(|(request, attempt)| self.wish(request, attempt)).collect();
+        let leave = |store: &MemoryStore| {
+            all.iter().for_each(|wish| store.leave(&wish.name, wish.attempt));
         };
-        let validity =
-            Validity::new(&request.name, self.session.until(grant.at, request.ttl, request.term));
-        let held =
-            self.session.hold(attempt.id(), &request.name, request.ttl, &validity, request.term);
-        if let Err(closed) = held {
-            self.session.store.leave(&wish.name, wish.attempt);
-            return Err(closed);
+        match self.session.request("acquire", ttl, |store| store.try_all(&all)).await {
+            Ok(Some(grants)) => {
+                let hold = |((request, attempt), grant): (&lock_core::Wish, Grant)| {
+                    self.hold(request, attempt, grant)
+                };
+                let leases = wishes.iter().zip(grants).map(hold).collect::<Result<_>>();
+                // The session has been closed meanwhile.
+                if leases.is_err() {
+                    leave(&self.session.store);
+                }
+                leases.map(Some)
+            }
+            Ok(None) => Ok(None),
+            Err(error) => {
+                self.session.request("leave", ttl, leave).await?;
+                Err(error)
+            }
         }
-        let lease = MemoryLease::new(self.session.clone(), &request, attempt.id(), grant, validity);
-        if attempt.is_cancelled() && self.session.store.has(Defect::KeepsGrantsOfTheDeparted) {
-            return Err(Error::Contended { name: request.name });
-        }
-        Ok(Box::new(lease))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

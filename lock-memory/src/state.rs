@@ -124,6 +124,18 @@ impl State {
         self.answer(&wish.name, wish.attempt)
     }
 
+    /// Whether nobody but the attempt itself has an entry.
+    pub(crate) fn is_free_for(
+        &mut self,
+        wish: &Wish,
+        now: Instant,
+        defect: Option<Defect>,
+    ) -> bool {
+        self.settle(&wish.name, now, defect);
+        let mut entries = self.names.get(&wish.name).into_iter().flatten();
+        entries.all(|entry| entry.attempt == wish.attempt)
+    }
+
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
         let entries = self.names.get(name).map(VecDeque::as_slices);
         let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
@@ -232,13 +244,15 @@ fn leader(first: &Stored) -> Option<Leader> {
     Some(Leader::new(grant.token, value, holder))
 }
 
-pub(crate) fn shown(entries: &VecDeque<Stored>) -> Vec<Entry> {
+pub(crate) fn shown(entries: &VecDeque<Stored>, now: Instant) -> Vec<Entry> {
     let show = |entry: &Stored| {
         let holds = entry.granted.is_some();
         let since = entry.granted.map(|grant| grant.since);
         let token = entry.granted.map(|grant| grant.token);
         let holder = Holder::new(Some(entry.holder.to_string()), since, token);
-        let shown = Entry::new(Some(entry.attempt), holder).with_kind(entry.kind);
+        let shown = Entry::new(Some(entry.attempt), holder)
+            .with_kind(entry.kind)
+            .with_ttl_left(entry.expires.since(now));
         if holds { shown.holding() } else { shown }
     };
     entries.iter().map(show).collect()

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::{
     defect::Defect,
     observe::Watching,
-    state::{Answer, State, Stored, Told, Upgrade, Wish, shown},
+    state::{Answer, Grant, State, Stored, Told, Upgrade, Wish, shown},
 };
 
 /// A store of locks in this process. Cheap to clone; all clones are the same store.
@@ -70,7 +70,7 @@ impl MemoryStore {
         for name in &names {
             state.settle(name, now, self.0.defect);
         }
-        state.names.iter().map(|(name, entries)| (name.clone(), shown(entries))).collect()
+        state.names.iter().map(|(name, entries)| (name.clone(), shown(entries, now))).collect()
     }
 
     /// What a restart of a server with its data does to the entries: nothing.
@@ -95,6 +95,22 @@ impl MemoryStore {
             wish.name = folded(&wish.name);
         }
         self.lock().acquire(wish, now, self.0.defect)
+    }
+
+    /// Takes all names, or none.
+    pub(crate) fn try_all(&self, wishes: &[Wish]) -> Option<Vec<Grant>> {
+        let (now, defect) = (Clock::Tokio.now(), self.0.defect);
+        let mut state = self.lock();
+        let free = wishes.iter().all(|wish| state.is_free_for(wish, now, defect));
+        if !free && !self.has(Defect::KeepsPartsOfSets) {
+            return None;
+        }
+        let grant = |wish: &Wish| match state.acquire(wish.clone(), now, defect) {
+            Answer::Granted(grant) => Some(grant),
+            _ => None,
+        };
+        let grants: Vec<_> = wishes.iter().map(grant).collect();
+        grants.into_iter().collect()
     }
 
     /// Removes the attempt's own entry; "not mine" is no error.
@@ -230,7 +246,7 @@ impl MemoryStore {
 
     fn contents_of(&self, name: &LockName) -> Vec<Entry> {
         let mut entries = Vec::new();
-        self.change(name, |stored| entries = shown(stored));
+        self.change(name, |stored| entries = shown(stored, Clock::Tokio.now()));
         entries
     }
 

@@ -62,5 +62,6 @@ broken! {
     a_store_that_lets_readers_pass: LetsReadersPass,
     a_store_that_counts_holders_instead_of_permits: CountsHoldersInsteadOfPermits,
     a_store_that_revokes_in_silence: RevokesInSilence,
+    a_store_that_keeps_parts_of_sets: KeepsPartsOfSets,
     a_store_that_proclaims_nothing: ProclaimsNothing,
 }

@@ -9,10 +9,7 @@ mod stores;
 use std::{sync::Arc, time::Duration};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lock_core::{
-    Kind,
-    properties::{self, AS_MUTEX, AsMutex, Check, Harness, Outcome, Property},
-};
+use lock_core::properties::{self, AS_MUTEX, AsMutex, Check, Guise, Harness, Outcome, Property};
 use report::Report;
 use stores::Store;
 
@@ -26,12 +23,12 @@ fn main() -> std::process::ExitCode {
     let report = Arc::new(Report::default());
     let mut trials = Vec::new();
     for store in stores::all() {
-        for (property, check, kind) in checks() {
-            let as_mutex = kind.map_or(String::new(), |(name, _)| format!("{name}::"));
+        for (property, check, guise) in checks() {
+            let as_mutex = guise.map_or(String::new(), |(name, _)| format!("{name}::"));
             let name = format!("{}::{as_mutex}{}::{}", store.name, property.name, check.name);
-            let (report, kind) = (report.clone(), kind.map(|(_, kind)| kind));
+            let (report, guise) = (report.clone(), guise.map(|(_, guise)| guise));
             trials
-                .push(Trial::test(name.clone(), move || play(&name, store, check, kind, &report)));
+                .push(Trial::test(name.clone(), move || play(&name, store, check, guise, &report)));
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
@@ -39,15 +36,16 @@ fn main() -> std::process::ExitCode {
     conclusion.exit_code()
 }
 
-type AsMutexOf = Option<(&'static str, Kind)>;
+type NamedGuise = Option<(&'static str, Guise)>;
 
-/// Every check; those of an exclusive lock also with the other kinds that act like one.
-fn checks() -> impl Iterator<Item = (&'static Property, Check, AsMutexOf)> {
-    let kinds = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
+/// Every check; those of an exclusive lock also with whatever else acts like one.
+fn checks() -> impl Iterator<Item = (&'static Property, Check, NamedGuise)> {
+    let guises = || [None].into_iter().chain(AS_MUTEX.iter().copied().map(Some));
     properties::all().iter().flat_map(move |property| {
-        let kinds = kinds().filter(|kind| kind.is_none() || property.of_exclusive);
-        kinds
-            .flat_map(move |kind| property.checks.iter().map(move |check| (property, *check, kind)))
+        let guises = guises().filter(|guise| guise.is_none() || property.of_exclusive);
+        let checks =
+            move |guise| property.checks.iter().map(move |check| (property, *check, guise));
+        guises.flat_map(checks)
     })
 }
 
@@ -55,13 +53,13 @@ fn play(
     name: &str,
     store: Store,
     check: Check,
-    kind: Option<Kind>,
+    guise: Option<Guise>,
     report: &Report,
 ) -> Result<(), Failed> {
     let run = async {
         let harness: Box<dyn Harness> = (store.start)().await?;
-        let harness = match kind {
-            Some(kind) => Box::new(AsMutex { harness, kind }),
+        let harness = match guise {
+            Some(guise) => Box::new(AsMutex { harness, guise }),
             None => harness,
         };
         match tokio::time::timeout(LIMIT, check.run(&*harness)).await {

@@ -6,10 +6,10 @@ use super::runtime::Connected;
 use crate::{FencingToken, Kind, LockName, LossReason, Result};
 
 macro_rules! guard {
-    ($(#[$doc:meta])* $guard:ident) => {
+    ($(#[$doc:meta])* $guard:ident, $release:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
-        #[must_use = "dropping the guard releases the lock"]
+        #[must_use = "dropping it gives it back"]
         pub struct $guard {
             connected: Arc<Connected>,
             /// `None` once it is being released.
@@ -32,17 +32,17 @@ macro_rules! guard {
                 self.guard.as_ref().map_or(Duration::ZERO, |guard| guard.remaining())
             }
 
-            /// Releases, and waits until the store has confirmed.
+            /// Gives it back, and waits until the store has confirmed.
             ///
             /// # Errors
             ///
             /// [`Error::Lost`](crate::Error::Lost) if it was lost before,
             /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm, and
             /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; it is
-            /// then released in the background.
-            pub fn release(mut self) -> Result<()> {
+            /// then given back in the background.
+            pub fn $release(mut self) -> Result<()> {
                 match self.guard.take() {
-                    Some(guard) => self.connected.wait("release", guard.release()),
+                    Some(guard) => self.connected.wait(stringify!($release), guard.$release()),
                     None => Ok(()),
                 }
             }
@@ -51,7 +51,7 @@ macro_rules! guard {
         impl Drop for $guard {
             fn drop(&mut self) {
                 if let Some(guard) = self.guard.take() {
-                    self.connected.finish(guard.release());
+                    self.connected.finish(guard.$release());
                 }
             }
         }
@@ -63,7 +63,7 @@ guard! {
     ///
     /// Dropping it releases the lock and waits for the store, for at most 1 s; inside an async
     /// runtime it does not wait.
-    LockGuard
+    LockGuard, release
 }
 
 guard! {
@@ -71,48 +71,65 @@ guard! {
     ///
     /// Dropping it releases the locks and waits for the store, for at most 1 s; inside an async
     /// runtime it does not wait.
-    LockSetGuard
+    LockSetGuard, release
 }
 
+guard! {
+    /// The place at the head, as [`crate::Leadership`].
+    ///
+    /// Dropping it resigns and waits for the store, for at most 1 s; inside an async runtime it does
+    /// not wait.
+    Leadership, resign
+}
+
+/// What guards of one grant can tell and do.
+macro_rules! held {
+    ($($guard:ident),+) => {$(
+        impl $guard {
+            fn inner(&self) -> &crate::$guard {
+                // Taken only by what consumes the guard.
+                self.guard.as_ref().expect("a guard that is not released")
+            }
+
+            /// Its name.
+            pub fn name(&self) -> &LockName {
+                self.inner().name()
+            }
+
+            /// The fencing token of this grant.
+            pub fn token(&self) -> FencingToken {
+                self.inner().token()
+            }
+
+            /// Waits until it is lost, for at most `limit`; `None` if it was not.
+            ///
+            /// # Errors
+            ///
+            /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+            pub fn lost_within(&self, limit: Duration) -> Result<Option<LossReason>> {
+                let lost = self.inner().lost();
+                let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
+                self.connected.wait("wait for a loss", lost)
+            }
+
+            /// As [`Held::renew`](crate::Held::renew).
+            ///
+            /// # Errors
+            ///
+            /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+            pub fn renew(&self) -> Result<()> {
+                self.connected.wait("renew", self.inner().renew())
+            }
+        }
+    )+};
+}
+
+held!(LockGuard, Leadership);
+
 impl LockGuard {
-    fn inner(&self) -> &crate::LockGuard {
-        // Taken only by what consumes the guard.
-        self.guard.as_ref().expect("a guard that is not released")
-    }
-
-    /// The lock's name.
-    pub fn name(&self) -> &LockName {
-        self.inner().name()
-    }
-
     /// What is held: exclusive, shared, or permits.
     pub fn kind(&self) -> Kind {
         self.inner().kind()
-    }
-
-    /// The fencing token of this grant.
-    pub fn token(&self) -> FencingToken {
-        self.inner().token()
-    }
-
-    /// Waits until the lock is lost, for at most `limit`; `None` if it was not.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
-    pub fn lost_within(&self, limit: Duration) -> Result<Option<LossReason>> {
-        let lost = self.inner().lost();
-        let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
-        self.connected.wait("wait for a loss", lost)
-    }
-
-    /// As [`Held::renew`](crate::Held::renew).
-    ///
-    /// # Errors
-    ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
-    pub fn renew(&self) -> Result<()> {
-        self.connected.wait("renew", self.inner().renew())
     }
 
     /// As [`crate::LockGuard::downgrade`].
@@ -144,5 +161,19 @@ impl LockSetGuard {
     /// Each name with its fencing token, in the order of the names.
     pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
         self.guard.iter().flat_map(|guard| guard.tokens())
+    }
+}
+
+impl Leadership {
+    /// Says a new value to everybody, as [`crate::Leadership::proclaim`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
+        match &mut self.guard {
+            Some(leading) => self.connected.wait("proclaim", leading.proclaim(value)),
+            None => Ok(()),
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{LockGuard, runtime::Connected};
-use crate::{Result, options::options};
+use crate::{Owner, Result, options::options};
 
 /// A lock with its options, exclusive or shared, as [`crate::Lock`]. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,6 +19,12 @@ impl Lock {
     }
 
     options!(|self| self.lock);
+
+    /// Acquires as this owner, as [`crate::Lock::owner`]. Threads are no owners by themselves: whoever
+    /// acquires twice without one waits for itself.
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { lock: self.lock.owner(owner), ..self }
+    }
 
     /// Waits for the lock, as [`crate::Lock::acquire`].
     ///

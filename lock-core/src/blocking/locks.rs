@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Lock, LockSet, Semaphore, runtime::Connected};
+use super::{Election, Lock, LockSet, Semaphore, runtime::Connected};
 use crate::{Connect, Entry, Guarantees, LockName, Result};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
@@ -59,6 +59,15 @@ impl Locks {
     /// Those.
     pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
         Ok(LockSet::new(&self.0, self.0.locks.all(names)?))
+    }
+
+    /// As [`crate::Locks::election`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
+        Ok(Election::new(&self.0, self.0.locks.election(name)?))
     }
 
     /// As [`crate::Locks::inspect`].

@@ -1,5 +1,4 @@
-//! The same locks for programs without async: the same names, the same guarantees. Elections and owners
-//! are for async programs.
+//! The same locks for programs without async: the same names, the same guarantees.
 //!
 //! ```
 //! # fn connect(url: &str) -> lock_core::Connect { unimplemented!("{url}") }
@@ -20,6 +19,7 @@
 //! What cannot be the same: nobody can stop a thread, so work that runs under a lock must look at
 //! [`LockGuard::is_valid`] by itself, and there is no `run`.
 
+mod election;
 mod guard;
 mod lock;
 mod locks;
@@ -28,7 +28,8 @@ mod semaphore;
 mod set;
 
 pub use self::{
-    guard::{LockGuard, LockSetGuard},
+    election::{Election, Observer},
+    guard::{Leadership, LockGuard, LockSetGuard},
     lock::Lock,
     locks::Locks,
     semaphore::Semaphore,

@@ -95,14 +95,29 @@ impl Drop for Connected {
     /// Closes on a thread of its own: this one may be one that must not block, and a runtime that is
     /// shut down drops what it still has to do, releases too.
     fn drop(&mut self) {
-        let (Some(runtime), locks) = (self.runtime.take(), self.locks.clone()) else { return };
-        let closing = std::thread::spawn(move || {
+        let (ending, locks) = (Ending(self.runtime.take()), self.locks.clone());
+        let close = move || {
+            // All of it moves in, and ends here.
+            let Ending(Some(runtime)) = &ending else { return };
             let _ = runtime.block_on(async { timeout(DROP_LIMIT, locks.close()).await });
-            runtime.shutdown_background();
-        });
+        };
+        // Without a thread, what is held ends with its TTL.
+        let thread = std::thread::Builder::new();
+        let Ok(closing) = thread.name("distlock-close".to_owned()).spawn(close) else { return };
         if !is_polled() {
             // It does not panic.
             let _ = closing.join();
+        }
+    }
+}
+
+/// A runtime that may end on any thread.
+struct Ending(Option<Runtime>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
         }
     }
 }

@@ -1,22 +1,127 @@
-//! Other kinds of locks that act as an exclusive one.
+//! Other locks that act as an exclusive one.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
 
 use super::{Client, Failure, Harness};
-use crate::{Kind, LockName};
+use crate::{
+    Held, Kind, Lock, LockGuard, LockKind, LockName, LockSet, Result, run::run_while_held,
+};
 
-/// The kinds that act as an exclusive lock, with a name for each.
-pub const AS_MUTEX: &[(&str, Kind)] = &[("semaphore_of_one", Kind::Permit { weight: 1, limit: 1 })];
+/// What the checks of an exclusive lock are made with.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Guise {
+    /// A lock of this kind.
+    Lock(Kind),
+    /// The leadership in an election.
+    Leadership,
+    /// A set that has one name.
+    SetOfOne,
+}
 
-/// A harness whose checks of an exclusive lock are made with another kind.
+/// What acts as an exclusive lock, with a name for each.
+pub const AS_MUTEX: &[(&str, Guise)] = &[
+    ("semaphore_of_one", Guise::Lock(Kind::Permit { weight: 1, limit: 1 })),
+    ("leadership", Guise::Leadership),
+    ("set_of_one", Guise::SetOfOne),
+];
+
+impl Guise {
+    /// What its entry in a queue is.
+    pub(super) fn kind(self) -> Kind {
+        match self {
+            Self::Lock(kind) => kind,
+            Self::Leadership | Self::SetOfOne => Kind::Exclusive,
+        }
+    }
+
+    /// What a store must have for it.
+    pub(super) fn requires(self) -> LockKind {
+        match self {
+            Self::Lock(kind) => kind.into(),
+            Self::Leadership => LockKind::Election,
+            Self::SetOfOne => LockKind::Exclusive,
+        }
+    }
+
+    pub(super) fn lock(self, client: &dyn Client, name: &LockName) -> Result<Mutex> {
+        let locks = client.locks();
+        match self {
+            Self::Lock(kind) => Ok(Mutex::Lock(locks.lock(name)?.kind(kind)?)),
+            Self::Leadership => Ok(Mutex::Lock(locks.election(name)?.with_value("the leader"))),
+            Self::SetOfOne => Ok(Mutex::Set(locks.all([name])?)),
+        }
+    }
+}
+
+/// Something that acts as an exclusive lock, with what the checks do to it.
+#[derive(Clone, Debug)]
+pub(super) enum Mutex {
+    Lock(Lock),
+    Set(LockSet),
+}
+
+macro_rules! options {
+    ($($option:ident($($value:ident: $type:ty)?)),+) => {$(
+        pub(super) fn $option(self $(, $value: $type)?) -> Self {
+            match self {
+                Self::Lock(lock) => Self::Lock(lock.$option($($value)?)),
+                Self::Set(set) => Self::Set(set.$option($($value)?)),
+            }
+        }
+    )+};
+}
+
+impl Mutex {
+    options!(
+        ttl(ttl: Duration),
+        wait(limit: Duration),
+        max_hold(limit: Duration),
+        holder(description: &str),
+        fixed_term()
+    );
+
+    pub(super) fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        let this = self.clone();
+        async move {
+            match this {
+                Self::Lock(lock) => lock.acquire().await,
+                Self::Set(set) => Ok(set.acquire().await?.only()),
+            }
+        }
+    }
+
+    pub(super) fn try_acquire(
+        &self,
+    ) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
+        let this = self.clone();
+        async move {
+            match this {
+                Self::Lock(lock) => lock.try_acquire().await,
+                Self::Set(set) => Ok(set.try_acquire().await?.map(|guard| guard.only())),
+            }
+        }
+    }
+
+    pub(super) fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire();
+        async move { run_while_held(guard.await?, work).await }
+    }
+}
+
+/// A harness whose checks of an exclusive lock are made with something else.
 #[allow(missing_debug_implementations, reason = "a harness need not be printed")]
 pub struct AsMutex {
     /// The store.
     pub harness: Box<dyn Harness>,
-    /// What is asked for.
-    pub kind: Kind,
+    /// What acts as the lock.
+    pub guise: Guise,
 }
 
 #[async_trait]
@@ -29,8 +134,8 @@ impl Harness for AsMutex {
         self.harness.ttl()
     }
 
-    fn kind(&self) -> Kind {
-        self.kind
+    fn guise(&self) -> Guise {
+        self.guise
     }
 
     async fn restart(&self) -> Result<(), Failure> {

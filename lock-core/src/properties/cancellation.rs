@@ -5,8 +5,8 @@ use std::{future::Future, pin::Pin, task::Poll, time::Duration};
 
 use tokio::time::timeout;
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
-use crate::{Lock, LockGuard};
+use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
+use crate::LockGuard;
 
 property!(while_free, while_held, while_contended);
 
@@ -49,7 +49,7 @@ async fn while_contended(h: &dyn Harness) -> Checked {
 }
 
 /// Drops acquires after a few polls, and after a few milliseconds.
-async fn drop_many(lock: &Lock) -> Result<(), Failure> {
+async fn drop_many(lock: &Mutex) -> Result<(), Failure> {
     for n in 0..DROPS {
         let mut attempt = Box::pin(lock.acquire());
         match n % 2 {
@@ -75,7 +75,7 @@ async fn poll_times<F: Future<Output = crate::Result<LockGuard>>>(
     None
 }
 
-async fn free_and_empty(h: &dyn Harness, lock: &Lock) -> Checked {
+async fn free_and_empty(h: &dyn Harness, lock: &Mutex) -> Checked {
     soon("acquire after the dropped ones", lock.acquire()).await??.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::Failure;
+use super::{Failure, Guise};
 use crate::{Kind, LockName, Locks};
 
 /// A store for the properties, with its faults. Dropping it cleans up.
@@ -16,10 +16,10 @@ pub trait Harness: Send + Sync {
     /// A TTL for the checks that wait for an expiry: short, but one that the store keeps.
     fn ttl(&self) -> Duration;
 
-    /// What the checks of an exclusive lock ask for; [`AsMutex`](super::AsMutex) asks for something
+    /// What the checks of an exclusive lock are made with; [`AsMutex`](super::AsMutex) takes something
     /// else that acts like one.
-    fn kind(&self) -> Kind {
-        Kind::Exclusive
+    fn guise(&self) -> Guise {
+        Guise::Lock(Kind::Exclusive)
     }
 
     /// Kills the server and starts it again with its data.

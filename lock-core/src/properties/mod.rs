@@ -35,6 +35,7 @@ mod permits;
 mod reconnect;
 mod renewal;
 mod scene;
+mod sets;
 mod sharing;
 mod symmetry;
 mod timeouts;
@@ -42,9 +43,9 @@ mod try_acquire;
 
 use std::{future::Future, pin::Pin};
 
-use crate::Kind;
+use crate::LockKind;
 
-pub use as_mutex::{AS_MUTEX, AsMutex};
+pub use as_mutex::{AS_MUTEX, AsMutex, Guise};
 pub use harness::{Client, Harness};
 
 /// Why a check failed.
@@ -68,8 +69,8 @@ pub enum Outcome {
 pub struct Property {
     /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
     pub name: &'static str,
-    /// Whether its checks are those of an exclusive lock, which other kinds can be put to as well:
-    /// [`AsMutex`].
+    /// Whether its checks are those of an exclusive lock, which others that act as one can be put to
+    /// as well: [`AsMutex`].
     pub of_exclusive: bool,
     /// The checks.
     pub checks: &'static [Check],
@@ -92,9 +93,10 @@ impl Check {
     ///
     /// What the store did instead of what it promises.
     pub async fn run(&self, harness: &dyn Harness) -> Checked {
-        if harness.kind() != Kind::Exclusive {
+        let required = harness.guise().requires();
+        if required != LockKind::Exclusive {
             let client = harness.client().await?;
-            if let Some(skipped) = scene::without_kind(&*client, harness.kind().into()) {
+            if let Some(skipped) = scene::without_kind(&*client, required) {
                 return Ok(skipped);
             }
         }
@@ -145,5 +147,5 @@ properties!(
     of_exclusive:
     mutual_exclusion, liveness, symmetry, fencing, cancellation, loss, fairness, try_acquire, names,
     reconnect, renewal, timeouts, operators;
-    of_kinds: sharing, permits, election;
+    of_kinds: sharing, permits, sets, election;
 );

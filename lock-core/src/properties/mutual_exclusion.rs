@@ -5,8 +5,8 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
-use crate::{Lock, LockName, Locks};
+use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
+use crate::{LockName, Locks};
 
 property!(contention);
 
@@ -43,7 +43,7 @@ async fn contention(h: &dyn Harness) -> Checked {
 }
 
 async fn work(
-    lock: Lock,
+    lock: Mutex,
     locks: Locks,
     name: LockName,
     inside: Arc<AtomicU64>,

@@ -49,7 +49,10 @@ async fn a_revoked_holder(h: &dyn Harness) -> Checked {
     let Some(Entry { attempt: Some(attempt), holds: true, kind, .. }) = holder else {
         return Err(format!("the holder is shown as {holder:?}").into());
     };
-    ensure!(kind == h.kind() && kind != Kind::Shared, "the holder's kind is shown as {kind:?}");
+    ensure!(
+        kind == h.guise().kind() && kind != Kind::Shared,
+        "the holder's kind is shown as {kind:?}"
+    );
     ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
     let limit = h.ttl() / 4;
     match timeout(limit, guard.lost()).await {

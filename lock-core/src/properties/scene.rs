@@ -4,8 +4,8 @@ use std::{future::Future, time::Duration};
 
 use tokio::{task::JoinHandle, time::timeout};
 
-use super::{Client, Failure, Harness, Outcome};
-use crate::{Fairness, Lock, LockGuard, LockKind, LockName, Result};
+use super::{Client, Failure, Harness, Outcome, as_mutex::Mutex};
+use crate::{Fairness, LockGuard, LockKind, LockName, Result};
 
 /// How long anything may take that should be quick; only a check that fails waits as long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -24,8 +24,12 @@ pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result
 }
 
 /// The lock `name` of a client, with the harness's TTL.
-pub(super) fn lock(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
-    Ok(client.locks().lock(name)?.kind(h.kind())?.ttl(h.ttl()))
+pub(super) fn lock(
+    h: &dyn Harness,
+    client: &dyn Client,
+    name: &LockName,
+) -> Result<Mutex, Failure> {
+    Ok(h.guise().lock(client, name)?.ttl(h.ttl()))
 }
 
 /// Why a check of a kind is not made.

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
-use crate::{Error, Lock};
+use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
+use crate::Error;
 
 property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, zero_and_odd_ttls);
 
@@ -69,7 +69,7 @@ async fn zero_and_odd_ttls(h: &dyn Harness) -> Checked {
 }
 
 /// An acquire that must time out.
-async fn vain(lock: &Lock) -> Result<Error, Failure> {
+async fn vain(lock: &Mutex) -> Result<Error, Failure> {
     match soon("a limited wait", lock.acquire()).await? {
         Err(error @ Error::WaitTimeout { .. }) => Ok(error),
         other => Err(format!("{lock:?} ended as {other:?}, expected WaitTimeout").into()),

@@ -1,0 +1,93 @@
+//! Leader election.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{Leadership, runtime::Connected};
+use crate::{Leader, Observed, Result, options::options};
+
+/// An election with its options, as [`crate::Election`]. Cheap to clone.
+#[derive(Clone, Debug)]
+#[must_use = "an election does nothing until somebody campaigns or looks"]
+pub struct Election {
+    connected: Arc<Connected>,
+    election: crate::Election,
+}
+
+impl Election {
+    pub(super) fn new(connected: &Arc<Connected>, election: crate::Election) -> Self {
+        Self { connected: connected.clone(), election }
+    }
+
+    options!(|self| self.election.lock);
+
+    /// Waits until it leads, and then says `value` to everybody, as [`crate::Election::campaign`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership> {
+        let leading = self.connected.wait("campaign", self.election.campaign(value))?;
+        Ok(Leadership::new(&self.connected, leading))
+    }
+
+    /// Leads if nobody does and nobody waits to, as [`crate::Election::try_campaign`].
+    ///
+    /// # Errors
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub fn try_campaign(&self, value: impl AsRef<[u8]>) -> Result<Option<Leadership>> {
+        let leading = self.connected.wait("try_campaign", self.election.try_campaign(value))?;
+        Ok(leading.map(|leading| Leadership::new(&self.connected, leading)))
+    }
+
+    /// Who leads now, as [`crate::Election::leader`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn leader(&self) -> Result<Option<Leader>> {
+        self.connected.wait("leader", self.election.leader())
+    }
+
+    /// Observes the election from now on, as [`crate::Election::observe`].
+    ///
+    /// # Errors
+    ///
+    /// As [`leader`](Self::leader).
+    pub fn observe(&self) -> Result<Observer> {
+        let observer = self.connected.wait("observe", self.election.observe())?;
+        Ok(Observer { connected: self.connected.clone(), observer })
+    }
+}
+
+/// Who leads, from one change to the next, as [`crate::Observer`]. As an iterator it waits for each
+/// change; inside an async runtime each is [`Error::Unsupported`](crate::Error::Unsupported).
+#[derive(Debug)]
+pub struct Observer {
+    connected: Arc<Connected>,
+    observer: crate::Observer,
+}
+
+impl Observer {
+    /// Waits for the next change, for at most `limit`; `None` if there was none, or will be none any
+    /// more.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Observer::next`], and [`Error::Unsupported`](crate::Error::Unsupported) inside an
+    /// async runtime.
+    pub fn next_within(&mut self, limit: Duration) -> Result<Option<Option<Leader>>> {
+        let next = self.observer.next();
+        let next = async { tokio::time::timeout(limit, next).await.ok().flatten().transpose() };
+        self.connected.wait("observe", next)
+    }
+}
+
+impl Iterator for Observer {
+    type Item = Observed;
+
+    fn next(&mut self) -> Option<Observed> {
+        let next = async { Ok(self.observer.next().await) };
+        self.connected.wait("observe", next).unwrap_or_else(|error| Some(Err(error)))
+    }
+}

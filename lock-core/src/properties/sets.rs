@@ -1,0 +1,130 @@
+//! Several locks are taken together or not at all, and sets that overlap do not dead-lock.
+//! DistributedLock.NET's `CompositeDistributedLock` and redisson's `MultiLock` try, fail and try again.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use crate::{FencingToken, LockName, LockSet, Locks};
+
+property!(
+    all_or_nothing,
+    overlapping_sets_in_any_order,
+    a_set_waits_for_its_names,
+    sets_and_single_locks_share_the_tokens,
+);
+
+const WORKERS: usize = 6;
+const ROUNDS: usize = 6;
+
+fn names() -> [LockName; 3] {
+    let tag = uuid::Uuid::new_v4().simple().to_string();
+    ["x", "y", "z"].map(|end| LockName::new(format!("set-{tag}-{end}")).expect("a short name"))
+}
+
+fn set(h: &dyn Harness, locks: &Locks, names: &[&LockName]) -> Result<LockSet, Failure> {
+    Ok(locks.all(names)?.ttl(h.ttl()))
+}
+
+/// One name that is not free is enough, wherever it stands; the others stay free.
+async fn all_or_nothing(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let [x, y, z] = &names;
+    let all = set(h, b.locks(), &[z, y, x])?;
+    for taken in &names {
+        let guard = acquire(h, &*a, taken).await?;
+        ensure!(
+            soon("try_acquire", all.try_acquire()).await??.is_none(),
+            "a set was granted although {taken} was held"
+        );
+        for free in names.iter().filter(|name| *name != taken) {
+            let other = soon("try", lock(h, &*a, free)?.try_acquire()).await??;
+            let other = other.ok_or(format!("a set that was refused has kept {free}"))?;
+            soon("release", other.release()).await??;
+        }
+        soon("release", guard.release()).await??;
+    }
+    let held =
+        soon("try_acquire", all.try_acquire()).await??.ok_or("the free set was not taken")?;
+    for name in &names {
+        let busy = soon("try", lock(h, &*a, name)?.try_acquire()).await??;
+        ensure!(busy.is_none(), "{name} was granted although a set holds it");
+    }
+    ensure!(held.tokens().map(|(name, _)| name).eq(&names), "the set holds {held:?}");
+    soon("release", held.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Each of three pairs of three names, named in both orders, by workers of several clients.
+async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
+    let names = names();
+    let inside: Arc<[AtomicBool; 3]> = Arc::default();
+    let mut workers = Vec::new();
+    for worker in 0..WORKERS {
+        let client = h.client().await?;
+        let (first, second) = (worker % 3, (worker + 1 + worker / 3) % 3);
+        let set = set(h, client.locks(), &[&names[first], &names[second]])?;
+        let inside = inside.clone();
+        workers.push(tokio::spawn(async move {
+            // It lives as long as its locks are used.
+            let client = client;
+            for _ in 0..ROUNDS {
+                let held = set.acquire().await?;
+                let entered = [first, second].map(|i| inside[i].swap(true, Ordering::SeqCst));
+                // A round trip inside: a second grant must have the time to happen.
+                client.locks().inspect("elsewhere").await?;
+                [first, second].iter().for_each(|i| inside[*i].store(false, Ordering::SeqCst));
+                ensure!(entered == [false; 2], "two sets with a name in common were held at once");
+                held.release().await?;
+            }
+            Ok::<(), Failure>(())
+        }));
+    }
+    for worker in workers {
+        soon("overlapping sets", worker).await???;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// It gets them when the last one is free, holds them all, and frees them all when it is dropped.
+async fn a_set_waits_for_its_names(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    let [x, y, z] = &names;
+    let (first, last) = (acquire(h, &*a, x).await?, acquire(h, &*a, z).await?);
+    let waiting = tokio::spawn(set(h, b.locks(), &[x, y, z])?.acquire());
+    wait_for_queue(&*a, x, 2).await?;
+    soon("release", first.release()).await??;
+    wait_for_queue(&*a, z, 2).await?;
+    ensure!(!waiting.is_finished(), "a set was granted although {z} was held");
+    soon("release", last.release()).await??;
+    let held = soon("the set", waiting).await???;
+    ensure!(held.is_valid(), "the set was granted and is not held: {held:?}");
+    drop(held);
+    for name in &names {
+        acquire(h, &*a, name).await?.release().await?;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Checked {
+    let (names, a) = (names(), h.client().await?);
+    let mut last = [FencingToken::new(0); 3];
+    for _ in 0..3 {
+        let held = soon("a set", set(h, a.locks(), &names.each_ref())?.acquire()).await??;
+        let tokens: Vec<_> = held.tokens().map(|(_, token)| token).collect();
+        soon("release", held.release()).await??;
+        for ((name, token), last) in names.iter().zip(tokens).zip(&mut last) {
+            ensure!(token > *last, "{name}: token {token} of a set after {last}");
+            let guard = acquire(h, &*a, name).await?;
+            ensure!(guard.token() > token, "{name}: token {} after {token}", guard.token());
+            *last = guard.token();
+            soon("release", guard.release()).await??;
+        }
+    }
+    Ok(Outcome::Kept)
+}

@@ -1,0 +1,96 @@
+//! Several locks by one transaction.
+
+use std::sync::Arc;
+
+use lock_core::{Clock, Error, Instant, Kind, Result, Wish};
+
+use crate::{
+    claim::{Claim, give_up},
+    entry,
+    error::{self, Failure},
+    layout::Role,
+    lease::EtcdLease,
+    requests::{self, Entered, NewEntry},
+    session::Session,
+    store::Store,
+};
+
+/// What etcd takes in one transaction unless it is told otherwise (`--max-txn-ops`).
+pub(crate) const MOST: usize = 128;
+
+/// Takes all locks if all queues are empty.
+///
+/// # Errors
+///
+/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
+    let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
+    let queue = |(request, _): &Wish| store.layout.queue(&request.name);
+    let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
+    loop {
+        let session = store.sessions.get(request.ttl, || caller.is_cancelled()).await?;
+        let role = Role::Ours(Kind::Exclusive);
+        let claim = |queue: &Arc<str>| Claim::new(store, session.clone(), queue.clone(), role);
+        let mut claims: Vec<_> = queues.iter().map(claim).collect();
+        let asked = Clock::Boot.now();
+        let error = match enter(&mut claims, wishes, &session).await {
+            Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
+            Ok(None) => None,
+            // The lease had died before it was used here: nothing was made, begin again.
+            Err(failure) if failure.kind == error::Kind::LeaseGone => {
+                claims.iter().for_each(Claim::free);
+                store.sessions.gone(&session);
+                continue;
+            }
+            Err(failure) => Some(failure.into_error("acquire", claims[0].unsettled.is_some())),
+        };
+        let busy = || Error::Contended { name: request.name.clone() };
+        for (claim, (_, attempt)) in claims.into_iter().zip(wishes) {
+            give_up(claim, attempt, busy()).await;
+        }
+        return error.map_or(Ok(None), Err);
+    }
+}
+
+/// Makes all entries. Answers their create revision; `None` if some queue is not empty.
+async fn enter(
+    claims: &mut [Claim],
+    wishes: &[Wish],
+    session: &Session,
+) -> Result<Option<i64>, Failure> {
+    let notes: Vec<_> = wishes
+        .iter()
+        .map(|(request, attempt)| entry::note(&request.holder, attempt.id()))
+        .collect();
+    let entries = claims.iter().zip(&notes).map(|(claim, note)| {
+        let entry = NewEntry { key: &claim.key, lease: session.lease, note, value: None };
+        (&*claim.queue, entry)
+    });
+    let txn = requests::enter_all_if_free(entries);
+    let (request, caller) = &wishes[0];
+    // The transaction makes all of them or none, so one tells what became of an unanswered sending.
+    let entered = claims[0].send(&txn, &notes[0], request, caller).await;
+    let (unsettled, revision) = (claims[0].unsettled, claims[0].revision);
+    for claim in claims {
+        (claim.unsettled, claim.revision) = (unsettled, revision);
+    }
+    entered.map(|entered| entered.ok().map(|entered| entered.revision))
+}
+
+/// Makes leases of entries that are alone in their queues. If one fails, the others are given back.
+async fn hold(
+    claims: Vec<Claim>,
+    wishes: &[Wish],
+    revision: i64,
+    asked: Instant,
+) -> Result<Vec<EtcdLease>> {
+    let (mut leases, mut failed) = (Vec::with_capacity(claims.len()), None);
+    for (claim, (request, attempt)) in claims.into_iter().zip(wishes) {
+        let alone = Entered { revision, before: Vec::new() };
+        match claim.settle(alone, request, attempt, asked).await {
+            Ok(lease) => leases.push(lease),
+            Err((claim, error)) => failed = Some(give_up(claim, attempt, error).await),
+        }
+    }
+    failed.map_or(Ok(leases), Err)
+}

@@ -1,0 +1,108 @@
+//! Several locks by one transaction.
+
+mod support;
+
+use std::time::Duration;
+
+use support::*;
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+#[tokio::test]
+async fn a_free_set_is_one_transaction() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let set = locks.all(NAMES).unwrap();
+    set.acquire().await.unwrap().release().await.unwrap();
+    let before = etcd.counters().await.unwrap();
+    for _ in 0..20 {
+        set.acquire().await.unwrap().release().await.unwrap();
+    }
+    let now = etcd.counters().await.unwrap();
+    let expected = [("DeleteRange".to_owned(), 60), ("Txn".to_owned(), 20)];
+    assert_eq!(requests(&now, &before), expected);
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn its_names_have_one_token() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    let held = locks.all(NAMES).unwrap().acquire().await.unwrap();
+    let tokens: Vec<_> = held.tokens().map(|(_, token)| token).collect();
+    assert_eq!(tokens, [tokens[0]; 3]);
+    for (name, token) in held.tokens() {
+        let queue = locks.inspect(name).await.unwrap();
+        assert_eq!((queue.len(), queue[0].holder.token), (1, Some(token)));
+    }
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_reply_is_asked_for_again() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    proxy.half_open();
+    let trying = tokio::spawn(locks.all(NAMES).unwrap().try_acquire());
+    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
+    let revision = etcd.revision().await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    let held = soon(trying).await.unwrap().unwrap().expect("nobody else was there");
+    for (_, token) in held.tokens() {
+        assert_eq!(i64::try_from(token.value()).unwrap(), revision, "the first one counts");
+    }
+    held.release().await.unwrap();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test]
+async fn given_up_while_its_reply_is_lost_it_leaves_nothing() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "").await;
+    locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
+    proxy.half_open();
+    let acquiring = tokio::spawn(locks.all(NAMES).unwrap().acquire());
+    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 3 }).await;
+    acquiring.abort();
+    proxy.reset();
+    proxy.heal();
+    until_clean(&etcd).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn dropped_at_any_moment_it_leaves_nothing() {
+    let etcd = etcd().await;
+    let (ours, theirs) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let mut work = Vec::new();
+    for task in 0..8u64 {
+        let locks = if task % 2 == 0 { ours.clone() } else { theirs.clone() };
+        work.push(tokio::spawn(async move {
+            for n in 0..100u64 {
+                let names = if n % 3 == 0 { &NAMES[1..] } else { &NAMES[..2] };
+                let set = locks.all(names).unwrap();
+                let moment = Duration::from_micros((task * 7919 + n * 104_729) % 5000);
+                drop(tokio::time::timeout(moment, set.acquire()).await);
+            }
+        }));
+    }
+    for task in work {
+        soon(task).await.unwrap();
+    }
+    until_clean(&etcd).await;
+    soon(ours.all(NAMES).unwrap().acquire()).await.unwrap().release().await.unwrap();
+}
+
+#[tokio::test]
+async fn more_names_than_a_transaction_has_room_for() {
+    let etcd = etcd().await;
+    let locks = locks(&etcd.url()).await;
+    for count in [128, 129] {
+        let names: Vec<_> = (0..count).map(|n| format!("job{n}")).collect();
+        let held = soon(locks.all(&names).unwrap().acquire()).await.unwrap();
+        assert_eq!(etcd.keys().await.unwrap().len(), count);
+        held.release().await.unwrap();
+        until_clean(&etcd).await;
+    }
+}
