@@ -1,0 +1,163 @@
+//! Which store: `--store`, else `DISTLOCK_STORE`, else a config file, else the embedded one.
+
+use std::{
+    env, fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use distlock::{Connect, Locks};
+use lock_core::StoreUrl;
+use serde::Deserialize;
+
+use crate::exit::{Code, Failure};
+
+pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
+const EMBEDDED: &str = "sqlite:";
+const EVERYBODYS: &str = "/etc/distlock/config.toml";
+
+/// A store's URL, and who named it. `Debug` does not show the password.
+pub(crate) struct Choice {
+    url: String,
+    origin: Origin,
+}
+
+#[derive(Clone, Debug)]
+enum Origin {
+    Argument,
+    Variable,
+    File(PathBuf),
+    Nobody,
+}
+
+/// What a config file may say.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Config {
+    store: Option<String>,
+}
+
+impl Choice {
+    /// # Errors
+    ///
+    /// If a config file cannot be read, or is wrong.
+    pub(crate) fn make(argument: Option<&str>) -> Result<Self, Failure> {
+        if let Some(url) = argument {
+            return Ok(Self { url: url.to_owned(), origin: Origin::Argument });
+        }
+        if let Some(url) = env::var_os(VARIABLE).filter(|url| !url.is_empty()) {
+            let not_text = |_| Failure::new(Code::Config, format!("{VARIABLE} is not UTF-8"));
+            let url = url.into_string().map_err(not_text)?;
+            return Ok(Self { url, origin: Origin::Variable });
+        }
+        for path in files() {
+            if let Some(url) = read(&path)? {
+                return Ok(Self { url, origin: Origin::File(path) });
+            }
+        }
+        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Nobody })
+    }
+
+    /// Whether it was named on the command line.
+    pub(crate) fn is_argument(&self) -> bool {
+        matches!(self.origin, Origin::Argument)
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers. A wrong URL is wrong usage only where it was an argument.
+    pub(crate) async fn connect(&self) -> Result<Locks, Failure> {
+        let connect: Connect = distlock::connect(&self.url);
+        connect.await.map_err(|error| self.blame(error.into()))
+    }
+
+    /// Says where a wrong URL stands; it is wrong usage only where it was an argument.
+    fn blame(&self, failure: Failure) -> Failure {
+        match (failure.code(), &self.origin) {
+            (Code::Usage, Origin::Variable) => failure.within(Code::Config, VARIABLE),
+            (Code::Usage, Origin::File(path)) => failure.within(Code::Config, path.display()),
+            _ => failure,
+        }
+    }
+
+    /// The URL for the command that is run: without its password.
+    pub(crate) fn public(&self) -> String {
+        match StoreUrl::parse(&self.url) {
+            Ok(url) => without_stars(&url.to_string()),
+            // Nothing is connected to it.
+            Err(_) => String::new(),
+        }
+    }
+}
+
+impl fmt::Debug for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Choice").field("url", &self.public()).field("origin", &self.origin).finish()
+    }
+}
+
+/// The config files, the user's own first.
+fn files() -> Vec<PathBuf> {
+    let absolute = |variable| env::var_os(variable).map(PathBuf::from).filter(|p| p.is_absolute());
+    let home = || absolute("HOME").map(|home| home.join(".config"));
+    let own =
+        absolute("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("distlock/config.toml"));
+    own.into_iter().chain([PathBuf::from(EVERYBODYS)]).collect()
+}
+
+/// The store that a file names, if there is a file and it names one.
+fn read(path: &Path) -> Result<Option<String>, Failure> {
+    let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
+    let text = match fs::read_to_string(path) {
+        Err(error)
+            if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
+        {
+            return Ok(None);
+        }
+        text => text.map_err(|error| wrong(error.to_string()))?,
+    };
+    // The error's own text quotes the line, which may have a password.
+    let config: Config = toml::from_str(&text).map_err(|error| {
+        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
+        wrong(format!("line {line}: {}", error.message()))
+    })?;
+    Ok(config.store)
+}
+
+/// `user:***@host` as `user@host`, which is a URL again.
+fn without_stars(url: &str) -> String {
+    url.replacen("://:***@", "://", 1).replacen(":***@", "@", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_public_url_is_a_url_without_the_password() {
+        for (url, public) in [
+            ("redis://me:secret@h/2?ttl=5s", "redis://me@h/2?ttl=5s"),
+            ("redis://:secret@h", "redis://h"),
+            ("sqlite:", "sqlite:"),
+            ("redis://h", "redis://h"),
+            ("no url, secret", ""),
+        ] {
+            let choice = Choice { url: url.to_owned(), origin: Origin::Argument };
+            assert_eq!(choice.public(), public);
+            assert!(!format!("{choice:?}").contains("secret"));
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_named_and_not_quoted() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        assert_eq!(read(&path).unwrap(), None);
+        std::fs::write(&path, "# mine\nstore = \"etcd://h\"\n").unwrap();
+        assert_eq!(read(&path).unwrap().as_deref(), Some("etcd://h"));
+        std::fs::write(&path, "# mine\nstore = redis://:secret@h\n").unwrap();
+        let error = format!("{:?}", read(&path).unwrap_err());
+        assert!(error.contains("config.toml: line 2") && !error.contains("secret"), "{error}");
+    }
+}

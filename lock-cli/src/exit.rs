@@ -1,0 +1,100 @@
+//! Why the program ends, as an exit code and a sentence.
+
+use std::{fmt, io, process::ExitCode};
+
+use distlock::Error;
+
+/// Exit codes: those of `sysexits.h` where it has one. `--help` lists them.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[repr(u8)]
+pub(crate) enum Code {
+    /// The answer is no.
+    No = 1,
+    Usage = 64,
+    Unavailable = 69,
+    Rejected = 70,
+    System = 71,
+    Busy = 75,
+    Denied = 77,
+    Config = 78,
+    Lost = 79,
+    TimedOut = 124,
+    NotExecutable = 126,
+    NotFound = 127,
+}
+
+impl From<Code> for ExitCode {
+    fn from(code: Code) -> Self {
+        (code as u8).into()
+    }
+}
+
+/// An error for people.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: Code,
+    text: String,
+    /// Whoever read our stdout has left: no error of anybody.
+    unread: bool,
+}
+
+impl Failure {
+    pub(crate) fn new(code: Code, text: impl Into<String>) -> Self {
+        Self { code, text: text.into(), unread: false }
+    }
+
+    /// What the operating system said when it was asked to do this.
+    pub(crate) fn system(what: impl fmt::Display) -> impl FnOnce(io::Error) -> Self {
+        move |error| Self::new(Code::System, format!("{what}: {error}"))
+    }
+
+    /// The same with another code, and the place where it is wrong.
+    pub(crate) fn within(self, code: Code, place: impl fmt::Display) -> Self {
+        Self { code, text: format!("{place}: {}", self.text), ..self }
+    }
+
+    pub(crate) fn code(&self) -> Code {
+        self.code
+    }
+
+    /// Says it on stderr, and answers the exit code.
+    pub(crate) fn report(self) -> ExitCode {
+        if self.unread {
+            return ExitCode::SUCCESS;
+        }
+        say(&self.text);
+        self.code.into()
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let code = match &error {
+            Error::InvalidName { .. } | Error::InvalidOption { .. } | Error::InvalidUrl { .. } => {
+                Code::Usage
+            }
+            Error::Unmet { .. } | Error::Unsupported { .. } => Code::Config,
+            Error::Contended { .. } => Code::Busy,
+            Error::WaitTimeout { .. } => Code::TimedOut,
+            Error::Lost { .. } => Code::Lost,
+            Error::Unavailable { .. } => Code::Unavailable,
+            Error::Denied { .. } => Code::Denied,
+            _ => Code::Rejected,
+        };
+        Self::new(code, error.to_string())
+    }
+}
+
+/// Writing to stdout failed.
+impl From<io::Error> for Failure {
+    fn from(error: io::Error) -> Self {
+        let unread = error.kind() == io::ErrorKind::BrokenPipe;
+        Self { unread, ..Self::new(Code::System, format!("cannot write to stdout: {error}")) }
+    }
+}
+
+/// A line on stderr; whether anybody reads it is not our business.
+pub(crate) fn say(text: impl fmt::Display) {
+    use std::io::Write;
+    let _ = writeln!(io::stderr(), "distlock: {text}");
+}

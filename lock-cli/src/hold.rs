@@ -1,0 +1,138 @@
+//! A lock while something is done under it: what `run` and `elect` have in common.
+
+use std::{future::Future, ops::Deref, process::ExitCode, time::Duration};
+
+use distlock::{Held, Locks};
+use lock_core::{Clock, Instant, this_process};
+use rustix::process::Signal;
+
+use crate::{
+    choice::{self, Choice},
+    exit::{Code, Failure, say},
+    opt::Hold,
+    policy::Policy,
+    signals::Signals,
+    supervise::{Job, Outcome, feed},
+    wait,
+};
+
+/// A store, and how long its locks live.
+pub(crate) struct Place {
+    pub(crate) locks: Locks,
+    pub(crate) ttl: Duration,
+    pub(crate) policy: Policy,
+    /// How this process describes itself in the queue.
+    pub(crate) me: String,
+}
+
+impl Place {
+    /// Connects, and checks that the TTL leaves room for the grace.
+    pub(crate) async fn open(
+        store: &Choice,
+        hold: &Hold,
+        program: Option<&str>,
+    ) -> Result<Self, Failure> {
+        // What is wrong with what was said needs no store.
+        if let Some(ttl) = hold.ttl {
+            hold.on_lost.fit(ttl)?;
+        }
+        let locks = store.connect().await?;
+        let ttl = hold.ttl.unwrap_or(locks.guarantees().default_ttl);
+        locks.guarantees().check_ttl(ttl)?;
+        let policy = hold.on_lost.fit(ttl)?;
+        let me = program.map_or(this_process().to_string(), |program| {
+            format!("{}, runs {program}", this_process())
+        });
+        Ok(Self { locks, ttl, policy, me })
+    }
+
+    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind.
+    pub(crate) async fn wait<G>(
+        &self,
+        name: &str,
+        quiet: bool,
+        signals: &mut Signals,
+        grant: impl Future<Output = distlock::Result<G>>,
+    ) -> Result<Result<G, Signal>, Failure> {
+        tokio::select! {
+            granted = wait::shown(&self.locks, name, &self.me, quiet, grant) => match granted {
+                Ok(grant) => Ok(Ok(grant)),
+                Err(error) => {
+                    self.close().await;
+                    Err(error.into())
+                }
+            },
+            signal = signals.end() => {
+                self.close().await;
+                Ok(Err(signal))
+            }
+        }
+    }
+
+    /// Gives everything back. The answer of the command is what counts.
+    pub(crate) async fn close(&self) {
+        if let Err(error) = self.locks.close().await {
+            say(format_args!("what was held is free after its TTL: {error}"));
+        }
+    }
+}
+
+/// Runs a command under what is held, and gives it back.
+pub(crate) async fn run<G: Deref<Target = Held>>(
+    place: &Place,
+    grant: G,
+    command: &[std::ffi::OsString],
+    store: &Choice,
+    at_least: Option<Duration>,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
+    let granted = Clock::Boot.now();
+    let held: &Held = &grant;
+    let until = granted + held.remaining();
+    let environment = vec![
+        ("DISTLOCK_NAME", held.name().to_string()),
+        ("DISTLOCK_TOKEN", held.token().to_string()),
+        ("DISTLOCK_DEADLINE_MS", until.since(Instant::default()).as_millis().to_string()),
+        (choice::VARIABLE, store.public()),
+    ];
+    let job = Job { command, environment, policy: place.policy, ttl: place.ttl };
+    let outcome = feed(held, job, signals).await.map_err(Failure::system("starting the command"));
+    if let Ok(Outcome { lost: false, .. }) = outcome {
+        linger(held, granted, at_least, signals).await;
+    }
+    place.close().await;
+    answer(outcome?)
+}
+
+/// Holds on until the lock was held long enough, is lost, or a signal asks to end.
+async fn linger(held: &Held, granted: Instant, at_least: Option<Duration>, signals: &mut Signals) {
+    let Some(at_least) = at_least else { return };
+    tokio::select! {
+        () = Clock::Boot.sleep_until(granted + at_least) => {}
+        _ = held.lost() => {}
+        _ = signals.end() => {}
+    }
+}
+
+fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
+    if outcome.left > 0 {
+        say(format_args!(
+            "{} processes of the command may not be killed, and live on",
+            outcome.left
+        ));
+    }
+    match outcome {
+        Outcome { lost: true, .. } => {
+            Err(Failure::new(Code::Lost, "the lock was lost, and the command ended"))
+        }
+        Outcome { code: Some(code), .. } => Ok(code.into()),
+        Outcome { code: None, .. } => {
+            Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
+        }
+    }
+}
+
+/// What a shell answers for a program that a signal ended.
+pub(crate) fn by_signal(signal: Signal) -> ExitCode {
+    u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
+}

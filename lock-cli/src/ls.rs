@@ -1,0 +1,54 @@
+//! `distlock ls`: the names in use.
+
+use distlock::{Entry, LockName, Locks};
+
+use crate::{
+    choice::Choice,
+    exit::Failure,
+    opt::Ls,
+    print,
+    queue::{Queue, who},
+};
+
+/// Asks for each name by itself, so what comes and goes meanwhile may be missing.
+pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
+    let locks = store.connect().await?;
+    let queues = queues(&locks, &opt.prefix).await?;
+    if opt.json {
+        let queues: Vec<_> =
+            queues.iter().map(|(name, queue)| Queue::new(name.as_str(), queue)).collect();
+        print::json(&queues)?;
+    } else if !queues.is_empty() {
+        let rows = queues.iter().map(|(name, queue)| row(name, queue));
+        print::table(&["name", "held by", "for", "waiting"], rows)?;
+    }
+    Ok(locks.close().await?)
+}
+
+/// The names in use that start with this, and who stands there.
+pub(crate) async fn queues(
+    locks: &Locks,
+    prefix: &str,
+) -> Result<Vec<(LockName, Vec<Entry>)>, Failure> {
+    let mut queues = Vec::new();
+    for name in locks.names(prefix).await? {
+        let queue = locks.inspect(&name).await?;
+        if !queue.is_empty() {
+            queues.push((name, queue));
+        }
+    }
+    Ok(queues)
+}
+
+/// A name, the first holder with the number of others, since when, how many wait.
+pub(crate) fn row(name: &LockName, queue: &[Entry]) -> Vec<String> {
+    let holders = queue.iter().filter(|entry| entry.holds).count();
+    let first = queue.iter().find(|entry| entry.holds);
+    let holder = match (first, holders) {
+        (None, _) => "nobody".to_owned(),
+        (Some(holder), 1) => who(holder).to_owned(),
+        (Some(holder), n) => format!("{} and {} more", who(holder), n - 1),
+    };
+    let since = first.and_then(|holder| holder.holder.since).map(print::age).unwrap_or_default();
+    vec![name.to_string(), holder, since, (queue.len() - holders).to_string()]
+}

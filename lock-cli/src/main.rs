@@ -1,0 +1,89 @@
+//! `distlock`: runs commands under a distributed lock, and shows locks to operators.
+//!
+//! One file per command; `opt` is the command line, `choice` finds the store, `exit` the exit code.
+//! `supervise` is what stands between `run` and its command.
+
+mod choice;
+mod exit;
+#[cfg(target_os = "linux")]
+mod hold;
+mod ls;
+mod opt;
+mod policy;
+mod print;
+mod queue;
+mod revoke;
+#[cfg(target_os = "linux")]
+mod run;
+mod show;
+#[cfg(target_os = "linux")]
+mod signals;
+mod stores;
+#[cfg(target_os = "linux")]
+mod supervise;
+#[cfg(target_os = "linux")]
+mod wait;
+
+use std::process::ExitCode;
+
+use clap::{Parser, error::ErrorKind};
+use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::{
+    choice::Choice,
+    exit::{Code, Failure},
+    opt::{Command, Common, Opt},
+};
+
+fn main() -> ExitCode {
+    let opt = match Opt::try_parse() {
+        Ok(opt) => opt,
+        Err(error) => return refuse(&error),
+    };
+    log(&opt.common);
+    // One thread: the supervisor's parent-death signal is bound to the thread that started it.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = runtime
+        .map_err(Failure::system("starting a runtime"))
+        .and_then(|runtime| runtime.block_on(dispatch(&opt)));
+    done.unwrap_or_else(Failure::report)
+}
+
+async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
+    match &opt.command {
+        #[cfg(target_os = "linux")]
+        Command::Supervise(opt) => return supervise::supervise(opt).await,
+        #[cfg(target_os = "linux")]
+        Command::Launch(opt) => return supervise::launch(&opt.command),
+        _ => {}
+    }
+    let store = Choice::make(opt.common.store.as_deref())?;
+    match &opt.command {
+        Command::Ls(opt) => ls::ls(opt, &store).await?,
+        Command::Show(opt) => show::show(opt, &store).await?,
+        Command::Revoke(opt) => revoke::revoke(opt, &store).await?,
+        Command::Stores(opt) => stores::stores(opt, &store).await?,
+        #[cfg(target_os = "linux")]
+        Command::Run(opt) => return run::run(opt, &store).await,
+        _ => return Err(Failure::new(Code::System, "this needs Linux")),
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints help on stdout, and what is wrong with the command line on stderr.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // Nobody may read it.
+    let _ = error.print();
+    match error.kind() {
+        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+        _ => Code::Usage.into(),
+    }
+}
+
+/// distlock's own events; the clients' only as warnings.
+fn log(common: &Common) {
+    let others = common.log.min(tracing_subscriber::filter::LevelFilter::WARN);
+    let filter = Targets::new().with_target("distlock", common.log).with_default(others);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    tracing_subscriber::registry().with(lines).with(filter).init();
+}

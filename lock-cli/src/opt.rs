@@ -1,0 +1,186 @@
+//! The command line.
+
+use std::{ffi::OsString, time::Duration};
+
+use clap::{Args, Parser, Subcommand, builder::styling::Styles};
+use tracing_subscriber::filter::LevelFilter;
+
+use crate::policy::OnLost;
+
+const EXAMPLES: &str = "\
+Examples:
+  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+  distlock elect scheduler \"$(hostname)\" -- ./scheduler
+  distlock show nightly                             who has it, who waits
+
+The store is that of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
+$XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
+(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users of this
+machine: write it into DISTLOCK_STORE or the config file.
+
+Exit codes, besides those of the command that is run:
+   64  wrong usage
+   69  the store cannot be reached, or does not answer
+   70  the store answered with something unexpected
+   71  the operating system refused something
+   75  the lock is busy (--no-wait)
+   77  the store denied access
+   78  wrong configuration, or more than this store can do
+   79  the lock was lost, and the command ended
+  124  the wait timed out (--wait)
+  126  the command cannot be executed
+  127  the command was not found
+  128+n  signal n ended the command, or the wait";
+
+/// Runs commands under a distributed lock, and shows locks to operators.
+#[derive(Debug, Parser)]
+#[command(name = "distlock", version, after_help = EXAMPLES, styles = Styles::styled())]
+pub(crate) struct Opt {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Common {
+    /// The store, such as sqlite:PATH or redis://HOST.
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// What to log on stderr: off, error, warn, info, debug, trace.
+    #[arg(long, global = true, value_name = "LEVEL", default_value = "off")]
+    pub(crate) log: LevelFilter,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Ls(Ls),
+    Show(Show),
+    Revoke(Revoke),
+    Stores(Stores),
+    /// The process between `run` and its command.
+    #[command(hide = true)]
+    Supervise(Supervise),
+    /// The process that becomes the command.
+    #[command(hide = true)]
+    Launch(Launch),
+}
+
+/// Holds a lock while a command runs, and returns the command's exit code.
+///
+/// The command sees DISTLOCK_NAME, DISTLOCK_TOKEN (the fencing token), DISTLOCK_STORE (the URL without
+/// its password) and DISTLOCK_DEADLINE_MS (until when the lock was held when it started, on the clock
+/// of /proc/uptime). When it has ended, what it left running is ended as well, and then the lock is
+/// released.
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// The name of the lock: any text of 1 to 512 bytes.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) hold: Hold,
+    /// Holds the lock beside others who share it.
+    #[arg(long, conflicts_with = "permits")]
+    pub(crate) shared: bool,
+    /// Takes one of N permits; all who use the name must name the same N.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) permits: Option<u32>,
+    /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) at_least: Option<Duration>,
+    /// The command and its arguments.
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// How to get a lock, and what to do when it is lost.
+#[derive(Args, Debug)]
+pub(crate) struct Hold {
+    /// How long the lock outlives its last renewal. Default: the store's, mostly 15s.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) ttl: Option<Duration>,
+    /// How long to wait for the lock. Default: for ever.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) wait: Option<Duration>,
+    /// Does not wait: exits with 75 if the lock is busy.
+    #[arg(long, conflicts_with = "wait")]
+    pub(crate) no_wait: bool,
+    /// Ends the command, as at a loss, when the lock has been held so long. Default: no limit.
+    #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) max_hold: Option<Duration>,
+    /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
+    /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
+    /// lets it run. Default: term, with 5s or what the TTL leaves room for.
+    #[arg(long, value_name = "POLICY", default_value = "term")]
+    pub(crate) on_lost: OnLost,
+    /// Says nothing while it waits.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// Lists the names that somebody holds or waits for.
+#[derive(Args, Debug)]
+pub(crate) struct Ls {
+    /// Only names that start with this.
+    #[arg(default_value = "", hide_default_value = true)]
+    pub(crate) prefix: String,
+    /// Prints an array of objects.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows who holds a lock and who waits for it.
+#[derive(Args, Debug)]
+pub(crate) struct Show {
+    /// The name of the lock.
+    pub(crate) name: String,
+    /// Prints an object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Takes a lock away from a holder, or a place from a waiter.
+///
+/// The next in line is served at once: where the holder does not notice in time, the two overlap, and
+/// only the fencing token stops the first. `distlock run` kills its command. Exits with 1 if there is
+/// no such holder.
+#[derive(Args, Debug)]
+pub(crate) struct Revoke {
+    /// The name of the lock.
+    pub(crate) name: String,
+    /// The id that `distlock show` prints, or the start of it.
+    pub(crate) holder: String,
+    /// Does not ask.
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Prints an object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Lists the stores that this program was built with, or what the one of --store promises.
+#[derive(Args, Debug)]
+pub(crate) struct Stores {
+    /// Prints an array of objects; with --store, one object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Supervise {
+    /// Milliseconds from SIGTERM to SIGKILL.
+    #[arg(long)]
+    pub(crate) grace: u64,
+    /// Whether the command may outlive the lock.
+    #[arg(long)]
+    pub(crate) ignore: bool,
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Launch {
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}

@@ -1,0 +1,55 @@
+//! What goes to stdout.
+
+use std::{
+    io::{self, Write},
+    time::{Duration, SystemTime},
+};
+
+use comfy_table::{Table, presets};
+use lock_core::wall_clock;
+use serde::Serialize;
+
+/// One JSON value on a line of its own.
+pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    serde_json::to_writer(&mut out, value)?;
+    writeln!(out)?;
+    out.flush()
+}
+
+/// Some lines.
+pub(crate) fn text(text: impl std::fmt::Display) -> io::Result<()> {
+    let mut out = anstream::stdout().lock();
+    writeln!(out, "{text}")?;
+    out.flush()
+}
+
+/// Columns under headings, without lines.
+pub(crate) fn table(
+    headings: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_header(headings.iter().map(|text| text.to_uppercase()));
+    table.add_rows(rows);
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    text(table.trim_fmt())
+}
+
+/// How long ago something was, in whole seconds.
+pub(crate) fn age(since: SystemTime) -> String {
+    let age = wall_clock().duration_since(since).unwrap_or_default();
+    seconds(age)
+}
+
+/// A duration in whole seconds.
+pub(crate) fn seconds(duration: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string()
+}
+
+/// A point in time, for programs.
+pub(crate) fn time(time: SystemTime) -> String {
+    humantime::format_rfc3339_millis(time).to_string()
+}

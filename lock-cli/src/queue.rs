@@ -1,0 +1,59 @@
+//! A lock's holders and waiters, as data for programs.
+
+use distlock::Entry;
+use serde::Serialize;
+
+use crate::print;
+
+/// Everybody in a lock's queue.
+#[derive(Serialize)]
+pub(crate) struct Queue<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) holders: Vec<Person>,
+    pub(crate) waiters: Vec<Person>,
+}
+
+/// A holder or a waiter.
+#[derive(Serialize)]
+pub(crate) struct Person {
+    /// What `revoke` takes; foreign clients have none.
+    pub(crate) id: Option<String>,
+    /// Who it is, in its own words.
+    pub(crate) description: Option<String>,
+    /// What it asks for.
+    pub(crate) kind: String,
+    /// Since when, RFC 3339.
+    pub(crate) since: Option<String>,
+    /// How long its entry lives if it is not renewed.
+    pub(crate) ttl_left_ms: Option<u128>,
+    pub(crate) token: Option<u64>,
+}
+
+impl<'a> Queue<'a> {
+    pub(crate) fn new(name: &'a str, entries: &[Entry]) -> Self {
+        let of = |holds| entries.iter().filter(move |entry| entry.holds == holds);
+        Self {
+            name,
+            holders: of(true).map(Person::from).collect(),
+            waiters: of(false).map(Person::from).collect(),
+        }
+    }
+}
+
+impl From<&Entry> for Person {
+    fn from(entry: &Entry) -> Self {
+        Self {
+            id: entry.attempt.map(|id| id.to_string()),
+            description: entry.holder.description.clone(),
+            kind: entry.kind.to_string(),
+            since: entry.holder.since.map(print::time),
+            ttl_left_ms: entry.ttl_left.map(|left| left.as_millis()),
+            token: entry.holder.token.map(|token| token.value()),
+        }
+    }
+}
+
+/// Who it is, for people.
+pub(crate) fn who(entry: &Entry) -> &str {
+    entry.holder.description.as_deref().unwrap_or("a foreign client")
+}

@@ -1,0 +1,68 @@
+//! `distlock revoke`: takes a lock away.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use distlock::Entry;
+use serde::Serialize;
+use uuid::Uuid;
+
+use crate::{
+    choice::Choice,
+    exit::{Code, Failure},
+    opt::Revoke,
+    print,
+    queue::who,
+};
+
+#[derive(Serialize)]
+struct Revoked<'a> {
+    name: &'a str,
+    id: Uuid,
+    revoked: bool,
+}
+
+pub(crate) async fn revoke(opt: &Revoke, store: &Choice) -> Result<(), Failure> {
+    if !opt.yes && !io::stdin().is_terminal() {
+        return Err(Failure::new(
+            Code::Usage,
+            "nobody to ask: revoke needs --yes without a terminal",
+        ));
+    }
+    let locks = store.connect().await?;
+    let queue = locks.inspect(&opt.name).await?;
+    let (id, entry) = find(&queue, opt)?;
+    if !opt.yes && !confirmed(&opt.name, entry).map_err(Failure::system("asking"))? {
+        return Err(Failure::new(Code::No, "nothing was revoked"));
+    }
+    let revoked = locks.revoke(&opt.name, id).await?;
+    if opt.json {
+        print::json(&Revoked { name: &opt.name, id, revoked })?;
+    }
+    locks.close().await?;
+    match revoked {
+        true => Ok(()),
+        false => Err(Failure::new(Code::No, format!("{id} has left {} meanwhile", opt.name))),
+    }
+}
+
+/// The one entry whose id starts like this.
+fn find<'a>(queue: &'a [Entry], opt: &Revoke) -> Result<(Uuid, &'a Entry), Failure> {
+    let wanted = opt.holder.to_ascii_lowercase();
+    let ids = queue.iter().filter_map(|entry| Some((entry.attempt?, entry)));
+    let mut found = ids.filter(|(id, _)| id.to_string().starts_with(&wanted));
+    let no = |text: String| Err(Failure::new(Code::No, text));
+    match (found.next(), found.next()) {
+        (Some(_), _) if wanted.is_empty() => no("an id must not be empty".to_owned()),
+        (Some(one), None) => Ok(one),
+        (Some(_), Some(_)) => no(format!("{wanted:?} is the start of several ids of {}", opt.name)),
+        (None, _) => no(format!("no holder or waiter of {} has the id {wanted:?}", opt.name)),
+    }
+}
+
+fn confirmed(name: &str, entry: &Entry) -> io::Result<bool> {
+    let what = if entry.holds { "the lock" } else { "the place in line" };
+    write!(io::stderr(), "Take {what} {name} away from {}? [y/N] ", who(entry))?;
+    let mut answer = String::new();
+    io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}

@@ -1,0 +1,145 @@
+//! `distlock stores`: what there is, and what it promises.
+
+use distlock::{Fairness, Fencing, Guarantees, Wake};
+use serde::Serialize;
+
+use crate::{choice::Choice, exit::Failure, opt::Stores, print};
+
+/// A store as it can be named.
+#[derive(Serialize)]
+struct Known {
+    store: &'static str,
+    url: &'static str,
+    compiled_in: bool,
+    promises: &'static str,
+}
+
+const KNOWN: [Known; 7] = [
+    Known {
+        store: "sqlite",
+        url: "sqlite:[PATH]",
+        compiled_in: cfg!(feature = "sqlite"),
+        promises: "one machine, first come first served, strict tokens; nothing to install",
+    },
+    Known {
+        store: "etcd",
+        url: "etcd://HOST[:2379][,HOST..]",
+        compiled_in: cfg!(feature = "etcd"),
+        promises: "survives the loss of a node, first come first served, strict tokens",
+    },
+    Known {
+        store: "zookeeper",
+        url: "zookeeper://HOST[:2181][,HOST..][/CHROOT]",
+        compiled_in: cfg!(feature = "zookeeper"),
+        promises: "survives the loss of a node, first come first served, strict tokens",
+    },
+    Known {
+        store: "redis",
+        url: "redis://HOST[:6379][/DB]",
+        compiled_in: cfg!(feature = "redis"),
+        promises: "one server, first come first served, tokens as a best effort",
+    },
+    Known {
+        store: "postgres",
+        url: "postgres://HOST[:5432][/DB]",
+        compiled_in: cfg!(feature = "postgres"),
+        promises: "one server, first come first served, strict tokens",
+    },
+    Known {
+        store: "mysql",
+        url: "mysql://HOST[:3306]/DB",
+        compiled_in: cfg!(feature = "mysql"),
+        promises: "one server, first come first served, strict tokens",
+    },
+    Known {
+        store: "memory",
+        url: "memory:[NAME]",
+        compiled_in: cfg!(feature = "memory"),
+        promises: "one process only: to try things out",
+    },
+];
+
+/// What a store promises as it is deployed.
+#[derive(Serialize)]
+struct Promises {
+    store: &'static str,
+    kinds: Vec<String>,
+    survives_restart: bool,
+    survives_failover: bool,
+    first_come_first_served: bool,
+    waiters_are_told: bool,
+    /// `strict`, `best effort` or `none`.
+    tokens: &'static str,
+    ttl_min_ms: u128,
+    ttl_max_ms: u128,
+    ttl_default_ms: u128,
+}
+
+pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> {
+    if store.is_argument() {
+        return one(opt, store).await;
+    }
+    if opt.json {
+        return Ok(print::json(&KNOWN)?);
+    }
+    let rows = KNOWN.iter().map(|known| {
+        let there = if known.compiled_in { "yes" } else { "no" };
+        [known.store, there, known.url, known.promises].map(str::to_owned).to_vec()
+    });
+    Ok(print::table(&["store", "built in", "url", "promises"], rows)?)
+}
+
+async fn one(opt: &Stores, store: &Choice) -> Result<(), Failure> {
+    let locks = store.connect().await?;
+    let promises = Promises::from(locks.guarantees());
+    match opt.json {
+        true => print::json(&promises)?,
+        false => print::table(&["promise", ""], promises.rows())?,
+    }
+    Ok(locks.close().await?)
+}
+
+impl From<&Guarantees> for Promises {
+    fn from(guarantees: &Guarantees) -> Self {
+        Self {
+            store: guarantees.store,
+            kinds: guarantees.kinds.iter().map(ToString::to_string).collect(),
+            survives_restart: guarantees.survives.restart,
+            survives_failover: guarantees.survives.failover,
+            first_come_first_served: guarantees.fairness == Fairness::Fifo,
+            waiters_are_told: guarantees.wake == Wake::Push,
+            tokens: match guarantees.fencing {
+                Fencing::Strict(_) => "strict",
+                Fencing::BestEffort(_) => "best effort",
+                _ => "none",
+            },
+            ttl_min_ms: guarantees.ttl.start().as_millis(),
+            ttl_max_ms: guarantees.ttl.end().as_millis(),
+            ttl_default_ms: guarantees.default_ttl.as_millis(),
+        }
+    }
+}
+
+impl Promises {
+    fn rows(&self) -> Vec<Vec<String>> {
+        let yes = |so| if so { "yes" } else { "no" }.to_owned();
+        [
+            ("store", self.store.to_owned()),
+            ("kinds", self.kinds.join(", ")),
+            ("a held lock survives a restart of the server", yes(self.survives_restart)),
+            (".. and the loss of a node", yes(self.survives_failover)),
+            ("first come, first served", yes(self.first_come_first_served)),
+            ("waiters are told, and do not poll", yes(self.waiters_are_told)),
+            ("fencing tokens", self.tokens.to_owned()),
+            (
+                "TTL",
+                format!(
+                    "{} to {} ms, default {}",
+                    self.ttl_min_ms, self.ttl_max_ms, self.ttl_default_ms
+                ),
+            ),
+        ]
+        .map(|(label, value)| vec![label.to_owned(), value])
+        .to_vec()
+    }
+}

@@ -1,0 +1,129 @@
+//! The processes below one, as `/proc` shows them.
+
+use std::{collections::HashMap, fs, time::Duration};
+
+use rustix::{
+    io::Errno,
+    process::{
+        Pid, PidfdFlags, Signal, WaitOptions, WaitStatus, pidfd_open, pidfd_send_signal, wait,
+    },
+};
+
+/// A process, safe against its number being used again.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) pid: Pid,
+    /// When it started, in ticks since boot.
+    start: u64,
+}
+
+/// The part of `/proc/PID/stat` that matters.
+#[derive(Debug, Eq, PartialEq)]
+struct Stat {
+    parent: i32,
+    start: u64,
+    lives: bool,
+}
+
+impl Process {
+    /// Sends a signal. Answers whether it may be sent; a process that is gone needs none.
+    fn signal(self, signal: Signal) -> bool {
+        // The descriptor is of this process for ever: looked at after it was opened, it is the right one.
+        let Ok(process) = pidfd_open(self.pid, PidfdFlags::empty()) else { return true };
+        if stat(self.pid).is_none_or(|stat| stat.start != self.start) {
+            return true;
+        }
+        pidfd_send_signal(process, signal) != Err(Errno::PERM)
+    }
+}
+
+/// All living descendants.
+pub(crate) fn below(root: Pid) -> Vec<Process> {
+    let mut children: HashMap<i32, Vec<(Pid, Stat)>> = HashMap::new();
+    for pid in pids() {
+        if let Some(stat) = stat(pid) {
+            children.entry(stat.parent).or_default().push((pid, stat));
+        }
+    }
+    let (mut found, mut parents) = (Vec::new(), vec![root]);
+    while let Some(parent) = parents.pop() {
+        for (pid, stat) in children.remove(&parent.as_raw_pid()).unwrap_or_default() {
+            parents.push(pid);
+            if stat.lives {
+                found.push(Process { pid, start: stat.start });
+            }
+        }
+    }
+    found
+}
+
+/// Asks all descendants to end; those that are stopped go on to hear it.
+pub(crate) fn ask(root: Pid) {
+    for process in below(root) {
+        process.signal(Signal::TERM);
+        process.signal(Signal::CONT);
+    }
+}
+
+/// Kills all descendants until none is left. Answers how many may not be killed.
+pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> usize {
+    let mut denied = Vec::new();
+    let mut pause = Duration::from_millis(1);
+    loop {
+        // Those that start another process before they die leave it to the next round.
+        let left: Vec<_> = below(root).into_iter().filter(|one| !denied.contains(one)).collect();
+        denied.extend(left.iter().filter(|process| !process.signal(Signal::KILL)));
+        reap(&mut reaped);
+        if left.is_empty() {
+            return denied.len();
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_millis(50));
+    }
+}
+
+/// Tells of all children that have ended or stopped.
+pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) {
+    let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
+    while let Ok(Some((pid, status))) = wait(options) {
+        tell(pid, status);
+    }
+}
+
+fn pids() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+}
+
+fn stat(pid: Pid) -> Option<Stat> {
+    parse(&fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).ok()?)
+}
+
+/// The name in brackets may have spaces and brackets of its own.
+fn parse(stat: &str) -> Option<Stat> {
+    let fields: Vec<_> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+    let dead = matches!(*fields.first()?, "Z" | "X");
+    // A process whose first thread has ended looks dead, and works on.
+    let threads: u32 = fields.get(17)?.parse().ok()?;
+    Some(Stat {
+        parent: fields.get(1)?.parse().ok()?,
+        start: fields.get(19)?.parse().ok()?,
+        lives: !dead || threads > 1,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_may_look_like_the_rest() {
+        let line = "12 (a) Z 1 (b)) S 7 12 12 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 99 1000";
+        assert_eq!(parse(line), Some(Stat { parent: 7, start: 99, lives: true }));
+        let dead = line.replace(") S", ") Z");
+        assert!(!parse(&dead).unwrap().lives);
+        let first_thread_ended = dead.replace("20 0 1", "20 0 3");
+        assert!(parse(&first_thread_ended).unwrap().lives);
+        assert_eq!(parse("12 (a"), None);
+    }
+}

@@ -1,0 +1,187 @@
+//! The holder's side: it feeds the supervisor with deadlines and signals.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::OwnedFd,
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::Command,
+    time::Duration,
+};
+
+use distlock::{Held, LossReason};
+use lock_core::{Clock, Instant};
+use rustix::process::{Pid, Signal, getpid, kill_current_process_group, set_child_subreaper};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    signal::unix::{SignalKind, signal},
+    time::{MissedTickBehavior, interval},
+};
+
+use super::{
+    family,
+    message::{End, News, Order},
+    passing::pass,
+    terminal::Terminal,
+};
+use crate::{exit::say, policy::Policy, signals::Signals};
+
+/// A command to be run under a lock.
+pub(crate) struct Job<'a> {
+    pub(crate) command: &'a [OsString],
+    pub(crate) environment: Vec<(&'static str, String)>,
+    pub(crate) policy: Policy,
+    pub(crate) ttl: Duration,
+}
+
+/// How it went.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The command's exit code; `None` if nobody saw it end.
+    pub(crate) code: Option<u8>,
+    /// How many descendants may not be killed, and live on.
+    pub(crate) left: usize,
+    /// Whether the command was ended, or asked to end, because of the lock.
+    pub(crate) lost: bool,
+}
+
+/// Runs the command under the lock until it has ended, with all its descendants.
+///
+/// # Errors
+///
+/// If the operating system refuses a process.
+pub(crate) async fn feed(held: &Held, job: Job<'_>, signals: &mut Signals) -> io::Result<Outcome> {
+    let mut feeder = Feeder::start(held, &job).await?;
+    let mut ticks = interval(job.ttl / 20);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+    let lost = held.lost();
+    tokio::pin!(lost);
+    loop {
+        tokio::select! {
+            news = feeder.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
+                Some(Some(News::Ended(end))) => return Ok(feeder.end(held, end)),
+                Some(Some(news)) => feeder.hear(news).await,
+                // It is gone, or out of its mind.
+                Some(None) | None => return Ok(feeder.orphan().await),
+            },
+            reason = &mut lost, if !feeder.policy.ignore => return Ok(feeder.lose(reason).await),
+            signal = signals.next() => feeder.tell(Order::Signal(signal)).await,
+            _ = continued.recv() => feeder.go_on().await,
+            _ = ticks.tick() => feeder.tell(Order::Until(deadline(held))).await,
+        }
+    }
+}
+
+struct Feeder {
+    news: Lines<BufReader<OwnedReadHalf>>,
+    orders: OwnedWriteHalf,
+    policy: Policy,
+    terminal: Option<Terminal>,
+    group: Option<Pid>,
+    lost: bool,
+}
+
+impl Feeder {
+    async fn start(held: &Held, job: &Job<'_>) -> io::Result<Self> {
+        // If the supervisor dies, its family is ours.
+        set_child_subreaper(Some(getpid()))?;
+        let (ours, theirs) = UnixStream::pair()?;
+        let mut command = Command::new("/proc/self/exe");
+        command.arg0("distlock").args(["supervise", "--grace"]);
+        command.arg(job.policy.grace.as_millis().to_string());
+        command.args(job.policy.ignore.then_some("--ignore"));
+        command.arg("--").args(job.command);
+        command.envs(job.environment.iter().map(|(name, value)| (name, value)));
+        // Keys at the terminal are for the command alone.
+        command.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
+        // With it goes our copy of the supervisor's end.
+        drop(command);
+        pass(&ours, rustix::stdio::stdin())?;
+        ours.set_nonblocking(true)?;
+        let (news, orders) = tokio::net::UnixStream::from_std(ours)?.into_split();
+        let news = BufReader::new(news).lines();
+        let terminal = Terminal::of_this_process();
+        let (policy, group) = (job.policy, None);
+        let mut feeder = Self { news, orders, policy, terminal, group, lost: false };
+        feeder.tell(Order::Until(deadline(held))).await;
+        Ok(feeder)
+    }
+
+    /// A supervisor that is gone is noticed by its silence.
+    async fn tell(&mut self, order: Order) {
+        let _ = self.orders.write_all(format!("{order}\n").as_bytes()).await;
+    }
+
+    async fn hear(&mut self, news: News) {
+        match news {
+            News::Started(group) => {
+                self.group = Some(group);
+                self.hand_over();
+                self.tell(Order::Begin).await;
+            }
+            News::Stopped => {
+                // As the terminal would have done to us; the shell sees it, and we go on when it says.
+                if self.take_back() {
+                    let _ = kill_current_process_group(Signal::TSTP);
+                    self.go_on().await;
+                }
+            }
+            News::Asked => {
+                self.lost = true;
+                say("the lock is about to be lost: the command is asked to end");
+            }
+            News::Ended(_) => {}
+        }
+    }
+
+    async fn go_on(&mut self) {
+        self.hand_over();
+        self.tell(Order::Signal(Signal::CONT)).await;
+    }
+
+    fn hand_over(&self) {
+        if let (Some(terminal), Some(group)) = (&self.terminal, self.group) {
+            terminal.hand_over(group);
+        }
+    }
+
+    /// Whether the command had the terminal.
+    fn take_back(&self) -> bool {
+        match (&self.terminal, self.group) {
+            (Some(terminal), Some(group)) => terminal.take_back(group),
+            _ => false,
+        }
+    }
+
+    fn end(&self, held: &Held, end: End) -> Outcome {
+        self.take_back();
+        let lost = self.lost || (!self.policy.ignore && !held.is_valid());
+        Outcome { code: Some(end.code), left: end.left, lost }
+    }
+
+    /// Kills everything, the supervisor as well: it may be stopped.
+    async fn lose(&mut self, reason: LossReason) -> Outcome {
+        self.lost = true;
+        let outcome = self.orphan().await;
+        say(format_args!("the lock was lost, and the command killed: {reason}"));
+        outcome
+    }
+
+    /// Kills what the supervisor would have killed.
+    async fn orphan(&mut self) -> Outcome {
+        let left = family::kill(getpid(), |_, _| {}).await;
+        self.take_back();
+        Outcome { code: None, left, lost: self.lost }
+    }
+}
+
+/// The end of the hold, less the margin, on the boot clock.
+fn deadline(held: &Held) -> Instant {
+    // The clock first: a pause in between makes it earlier, not later.
+    let now = Clock::Boot.now();
+    now + held.remaining()
+}

@@ -1,0 +1,117 @@
+//! What the holder and the supervisor tell each other: a line for each message.
+
+use std::{fmt, time::Duration};
+
+use lock_core::Instant;
+use rustix::process::{Pid, Signal, WaitStatus};
+
+/// From the holder.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Order {
+    /// The lock is held until then.
+    Until(Instant),
+    /// The command has the terminal and may begin.
+    Begin,
+    /// For the command's process group.
+    Signal(Signal),
+}
+
+/// From the supervisor.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum News {
+    /// The command's process group is there.
+    Started(Pid),
+    /// The command was stopped, as by ctrl-z.
+    Stopped,
+    /// The command was asked to end, because the lock is about to be lost.
+    Asked,
+    /// The command and all its descendants have ended.
+    Ended(End),
+}
+
+/// How a command ended.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct End {
+    /// As a shell says it: 128 and the signal's number if a signal ended it.
+    pub(crate) code: u8,
+    /// How many descendants may not be killed, and live on.
+    pub(crate) left: usize,
+}
+
+impl Order {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("until", nanos) => {
+                let since_boot = Duration::from_nanos(nanos.parse().ok()?);
+                Some(Self::Until(Instant::default() + since_boot))
+            }
+            ("begin", "") => Some(Self::Begin),
+            ("signal", number) => Signal::from_named_raw(number.parse().ok()?).map(Self::Signal),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Order {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Until(until) => write!(f, "until {}", until.since(Instant::default()).as_nanos()),
+            Self::Begin => f.write_str("begin"),
+            Self::Signal(signal) => write!(f, "signal {}", signal.as_raw()),
+        }
+    }
+}
+
+impl News {
+    pub(crate) fn parse(line: &str) -> Option<Self> {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("started", pid) => Pid::from_raw(pid.parse().ok()?).map(Self::Started),
+            ("stopped", "") => Some(Self::Stopped),
+            ("asked", "") => Some(Self::Asked),
+            ("ended", end) => {
+                let (code, left) = end.split_once(' ')?;
+                Some(Self::Ended(End { code: code.parse().ok()?, left: left.parse().ok()? }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for News {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Started(pid) => write!(f, "started {}", pid.as_raw_pid()),
+            Self::Stopped => f.write_str("stopped"),
+            Self::Asked => f.write_str("asked"),
+            Self::Ended(End { code, left }) => write!(f, "ended {code} {left}"),
+        }
+    }
+}
+
+/// The exit code that a shell would show.
+pub(crate) fn code(status: WaitStatus) -> u8 {
+    let signal = status.terminating_signal().map(|signal| 128 + signal);
+    let code = status.exit_status().or(signal).unwrap_or(255);
+    u8::try_from(code).unwrap_or(255)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_is_understood() {
+        let until = Instant::default() + Duration::from_nanos(1_234_567_890_123);
+        for order in [Order::Until(until), Order::Begin, Order::Signal(Signal::USR1)] {
+            assert_eq!(Order::parse(&order.to_string()), Some(order));
+        }
+        let pid = Pid::from_raw(812).unwrap();
+        let end = News::Ended(End { code: 143, left: 2 });
+        for news in [News::Started(pid), News::Stopped, News::Asked, end] {
+            assert_eq!(News::parse(&news.to_string()), Some(news));
+        }
+        for nonsense in ["", "until", "until x", "signal 0", "ended 1", "begin now"] {
+            assert_eq!((Order::parse(nonsense), News::parse(nonsense)), (None, None), "{nonsense}");
+        }
+    }
+}

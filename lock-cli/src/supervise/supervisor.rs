@@ -1,0 +1,231 @@
+//! The supervisor: it owns the command, and ends it before the lock can be somebody else's.
+
+use std::{
+    ffi::OsString,
+    io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
+    process::{Command, ExitCode},
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant};
+use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    signal::unix::{SignalKind, signal},
+};
+
+use super::{
+    family,
+    message::{End, News, Order, code},
+    passing::{pass, receive},
+};
+use crate::{exit::Failure, opt::Supervise, policy::Policy, signals::Signals};
+
+/// How often it looks whether what the command left running has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Starts the command when the holder says so, and stays until nothing of it is left. Its stdin is the
+/// holder's end of a socket.
+pub(crate) async fn supervise(opt: &Supervise) -> Result<ExitCode, Failure> {
+    let failed = || Failure::system("supervising");
+    let leash = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
+    let leash = UnixStream::from(leash.map_err(io::Error::from).map_err(failed())?);
+    let Some(stdin) = receive(&leash).map_err(failed())? else { return Ok(ExitCode::SUCCESS) };
+    let policy = Policy { grace: Duration::from_millis(opt.grace), ignore: opt.ignore };
+    let supervisor = Supervisor::start(leash, stdin, &opt.command, policy).map_err(failed())?;
+    supervisor.watch().await.map_err(failed())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+struct Supervisor {
+    orders: Option<Lines<BufReader<OwnedReadHalf>>>,
+    news: OwnedWriteHalf,
+    launching: Option<Launching>,
+    /// The command, and its process group.
+    command: Pid,
+    policy: Policy,
+    until: Instant,
+    /// Since when the command should be gone, whatever the deadline: it has ended, or the holder has.
+    stopping: Option<Instant>,
+    asked: bool,
+    end: Option<WaitStatus>,
+}
+
+/// A launcher that waits for its word.
+struct Launching {
+    socket: UnixStream,
+    stdin: OwnedFd,
+}
+
+/// What is to be done next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Step {
+    Look,
+    Ask,
+    Kill,
+}
+
+impl Supervisor {
+    fn start(
+        leash: UnixStream,
+        stdin: OwnedFd,
+        command: &[OsString],
+        policy: Policy,
+    ) -> io::Result<Self> {
+        set_child_subreaper(Some(getpid()))?;
+        let (socket, theirs) = UnixStream::pair()?;
+        let launcher = Command::new("/proc/self/exe")
+            .arg0("distlock")
+            .args(["launch", "--"])
+            .args(command)
+            .stdin(OwnedFd::from(theirs))
+            .process_group(0)
+            .spawn()?;
+        let pid = i32::try_from(launcher.id()).ok().and_then(Pid::from_raw);
+        leash.set_nonblocking(true)?;
+        let (orders, news) = tokio::net::UnixStream::from_std(leash)?.into_split();
+        Ok(Self {
+            orders: Some(BufReader::new(orders).lines()),
+            news,
+            launching: Some(Launching { socket, stdin }),
+            command: pid.ok_or_else(|| io::Error::other("no process id"))?,
+            policy,
+            until: Instant::NEVER,
+            stopping: None,
+            asked: false,
+            end: None,
+        })
+    }
+
+    async fn watch(mut self) -> io::Result<()> {
+        // Whoever signals everybody, as systemd does, means the command; the holder hears it, too.
+        let _unheard = Signals::listen()?;
+        let mut children = signal(SignalKind::child())?;
+        self.tell(News::Started(self.command)).await;
+        loop {
+            self.reap().await;
+            if let (Some(status), true) = (self.end, family::below(getpid()).is_empty()) {
+                self.tell(News::Ended(End { code: code(status), left: 0 })).await;
+                return Ok(());
+            }
+            let (step, when) = self.next();
+            tokio::select! {
+                biased;
+                order = next_order(&mut self.orders) => self.obey(order),
+                _ = children.recv() => {}
+                () = Clock::Boot.sleep_until(when) => match step {
+                    Step::Look => {}
+                    Step::Ask => self.ask().await,
+                    Step::Kill => return self.kill().await,
+                }
+            }
+        }
+    }
+
+    /// The next thing to do, and when.
+    fn next(&self) -> (Step, Instant) {
+        let lost = if self.policy.ignore { Instant::NEVER } else { self.until };
+        let stop = self.stopping;
+        let kill = stop.map_or(lost, |since| lost.min(since + self.policy.grace));
+        let ask = match self.asked {
+            true => Instant::NEVER,
+            false => stop.unwrap_or(Instant::NEVER).min(before(lost, self.policy.grace)),
+        };
+        let look = match self.end {
+            Some(_) => Clock::Boot.now() + LOOK,
+            None => Instant::NEVER,
+        };
+        let steps = [(Step::Kill, kill), (Step::Ask, ask), (Step::Look, look)];
+        steps.into_iter().min_by_key(|(_, when)| *when).unwrap_or((Step::Kill, kill))
+    }
+
+    fn obey(&mut self, order: Option<Order>) {
+        match order {
+            Some(Order::Until(until)) => self.until = until,
+            Some(Order::Begin) => {
+                if let Some(Launching { socket, stdin }) = self.launching.take() {
+                    // A launcher that is gone is reaped.
+                    let _ = pass(&socket, stdin.as_fd());
+                }
+            }
+            Some(Order::Signal(signal)) => {
+                let _ = kill_process_group(self.command, signal);
+                if matches!(signal, Signal::TERM | Signal::HUP) {
+                    // A stopped command hears nothing.
+                    let _ = kill_process_group(self.command, Signal::CONT);
+                }
+            }
+            None => {
+                self.orders = None;
+                // A launcher without its word ends by itself.
+                self.launching = None;
+                if !self.policy.ignore {
+                    self.stop();
+                }
+            }
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stopping.get_or_insert_with(|| Clock::Boot.now());
+    }
+
+    async fn reap(&mut self) {
+        let (mut end, mut stopped) = (None, false);
+        let command = self.command;
+        family::reap(|pid, status| match pid == command {
+            true if status.stopped() => stopped = true,
+            true => end = Some(status),
+            false => {}
+        });
+        if let Some(status) = end {
+            self.end = Some(status);
+            self.stop();
+        } else if stopped {
+            self.tell(News::Stopped).await;
+        }
+    }
+
+    async fn ask(&mut self) {
+        self.asked = true;
+        family::ask(getpid());
+        if self.end.is_none() {
+            self.tell(News::Asked).await;
+        }
+    }
+
+    async fn kill(mut self) -> io::Result<()> {
+        let (command, mut end) = (self.command, self.end);
+        let left = family::kill(getpid(), |pid, status| {
+            if pid == command && !status.stopped() {
+                end = Some(status);
+            }
+        })
+        .await;
+        self.tell(News::Ended(End { code: end.map_or(255, code), left })).await;
+        Ok(())
+    }
+
+    /// A holder that is gone needs no news.
+    async fn tell(&mut self, news: News) {
+        let _ = self.news.write_all(format!("{news}\n").as_bytes()).await;
+    }
+}
+
+/// The next order; `None` if the holder is gone. After that, none ever comes.
+async fn next_order(orders: &mut Option<Lines<BufReader<OwnedReadHalf>>>) -> Option<Order> {
+    match orders {
+        None => std::future::pending().await,
+        Some(orders) => Order::parse(&orders.next_line().await.ok()??),
+    }
+}
+
+/// So long before; never, if that is never.
+fn before(instant: Instant, duration: Duration) -> Instant {
+    if instant == Instant::NEVER { instant } else { instant - duration }
+}

@@ -1,0 +1,98 @@
+//! The line that a person sees while the program waits for a lock.
+
+use std::{
+    future::Future,
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
+
+use distlock::{Entry, Locks};
+
+use crate::{print, queue::who};
+
+/// Before the first line: most locks come at once.
+const FIRST: Duration = Duration::from_millis(300);
+/// Between two looks.
+const NEXT: Duration = Duration::from_secs(1);
+
+/// Waits for a grant, and shows meanwhile on a terminal who holds the lock. `me` is how this process
+/// describes itself in the queue.
+pub(crate) async fn shown<T>(
+    locks: &Locks,
+    name: &str,
+    me: &str,
+    quiet: bool,
+    grant: impl Future<Output = T>,
+) -> T {
+    tokio::pin!(grant);
+    if quiet || !io::stderr().is_terminal() {
+        return grant.await;
+    }
+    let show = async {
+        tokio::time::sleep(FIRST).await;
+        loop {
+            if let Ok(queue) = locks.inspect(name).await {
+                draw(&line(name, me, &queue));
+            }
+            tokio::time::sleep(NEXT).await;
+        }
+    };
+    let granted = tokio::select! {
+        granted = &mut grant => granted,
+        () = show => unreachable!("it shows for ever"),
+    };
+    draw("");
+    granted
+}
+
+/// Who is in the way, and how many.
+fn line(name: &str, me: &str, queue: &[Entry]) -> String {
+    let mut holders = queue.iter().filter(|entry| entry.holds);
+    let mut line = format!("waiting for {name}");
+    if let Some(holder) = holders.next() {
+        line += &format!(": held by {}", who(holder));
+        if let Some(since) = holder.holder.since {
+            line += &format!(" for {}", print::age(since));
+        }
+        match holders.count() {
+            0 => {}
+            others => line += &format!(" and {others} more"),
+        }
+    }
+    let waiters: Vec<_> = queue.iter().filter(|entry| !entry.holds).collect();
+    if let Some(place) = waiters.iter().position(|entry| who(entry) == me) {
+        line += &format!("; number {} of {} in line", place + 1, waiters.len());
+    }
+    line
+}
+
+/// Replaces the line on the terminal, cut to its width.
+fn draw(line: &str) {
+    let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
+    let shown: String = line.chars().take(usize::from(width).saturating_sub(1)).collect();
+    let mut out = io::stderr();
+    // The terminal may be gone.
+    let _ = write!(out, "\r\x1b[2K{shown}").and_then(|()| out.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use distlock::Holder;
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn entry(who: &str) -> Entry {
+        Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None, None))
+    }
+
+    #[test]
+    fn it_says_who_is_in_the_way() {
+        let queue = [entry("a").holding(), entry("b"), entry("me")];
+        assert_eq!(line("x", "me", &queue), "waiting for x: held by a; number 2 of 2 in line");
+        assert_eq!(line("x", "me", &[]), "waiting for x");
+        let queue =
+            [entry("a").holding(), entry("b").holding(), Entry::new(None, Holder::default())];
+        assert_eq!(line("x", "me", &queue), "waiting for x: held by a and 1 more");
+    }
+}
