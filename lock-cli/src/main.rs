@@ -4,9 +4,13 @@
 //! `supervise` is what stands between `run` and its command.
 
 mod choice;
+#[cfg(target_os = "linux")]
+mod elect;
 mod exit;
+mod generate;
 #[cfg(target_os = "linux")]
 mod hold;
+mod leader;
 mod ls;
 mod opt;
 mod policy;
@@ -23,6 +27,7 @@ mod stores;
 mod supervise;
 #[cfg(target_os = "linux")]
 mod wait;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -55,14 +60,22 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::Supervise(opt) => return supervise::supervise(opt).await,
         #[cfg(target_os = "linux")]
         Command::Launch(opt) => return supervise::launch(&opt.command),
+        Command::Completions(opt) => {
+            return generate::completions(opt).map(|()| ExitCode::SUCCESS);
+        }
+        Command::ManPages(opt) => return generate::man_pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
     let store = Choice::make(opt.common.store.as_deref())?;
     match &opt.command {
+        Command::Leader(opt) => leader::leader(opt, &store).await?,
         Command::Ls(opt) => ls::ls(opt, &store).await?,
         Command::Show(opt) => show::show(opt, &store).await?,
+        Command::Watch(opt) => watch::watch(opt, &store).await?,
         Command::Revoke(opt) => revoke::revoke(opt, &store).await?,
         Command::Stores(opt) => stores::stores(opt, &store).await?,
+        #[cfg(target_os = "linux")]
+        Command::Elect(opt) => return elect::elect(opt, &store).await,
         #[cfg(target_os = "linux")]
         Command::Run(opt) => return run::run(opt, &store).await,
         _ => return Err(Failure::new(Code::System, "this needs Linux")),

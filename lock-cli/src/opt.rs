@@ -1,8 +1,9 @@
 //! The command line.
 
-use std::{ffi::OsString, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, builder::styling::Styles};
+use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::policy::OnLost;
@@ -56,10 +57,16 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Elect(Elect),
+    Leader(Leader),
     Ls(Ls),
     Show(Show),
+    Watch(Watch),
     Revoke(Revoke),
     Stores(Stores),
+    Completions(Completions),
+    #[command(name = "man")]
+    ManPages(ManPages),
     /// The process between `run` and its command.
     #[command(hide = true)]
     Supervise(Supervise),
@@ -92,6 +99,39 @@ pub(crate) struct Run {
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Waits until it leads, says VALUE to everybody, and leads until a signal asks it to end.
+///
+/// With a command, it leads while the command runs, as `run` does. Without one, SIGINT and SIGTERM
+/// resign and exit with 0.
+#[derive(Args, Debug)]
+pub(crate) struct Elect {
+    /// The name of the election: any text of 1 to 512 bytes.
+    pub(crate) name: String,
+    /// What the leader says to everybody, such as its address.
+    pub(crate) value: String,
+    #[command(flatten)]
+    pub(crate) hold: Hold,
+    /// Prints an object when it leads; not with a command.
+    #[arg(long, conflicts_with = "command")]
+    pub(crate) json: bool,
+    /// The command and its arguments.
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Prints what the leader of an election says; exits with 1 if nobody leads.
+#[derive(Args, Debug)]
+pub(crate) struct Leader {
+    /// The name of the election.
+    pub(crate) name: String,
+    /// Goes on with every change of the leader or of its value.
+    #[arg(long, short)]
+    pub(crate) watch: bool,
+    /// Prints objects.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// How to get a lock, and what to do when it is lost.
@@ -140,6 +180,18 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
+/// Shows the names in use, their holders and waiters, once a second: live on a terminal, else a line for
+/// each change.
+#[derive(Args, Debug)]
+pub(crate) struct Watch {
+    /// Only names that start with this.
+    #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
+    pub(crate) prefix: String,
+    /// Prints an object for each change.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// Takes a lock away from a holder, or a place from a waiter.
 ///
 /// The next in line is served at once: where the holder does not notice in time, the two overlap, and
@@ -165,6 +217,20 @@ pub(crate) struct Stores {
     /// Prints an array of objects; with --store, one object.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Prints a shell's completions.
+#[derive(Args, Debug)]
+pub(crate) struct Completions {
+    /// The shell.
+    pub(crate) shell: Shell,
+}
+
+/// Writes the man pages into a folder.
+#[derive(Args, Debug)]
+pub(crate) struct ManPages {
+    /// The folder; it is made if it is not there.
+    pub(crate) folder: PathBuf,
 }
 
 #[derive(Args, Debug)]

@@ -1,0 +1,82 @@
+//! `distlock elect`: leads, and says so to everybody.
+
+use std::{future::Future, path::Path, pin::Pin, process::ExitCode};
+
+use distlock::{Leadership, Result as LockResult};
+use serde::Serialize;
+
+use crate::{
+    choice::Choice,
+    exit::{Code, Failure},
+    hold::{self, Place},
+    opt::Elect,
+    print,
+    signals::Signals,
+};
+
+type Granting = Pin<Box<dyn Future<Output = LockResult<Option<Leadership>>>>>;
+
+#[derive(Serialize)]
+struct Leads<'a> {
+    name: &'a str,
+    value: &'a str,
+    token: u64,
+}
+
+pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    let program = opt.command.first().and_then(|path| Path::new(path).file_name());
+    let program = program.map(|name| name.to_string_lossy());
+    let place = Place::open(store, &opt.hold, program.as_deref()).await?;
+    let grant = campaign(opt, &place)?;
+    let leadership = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
+        Ok(Some(leadership)) => leadership,
+        Ok(None) => {
+            place.close().await;
+            return Err(Failure::new(Code::Busy, format!("somebody else leads {}", opt.name)));
+        }
+        Err(signal) => return Ok(hold::by_signal(signal)),
+    };
+    if opt.command.is_empty() {
+        return lead(opt, &place, leadership, &mut signals).await;
+    }
+    hold::run(&place, leadership, &opt.command, store, None, &mut signals).await
+}
+
+fn campaign(opt: &Elect, place: &Place) -> Result<Granting, Failure> {
+    let mut election = place.locks.election(&opt.name)?.ttl(place.ttl).holder(&place.me);
+    if let Some(limit) = opt.hold.max_hold {
+        election = election.max_hold(limit);
+    }
+    if let Some(limit) = opt.hold.wait {
+        election = election.wait(limit);
+    }
+    let value = opt.value.clone();
+    Ok(match opt.hold.no_wait {
+        true => Box::pin(async move { election.try_campaign(value).await }),
+        false => Box::pin(async move { election.campaign(value).await.map(Some) }),
+    })
+}
+
+/// Leads until a signal asks to end.
+async fn lead(
+    opt: &Elect,
+    place: &Place,
+    leadership: Leadership,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
+    let token = leadership.token().value();
+    match opt.json {
+        true => print::json(&Leads { name: &opt.name, value: &opt.value, token })?,
+        false => print::text(format_args!("leading {} with token {token}", opt.name))?,
+    }
+    let lost = tokio::select! {
+        reason = leadership.lost() => Some(reason),
+        _ = signals.end() => None,
+    };
+    place.close().await;
+    match lost {
+        None => Ok(ExitCode::SUCCESS),
+        Some(reason) => Err(Failure::new(Code::Lost, format!("not the leader any more: {reason}"))),
+    }
+}

@@ -1,0 +1,55 @@
+//! `distlock leader`: who leads.
+
+use distlock::Leader;
+use serde::Serialize;
+
+use crate::{
+    choice::Choice,
+    exit::{Code, Failure},
+    opt, print,
+};
+
+/// A leader, or that there is none.
+#[derive(Serialize)]
+struct Now<'a> {
+    name: &'a str,
+    /// What the leader says; what is not UTF-8 in it is replaced.
+    value: Option<String>,
+    token: Option<u64>,
+    holder: Option<&'a str>,
+}
+
+/// With `--watch`, until somebody ends it.
+pub(crate) async fn leader(opt: &opt::Leader, store: &Choice) -> Result<(), Failure> {
+    let locks = store.connect().await?;
+    let election = locks.election(&opt.name)?;
+    if !opt.watch {
+        let leader = election.leader().await?;
+        tell(opt, leader.as_ref())?;
+        locks.close().await?;
+        let nobody = || Failure::new(Code::No, format!("nobody leads {}", opt.name));
+        return leader.map(drop).ok_or_else(nobody);
+    }
+    let mut observer = election.observe().await?;
+    while let Some(now) = observer.next().await {
+        tell(opt, now?.as_ref())?;
+    }
+    Ok(())
+}
+
+fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> std::io::Result<()> {
+    let value = leader.map(|leader| String::from_utf8_lossy(&leader.value).into_owned());
+    if opt.json {
+        return print::json(&Now {
+            name: &opt.name,
+            value,
+            token: leader.map(|leader| leader.token.value()),
+            holder: leader.and_then(|leader| leader.holder.description.as_deref()),
+        });
+    }
+    match value {
+        Some(value) => print::text(value),
+        None if opt.watch => print::text("(nobody)"),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,107 @@
+//! `distlock watch`: what happens to locks, as it happens.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, IsTerminal},
+    time::Duration,
+};
+
+use distlock::{Entry, LockName};
+use lock_core::wall_clock;
+use serde::Serialize;
+
+use crate::{
+    choice::Choice,
+    exit::Failure,
+    ls,
+    opt::Watch,
+    print,
+    queue::{Queue, who},
+};
+
+/// Between two looks: the stores tell of changes only to those who wait.
+const PERIOD: Duration = Duration::from_secs(1);
+
+type Queues = Vec<(LockName, Vec<Entry>)>;
+
+/// A lock's queue at a time.
+#[derive(Serialize)]
+struct Change<'a> {
+    at: String,
+    #[serde(flatten)]
+    queue: Queue<'a>,
+}
+
+/// Looks once a second, until somebody ends it: redraws a table on a terminal, else prints a line for
+/// each lock that changed.
+pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
+    let locks = store.connect().await?;
+    let live = !opt.json && io::stdout().is_terminal();
+    let mut seen = BTreeMap::new();
+    loop {
+        let queues = ls::queues(&locks, &opt.prefix).await?;
+        match live {
+            true => redraw(opt, &queues)?,
+            false => tell(opt, &queues, &mut seen)?,
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
+}
+
+fn redraw(opt: &Watch, queues: &Queues) -> io::Result<()> {
+    let count = queues.len();
+    let prefix = &opt.prefix;
+    // Home, and what was below is cleared: no flicker.
+    print::text(format_args!(
+        "\x1b[H\x1b[J{} · {count} names {prefix}\n",
+        print::time(wall_clock())
+    ))?;
+    let rows = queues.iter().flat_map(|(name, queue)| rows(name, queue));
+    print::table(&["name", "held by", "for", "waiting"], rows)
+}
+
+/// A row for the holder, and one for each waiter with how long it has been waiting.
+fn rows(name: &LockName, queue: &[Entry]) -> Vec<Vec<String>> {
+    let mut rows = vec![ls::row(name, queue)];
+    let waiters = queue.iter().filter(|entry| !entry.holds);
+    rows.extend((1..).zip(waiters).map(|(place, waiter)| {
+        let since = waiter.holder.since.map(print::age).unwrap_or_default();
+        vec![String::new(), format!("  {place}. {}", who(waiter)), since, String::new()]
+    }));
+    rows
+}
+
+fn tell(opt: &Watch, queues: &Queues, seen: &mut BTreeMap<LockName, Vec<Entry>>) -> io::Result<()> {
+    let now: BTreeMap<_, _> = queues.iter().cloned().collect();
+    let gone = seen.keys().filter(|name| !now.contains_key(*name)).cloned().collect::<Vec<_>>();
+    let same = |name: &LockName, queue: &[Entry]| {
+        seen.get(name).is_some_and(|old| people(old) == people(queue))
+    };
+    for (name, queue) in now.iter().filter(|(name, queue)| !same(name, queue)) {
+        line(opt, name, queue)?;
+    }
+    gone.iter().try_for_each(|name| line(opt, name, &[]))?;
+    *seen = now;
+    Ok(())
+}
+
+/// Who stands there, without what changes all the time.
+fn people(queue: &[Entry]) -> Vec<(bool, &str, Option<uuid::Uuid>)> {
+    queue.iter().map(|entry| (entry.holds, who(entry), entry.attempt)).collect()
+}
+
+fn line(opt: &Watch, name: &LockName, queue: &[Entry]) -> io::Result<()> {
+    let at = print::time(wall_clock());
+    if opt.json {
+        return print::json(&Change { at, queue: Queue::new(name.as_str(), queue) });
+    }
+    let holders: Vec<_> = queue.iter().filter(|entry| entry.holds).map(who).collect();
+    match holders.as_slice() {
+        [] if queue.is_empty() => print::text(format_args!("{at} {name}: free")),
+        [] => print::text(format_args!("{at} {name}: {} waiting", queue.len())),
+        held => {
+            let waiting = queue.len() - held.len();
+            print::text(format_args!("{at} {name}: held by {}; {waiting} waiting", held.join(", ")))
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! A process of `distlock run`.
+
+use std::{path::Path, process::Stdio};
+
+use lock_lab::Proxy;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::process::{Child, Command};
+
+use crate::{child, stage::Stage};
+
+pub const NAME: &str = "the lock";
+
+pub struct Holder {
+    pub process: Child,
+    pub network: Option<Proxy>,
+}
+
+impl Holder {
+    /// Starts it; it waits as long as it must.
+    pub async fn start(stage: &Stage, log: &Path) -> Self {
+        let (url, network) = stage.way().await;
+        let this = std::env::current_exe().expect("this program");
+        let process = Command::new(env!("CARGO_BIN_EXE_distlock"))
+            .args(["run", NAME, "--ttl", "2s", "--on-lost", "term:300ms", "--store", &url, "--"])
+            .arg(this)
+            .env(child::ROLE, "command")
+            .env(child::LOG, log)
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .expect("a holder");
+        Self { process, network }
+    }
+
+    pub fn pid(&self) -> Pid {
+        let pid = self.process.id().expect("it was not waited for");
+        Pid::from_raw(pid.cast_signed()).expect("a process id")
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill_process(self.pid(), signal).expect("it runs");
+    }
+
+    /// Its only child.
+    pub fn supervisor(&self) -> Pid {
+        let pid = self.pid().as_raw_pid();
+        let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let children = children.expect("its children");
+        let child = children.split_whitespace().next().and_then(|child| child.parse().ok());
+        Pid::from_raw(child.expect("a supervisor")).expect("a process id")
+    }
+}

@@ -1,0 +1,31 @@
+//! Nothing of a command runs when somebody else has its lock: processes of `distlock run` that are
+//! killed, stopped and cut off, on real stores. The commands write their tokens into one log.
+//!
+//! `DISTLOCK_ROUNDS` says how many faults there are per store; 10 by default.
+
+#![cfg(target_os = "linux")]
+
+mod child;
+mod holder;
+mod log;
+mod round;
+mod stage;
+
+use libtest_mimic::{Arguments, Trial};
+
+fn main() -> std::process::ExitCode {
+    if let Some(role) = std::env::var_os(child::ROLE) {
+        return child::play(&role.to_string_lossy());
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(4);
+    let stores = stage::STORES.iter();
+    let trials = stores.map(|store| {
+        Trial::test(format!("{store}::nothing_outlives_its_lock"), move || {
+            let mut runtime = tokio::runtime::Builder::new_multi_thread();
+            let runtime = runtime.worker_threads(2).enable_all().build()?;
+            Ok(runtime.block_on(round::play(store))?)
+        })
+    });
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
