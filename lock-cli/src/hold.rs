@@ -122,8 +122,12 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
         ));
     }
     match outcome {
-        Outcome { lost: true, .. } => {
-            Err(Failure::new(Code::Lost, "the lock was lost, and the command ended"))
+        Outcome { lost: true, reason, .. } => {
+            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
+            Err(Failure::new(
+                Code::Lost,
+                format!("the lock was lost and the command ended{reason}"),
+            ))
         }
         Outcome { code: Some(code), .. } => Ok(code.into()),
         Outcome { code: None, .. } => {

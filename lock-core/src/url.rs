@@ -310,15 +310,29 @@ fn parse_duration(text: &str) -> Option<Duration> {
     }
 }
 
-/// The URL with `***` for everything between the first `:` after the scheme and the last `@`. Works
-/// on any text, also one that is no URL, and rather hides too much than too little.
+/// The URL with `***` for everything between the first `:` after the scheme and the last `@`, and for the
+/// secrets among the options. Works on any text, also one that is no URL, and rather hides too much
+/// than too little.
 fn without_password(url: &str) -> String {
+    let url = without_secret_options(url);
     let scheme = url.find(':').map_or(0, |colon| colon + 1);
     let slashes = url[scheme..].len() - url[scheme..].trim_start_matches('/').len();
     let start = scheme + slashes;
-    let Some(at) = url.rfind('@').filter(|at| *at >= start) else { return url.to_owned() };
+    let Some(at) = url.rfind('@').filter(|at| *at >= start) else { return url };
     match url[start..at].find(':') {
         Some(colon) => format!("{}:***{}", &url[..start + colon], &url[at..]),
+        None => url,
+    }
+}
+
+/// The URL with `***` instead of everything from a secret option's value on.
+fn without_secret_options(url: &str) -> String {
+    let value = |secret: &&str| {
+        let starts = ["?", "&"].map(|before| format!("{before}{secret}="));
+        starts.iter().filter_map(|start| Some(url.find(start)? + start.len())).min()
+    };
+    match SECRETS.iter().filter_map(value).min() {
+        Some(value) => format!("{}***", &url[..value]),
         None => url.to_owned(),
     }
 }
@@ -374,6 +388,16 @@ mod tests {
         options.text("n");
         let error = options.finish().unwrap_err().to_string();
         assert!(error.contains("mode") && error.contains("knows: n"), "{error}");
+    }
+
+    #[test]
+    fn a_password_among_the_options_is_not_shown() {
+        for url in
+            ["redis://h?password=QXZ", "sqlite:x?ttl=5s&token=QXZ@x&a=b", "etcd://u:p@h?pass=QXZ"]
+        {
+            let error = StoreUrl::parse(url).unwrap_err();
+            assert!(!format!("{error} {error:?}").contains("QXZ"), "{error}");
+        }
     }
 
     proptest! {

@@ -46,6 +46,8 @@ pub(crate) struct Outcome {
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.
     pub(crate) lost: bool,
+    /// How it was lost, as far as that was told before the command ended.
+    pub(crate) reason: Option<LossReason>,
 }
 
 /// Runs the command under the lock until it has ended, with all its descendants.
@@ -160,22 +162,20 @@ impl Feeder {
     fn end(&self, held: &Held, end: End) -> Outcome {
         self.take_back();
         let lost = self.lost || (!self.policy.ignore && !held.is_valid());
-        Outcome { code: Some(end.code), left: end.left, lost }
+        Outcome { code: Some(end.code), left: end.left, lost, reason: None }
     }
 
     /// Kills everything, the supervisor as well: it may be stopped.
     async fn lose(&mut self, reason: LossReason) -> Outcome {
         self.lost = true;
-        let outcome = self.orphan().await;
-        say(format_args!("the lock was lost, and the command killed: {reason}"));
-        outcome
+        Outcome { reason: Some(reason), ..self.orphan().await }
     }
 
     /// Kills what the supervisor would have killed.
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), |_, _| {}).await;
         self.take_back();
-        Outcome { code: None, left, lost: self.lost }
+        Outcome { code: None, left, lost: self.lost, reason: None }
     }
 }
 
