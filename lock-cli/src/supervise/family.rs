@@ -82,11 +82,15 @@ pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> 
     }
 }
 
-/// Tells of all children that have ended or stopped.
-pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) {
+/// Tells of all children that have ended or stopped. Answers whether there are none any more, and so,
+/// for a subreaper, no descendants.
+pub(crate) fn reap(mut tell: impl FnMut(Pid, WaitStatus)) -> bool {
     let options = WaitOptions::NOHANG | WaitOptions::UNTRACED;
-    while let Ok(Some((pid, status))) = wait(options) {
-        tell(pid, status);
+    loop {
+        match wait(options) {
+            Ok(Some((pid, status))) => tell(pid, status),
+            nothing => return matches!(nothing, Err(Errno::CHILD)),
+        }
     }
 }
 

@@ -108,8 +108,8 @@ impl Supervisor {
         let mut children = signal(SignalKind::child())?;
         self.tell(News::Started(self.command)).await;
         loop {
-            self.reap().await;
-            if let (Some(status), true) = (self.end, family::below(getpid()).is_empty()) {
+            let alone = self.reap().await;
+            if let (Some(status), true) = (self.end, alone) {
                 self.tell(News::Ended(End { code: code(status), left: 0 })).await;
                 return Ok(());
             }
@@ -175,10 +175,11 @@ impl Supervisor {
         self.stopping.get_or_insert_with(|| Clock::Boot.now());
     }
 
-    async fn reap(&mut self) {
+    /// Answers whether no descendant is left.
+    async fn reap(&mut self) -> bool {
         let (mut end, mut stopped) = (None, false);
         let command = self.command;
-        family::reap(|pid, status| match pid == command {
+        let alone = family::reap(|pid, status| match pid == command {
             true if status.stopped() => stopped = true,
             true => end = Some(status),
             false => {}
@@ -189,6 +190,7 @@ impl Supervisor {
         } else if stopped {
             self.tell(News::Stopped).await;
         }
+        alone
     }
 
     async fn ask(&mut self) {
