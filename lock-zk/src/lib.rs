@@ -70,6 +70,8 @@
 //! | permits granted after a wait, if there are more | 1 write, so that the next one is first in line: it reads that, and watches the directory |
 //! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; nothing is written |
 //! | try, if it is granted | 1 list more than an acquire, 2 reads more beside a downgraded writer |
+//! | a set of n locks that are free, acquire and release | 3n + 1: lists, then one creation with lists, then deletions, each in one flight; before ZooKeeper 3.9 a stat more, in a flight of its own |
+//! | such a set, if it is refused | n lists; nothing is written |
 //! | downgrade | 1 |
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
@@ -88,7 +90,8 @@
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. So may a try at the same moment as
-//! an upgrade.
+//! an upgrade. Sets create all of their nodes in one transaction, at most 64, so of several sets at the
+//! same moment, and nobody else, one gets all of its locks; one request removes the nodes of the others.
 //!
 //! # Elections
 //!
@@ -150,6 +153,7 @@ mod recover;
 mod sentinel;
 mod session;
 mod sessions;
+mod set;
 mod upgrade;
 mod values;
 mod wait;

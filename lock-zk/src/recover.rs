@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use lock_core::{Error, FencingToken, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -149,6 +150,22 @@ impl Session {
                     self.again("delete", error).await?;
                 }
             }
+        }
+    }
+
+    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
+    /// sure.
+    pub(crate) async fn remove_all(&self, nodes: &[&Node]) -> bool {
+        let Ok(exchange) = self.begin() else { return false };
+        let mut multi = exchange.client.new_multi_writer();
+        if nodes.iter().any(|node| multi.add_delete(&node.path, None).is_err()) {
+            return false;
+        }
+        let delete = multi.commit().map_err(ZkError::from);
+        tokio::select! {
+            biased;
+            deleted = exchange.answer(delete) => deleted.is_ok(),
+            () = self.over() => false,
         }
     }
 
