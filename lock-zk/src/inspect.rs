@@ -16,7 +16,8 @@ use crate::{
 /// Beyond this place only the attempts are told, not what they say about themselves.
 const MOST_NOTES: usize = 256;
 
-/// Holders and waiters of a lock's directory, the holders first.
+/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node lives as
+/// long as its session, and ZooKeeper tells no client how long another's session still does.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;

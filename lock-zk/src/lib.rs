@@ -54,6 +54,10 @@
 //! When nothing was heard for one TTL the session is given up: holders have been told by their
 //! deadlines, waiters are told now, and the next acquire opens a new one.
 //!
+//! How long a lock still lives if nobody renews it is not in what `inspect` shows
+//! ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no client when the session of another
+//! was last heard of.
+//!
 //! One gap is left, and it needs two faults at once: in an ensemble, a follower tells the leader
 //! twice per tick which sessions are alive. If it dies after an answer and before telling, and the
 //! client reaches no other server, the leader counts from the answer before. The fencing token
