@@ -262,11 +262,11 @@ impl Candidate {
     /// Removes what the attempt may have left.
     pub(crate) async fn leave(&self) {
         let swept = match self.entry.node() {
-            Some(node) => self.session.remove(&node.path).await,
+            Some(node) => self.session.remove(&node.path).await.map(drop),
             None if self.entry.was_asked() => {
                 self.session.sweep(&self.directory, self.attempt.id()).await
             }
-            None => Ok(false),
+            None => Ok(()),
         };
         if let Err(error) = swept
             && !self.session.is_over()

@@ -55,5 +55,5 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
     let since = UNIX_EPOCH + Duration::from_millis(note.since);
     let token = FencingToken::new(stat.czxid.unsigned_abs());
     let holder = Holder::new(Some(note.holder), Some(since), Some(token));
-    Entry::new(child::attempt(name), holder).with_kind(kind)
+    Entry::new(note.attempt.or_else(|| child::attempt(name)), holder).with_kind(kind)
 }

@@ -24,7 +24,7 @@
 //! `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and place;
 //! `"became":"admitted"` for permits that were granted while others may have seen them waiting. An
 //! upgrade is a new, exclusive node behind the shared one, which goes once it has turned out that
-//! nobody else was there.
+//! nobody else was there; it says whose grant it has taken over (`"attempt":..`).
 //!
 //! This is the layout of Curator's `InterProcessMutex`, so Curator and this crate exclude each
 //! other and queue up together on the same path; Curator takes each of our nodes, of whatever kind,
@@ -79,7 +79,7 @@
 //! | downgrade | 1 |
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
-//! | revoke | sync and list in one flight, then delete |
+//! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
 //! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |

@@ -218,7 +218,7 @@ impl DistributedLock for ZkLock {
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let directory = self.directory(name)?;
         let session = self.any_session().await?;
-        let revoked = session.sweep(&directory, attempt).await?;
+        let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.
         if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
     }

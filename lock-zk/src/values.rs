@@ -128,7 +128,9 @@ mod tests {
 
     fn data(values: &Values) -> Vec<u8> {
         let (first, lengths) = (values.first(), values.lengths());
-        let mut data = Note { holder: "h", since: 7, became: None, first, values: lengths }.write();
+        let note =
+            Note { holder: "h", since: 7, became: None, attempt: None, first, values: lengths };
+        let mut data = note.write();
         values.append_to(&mut data);
         data
     }
