@@ -166,13 +166,20 @@ async fn unanswered(
 ) -> JoinHandle<Result<Option<LockSetGuard>>> {
     let locks = open(&server.url_via(proxy)).await;
     set(&locks).acquire().await.unwrap().release().await.unwrap();
-    proxy.delay(Duration::from_millis(200));
-    let attempt = tokio::spawn(set(&locks).try_acquire());
-    eventually("the server has created the nodes", || async { entries(raw).await == [1; 3] }).await;
-    proxy.half_open();
-    proxy.delay(Duration::ZERO);
-    assert!(!attempt.is_finished());
-    attempt
+    loop {
+        proxy.delay(Duration::from_millis(200));
+        let attempt = tokio::spawn(set(&locks).try_acquire());
+        eventually("the server has created the nodes", || async { entries(raw).await == [1; 3] })
+            .await;
+        proxy.half_open();
+        proxy.delay(Duration::ZERO);
+        if !attempt.is_finished() {
+            return attempt;
+        }
+        // This machine stood still for so long that the answer came through.
+        proxy.heal();
+        attempt.await.unwrap().unwrap().unwrap().release().await.unwrap();
+    }
 }
 
 #[tokio::test]
