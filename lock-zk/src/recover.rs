@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use futures_util::TryFutureExt;
 use lock_core::{Error, FencingToken, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -12,6 +13,7 @@ use crate::{
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
+    note::Note,
     queue,
     session::Session,
 };
@@ -61,12 +63,28 @@ impl Session {
         Ok(self.stat(&path).await?.and_then(|stat| self.adopt(path, &stat)))
     }
 
-    /// Deletes whatever an attempt may have left, of whatever client; answers whether there was
-    /// something.
-    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<bool> {
-        let mut found = false;
+    /// Deletes whatever an attempt may have left.
+    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
         for name in self.nodes_of(directory, attempt).await? {
+            self.remove(&format!("{directory}/{name}")).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
+    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
+        let queue = queue::in_order(self.list_after_sync(directory).await?);
+        let mut found = false;
+        for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
             found |= self.remove(&format!("{directory}/{name}")).await?;
+        }
+        // Nobody else is there when a grant moves to another node: it is the first one, or will be.
+        for name in queue.iter().take(if found { 0 } else { 2 }) {
+            let path = format!("{directory}/{name}");
+            let data = self.data(&path).await?.unwrap_or_default();
+            if Note::attempt(&data) == Some(attempt) {
+                found |= self.remove(&path).await?;
+            }
         }
         Ok(found)
     }
@@ -149,6 +167,22 @@ impl Session {
                     self.again("delete", error).await?;
                 }
             }
+        }
+    }
+
+    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
+    /// sure.
+    pub(crate) async fn remove_all(&self, nodes: &[&Node]) -> bool {
+        let Ok(exchange) = self.begin() else { return false };
+        let mut multi = exchange.client.new_multi_writer();
+        if nodes.iter().any(|node| multi.add_delete(&node.path, None).is_err()) {
+            return false;
+        }
+        let delete = multi.commit().map_err(ZkError::from);
+        tokio::select! {
+            biased;
+            deleted = exchange.answer(delete) => deleted.is_ok(),
+            () = self.over() => false,
         }
     }
 

@@ -106,13 +106,31 @@ pub(crate) fn check(value: &[u8]) -> Result<()> {
     })
 }
 
+/// Checks that the entries of a set fit into one request.
+///
+/// # Errors
+///
+/// [`Error::InvalidOption`]: it can only be the holder's description that is too long.
+pub(crate) fn check_set(bytes: usize) -> Result<()> {
+    if bytes <= LONGEST {
+        return Ok(());
+    }
+    Err(Error::InvalidOption {
+        option: "holder".to_owned(),
+        value: format!("{bytes} bytes with the names of the set"),
+        allowed: format!("ZooKeeper takes at most {LONGEST} bytes for all names of a set together"),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn data(values: &Values) -> Vec<u8> {
         let (first, lengths) = (values.first(), values.lengths());
-        let mut data = Note { holder: "h", since: 7, became: None, first, values: lengths }.write();
+        let note =
+            Note { holder: "h", since: 7, became: None, attempt: None, first, values: lengths };
+        let mut data = note.write();
         values.append_to(&mut data);
         data
     }
