@@ -19,7 +19,7 @@ pub enum LabError {
     /// The server ended, or was not ready in time.
     #[error("{server} did not start: {reason}\n--- last lines of its log ---\n{log}")]
     Start {
-        /// The kind of server: `redis`, `etcd` or `zookeeper`.
+        /// The kind of server, as its URL names it: `redis`, `mysql` ..
         server: &'static str,
         /// What was seen.
         reason: String,
@@ -37,7 +37,7 @@ pub enum LabError {
     /// The server answered with an error, or with something that the lab cannot read.
     #[error("{server} answered: {reply}")]
     Reply {
-        /// The kind of server: `redis`, `etcd` or `zookeeper`.
+        /// The kind of server, as its URL names it: `redis`, `mysql` ..
         server: &'static str,
         /// The answer.
         reply: String,

@@ -1,16 +1,16 @@
 //! A private etcd.
 
-mod builder;
 mod gateway;
 mod metrics;
+mod options;
 
 use std::ops::Deref;
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-pub use self::builder::EtcdBuilder;
-use crate::{LabError, Server};
+use self::options::EtcdOptions;
+use crate::{Builder, LabError, Server, builder::Kind};
 
 /// A private etcd, a cluster of one.
 ///
@@ -32,8 +32,8 @@ impl Etcd {
     }
 
     /// Returns the options to choose from.
-    pub fn builder() -> EtcdBuilder {
-        EtcdBuilder::default()
+    pub fn builder() -> Builder<Self> {
+        Builder::default()
     }
 
     /// Returns all keys, sorted.
@@ -124,6 +124,14 @@ impl Etcd {
 
     async fn post(&self, path: &str, body: Value) -> Result<Value, LabError> {
         gateway::post(self.addr(), path, &body).await
+    }
+}
+
+impl Kind for Etcd {
+    type Options = EtcdOptions;
+
+    fn new(server: Server, _: EtcdOptions) -> Self {
+        Self { server }
     }
 }
 

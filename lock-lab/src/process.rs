@@ -1,27 +1,44 @@
 //! One running server process.
 
 use std::{
+    collections::HashSet,
     ffi::OsString,
-    fs::File,
+    fs::{self, File},
     io,
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
 };
 
-use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open},
+};
+
+use crate::user::User;
 
 /// Becomes the server, and leaves a watcher in its process group.
 ///
 /// The watcher reads a pipe whose other end only the lab's process has. It reads end-of-file when
 /// that process dies, however it dies. (`PR_SET_PDEATHSIG` would fire when the *thread* that
 /// started the server ends, which test runners do all the time.) It then kills the server first,
-/// since a server that still writes would disturb the deletion, and the rest of the group last, with
-/// itself.
+/// since a server that still writes would disturb the deletion, and with it the processes that the
+/// server has started: those of PostgreSQL leave the group. The rest of the group dies last, with
+/// the watcher itself.
+///
+/// When the lab's process dies, the kernel sends SIGHUP to the group if a process in it is stopped.
 const SCRIPT: &str = r#"
 home=$1; shift
 exec 3<&0 </dev/null
-{ read -r _ <&3; kill -s KILL $$; rm -rf -- "$home"; kill -s KILL -- -$$; } &
+{
+    trap '' HUP
+    read -r _ <&3
+    read -r me _ </proc/self/stat
+    kill -s STOP $$
+    read -r children </proc/$$/task/$$/children
+    for child in $children; do [ $child = $me ] || kill -s KILL $child; done
+    kill -s KILL $$; rm -rf -- "$home"; kill -s KILL -- -$$
+} &
 exec 3<&-
 exec "$@"
 "#;
@@ -35,9 +52,18 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` in the folder `home`, with its output in `log`.
-    pub(crate) fn spawn(command: &[OsString], home: &Path, log: &File) -> io::Result<Self> {
-        let mut child = Command::new("/bin/sh")
+    /// Starts `command` in the folder `home`, with its output in `log`, as `user` if there is one.
+    pub(crate) fn spawn(
+        command: &[OsString],
+        home: &Path,
+        log: &File,
+        user: Option<User>,
+    ) -> io::Result<Self> {
+        let mut shell = Command::new("/bin/sh");
+        if let Some(User { uid, gid }) = user {
+            shell.uid(uid).gid(gid);
+        }
+        let mut child = shell
             .args(["-c", SCRIPT, "lock-lab"])
             .arg(home)
             .args(command)
@@ -61,21 +87,69 @@ impl Process {
         self.child.try_wait()
     }
 
-    /// Sends a signal to the server alone.
-    ///
-    /// Its pid cannot belong to a stranger by now: the watcher keeps the process group of that
-    /// number in use.
-    pub(crate) fn signal(&self, signal: Signal) {
-        if let Err(error) = kill_process(Pid::from_child(&self.child), signal) {
-            tracing::debug!(pid = self.pid(), %error, "signal not delivered");
+    /// Stops the server and the processes that it has started.
+    pub(crate) fn stop(&self) {
+        self.freeze();
+    }
+
+    /// Lets them go on.
+    pub(crate) fn resume(&self) {
+        for worker in self.workers() {
+            send(worker, Signal::CONT);
         }
+        send(self.server(), Signal::CONT);
+    }
+
+    /// Stops the server, then the processes that it has started, and returns those.
+    ///
+    /// A stopped server starts nobody and reaps nobody, so the pids stay theirs. The kernel may
+    /// leave out a process of the list when another one ends meanwhile: hence the second look.
+    fn freeze(&self) -> HashSet<Pid> {
+        send(self.server(), Signal::STOP);
+        let mut stopped = HashSet::new();
+        loop {
+            let new: Vec<_> = self.workers().filter(|worker| stopped.insert(*worker)).collect();
+            if new.is_empty() {
+                return stopped;
+            }
+            new.into_iter().for_each(|worker| send(worker, Signal::STOP));
+        }
+    }
+
+    /// The processes that the server has started, without the watcher: that is the oldest of them.
+    fn workers(&self) -> impl Iterator<Item = Pid> {
+        let pid = self.pid();
+        let list = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
+        let pids = list.unwrap_or_default();
+        let pids: Vec<_> = pids.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        pids.into_iter().skip(1).filter_map(Pid::from_raw)
+    }
+
+    /// The pid cannot belong to a stranger by now: the watcher keeps the process group of that
+    /// number in use.
+    fn server(&self) -> Pid {
+        Pid::from_child(&self.child)
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
+        let workers = self.freeze();
+        // A PostgreSQL does not start again before the last process of its old run is gone.
+        let ends: Vec<_> =
+            workers.iter().filter_map(|pid| pidfd_open(*pid, PidfdFlags::empty()).ok()).collect();
         // SIGKILL also ends a stopped process.
-        let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
+        workers.into_iter().for_each(|worker| send(worker, Signal::KILL));
+        let _ = kill_process_group(self.server(), Signal::KILL);
         let _ = self.child.wait();
+        for end in &ends {
+            let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], None);
+        }
+    }
+}
+
+fn send(pid: Pid, signal: Signal) {
+    if let Err(error) = kill_process(pid, signal) {
+        tracing::debug!(?pid, %error, "signal not delivered");
     }
 }

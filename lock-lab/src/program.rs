@@ -9,10 +9,13 @@ use rustix::fs::{Access, access};
 
 use crate::LabError;
 
+/// Where Debian puts some servers, while only root has it in `PATH`.
+const SYSTEM: &str = "/usr/sbin";
+
 /// Looks for an executable: a name in `PATH`, anything with a slash as it is.
 pub(crate) fn find(name: &Path, install: &'static str) -> Result<PathBuf, LabError> {
     let path = env::var_os("PATH").unwrap_or_default();
-    let folders = env::split_paths(&path);
+    let folders = env::split_paths(&path).chain([SYSTEM.into()]);
     let is_bare = name.components().count() == 1;
     let places = if is_bare { folders.map(|f| f.join(name)).collect() } else { vec![name.into()] };
     places

@@ -1,14 +1,13 @@
 //! A private Redis.
 
-mod builder;
 mod info;
+mod options;
 mod resp;
 
 use std::ops::Deref;
 
-pub use self::builder::RedisBuilder;
-use self::resp::Connection;
-use crate::{LabError, Server};
+use self::{options::RedisOptions, resp::Connection};
+use crate::{Builder, LabError, Server, builder::Kind};
 
 /// A private redis-server.
 ///
@@ -31,8 +30,8 @@ impl Redis {
     }
 
     /// Returns the options to choose from.
-    pub fn builder() -> RedisBuilder {
-        RedisBuilder::default()
+    pub fn builder() -> Builder<Self> {
+        Builder::default()
     }
 
     /// Runs one command on a connection of its own and returns the reply as text.
@@ -69,6 +68,14 @@ impl Redis {
 
     async fn connect(&self) -> Result<Connection, LabError> {
         Connection::open(self.addr(), self.password.as_deref()).await
+    }
+}
+
+impl Kind for Redis {
+    type Options = RedisOptions;
+
+    fn new(server: Server, options: RedisOptions) -> Self {
+        Self { server, password: options.password }
     }
 }
 

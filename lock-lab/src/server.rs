@@ -1,18 +1,21 @@
 //! One private server, of whatever kind.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, Permissions},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use rustix::process::Signal;
 use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
-use crate::{Counters, LabError, Proxy, port::Port, process::Process, store::Store};
+use crate::{
+    Counters, LabError, Proxy, builder::Common, port::Port, process::Process, store::Store,
+    user::User,
+};
 
 /// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
 const START_LIMIT: Duration = Duration::from_secs(30);
@@ -26,16 +29,19 @@ const SHOWN_LINES: usize = 30;
 /// A file system in memory, where Linux has one.
 const MEMORY: &str = "/dev/shm";
 
-/// What [`Redis`](crate::Redis), [`Etcd`](crate::Etcd) and [`ZooKeeper`](crate::ZooKeeper) have in
-/// common: a real server process on 127.0.0.1 with its own data directory.
+/// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
+/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process on 127.0.0.1 with its own data directory.
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
 #[derive(Debug)]
 pub struct Server {
+    common: Common,
     store: Box<dyn Store>,
     run: Mutex<Run>,
     ports: Vec<Port>,
+    /// Runs the server, if that is not the user of this process.
+    user: Option<User>,
     /// After `run`, so that the server is dead when its data is deleted.
     home: TempDir,
 }
@@ -48,10 +54,13 @@ struct Run {
 
 impl Server {
     /// Starts a server and waits until it answers.
-    pub(crate) async fn start(store: impl Store + Clone + 'static) -> Result<Self, LabError> {
+    pub(crate) async fn start(
+        common: &Common,
+        store: &(impl Store + Clone + 'static),
+    ) -> Result<Self, LabError> {
         let mut attempt = 1;
         loop {
-            let server = Self::create(Box::new(store.clone()))?;
+            let server = Self::create(common.clone(), Box::new(store.clone()))?;
             match server.restart().await {
                 Err(error) if attempt < ATTEMPTS && server.lost_its_port() => {
                     tracing::debug!(%error, "again with other ports");
@@ -62,18 +71,28 @@ impl Server {
         }
     }
 
-    fn create(store: Box<dyn Store>) -> Result<Self, LabError> {
+    fn create(common: Common, store: Box<dyn Store>) -> Result<Self, LabError> {
         let mut folder = tempfile::Builder::new();
-        folder.prefix("lock-lab-");
-        let home = match store.in_memory() && Path::new(MEMORY).is_dir() {
+        // There are passwords in it.
+        folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
+        let home = match common.in_memory && Path::new(MEMORY).is_dir() {
             true => folder.tempdir_in(MEMORY),
             false => folder.tempdir(),
         };
         let ports = (0..store.ports()).map(|_| Port::reserve()).collect::<Result<_, _>>();
+        let home = home.map_err(LabError::io("making a data directory"))?;
+        let user = store.user().map_or(Ok(None), User::instead_of_root);
+        let user =
+            user.map_err(LabError::io(format!("looking for a user for {}", store.scheme())))?;
+        if let Some(user) = user {
+            user.own(home.path()).map_err(LabError::io("giving a data directory away"))?;
+        }
         Ok(Self {
             run: Mutex::new(Run { pid: 0, process: None }),
             ports: ports.map_err(LabError::io("looking for a free port"))?,
-            home: home.map_err(LabError::io("making a data directory"))?,
+            home,
+            user,
+            common,
             store,
         })
     }
@@ -99,19 +118,20 @@ impl Server {
         self.run().pid
     }
 
-    /// Stops the process with SIGSTOP: it keeps its connections and answers nobody.
+    /// Stops the process, with those that it has started, with SIGSTOP: it keeps its connections and answers nobody.
     ///
     /// Does nothing to a server that does not run.
     pub fn stop(&self) {
-        self.signal(Signal::STOP);
+        self.with_process(Process::stop);
     }
 
-    /// Lets a stopped process go on, with SIGCONT.
+    /// Lets stopped processes go on, with SIGCONT.
     pub fn resume(&self) {
-        self.signal(Signal::CONT);
+        self.with_process(Process::resume);
     }
 
-    /// Kills the process with SIGKILL and waits until it is gone. Its data stays.
+    /// Kills the process, with those that it has started, with SIGKILL and waits until they are
+    /// gone. Its data stays.
     ///
     /// This blocks the thread for some milliseconds. Does nothing to a server that does not run.
     pub fn kill(&self) {
@@ -133,7 +153,7 @@ impl Server {
         self.kill();
         self.launch()?;
         match timeout(START_LIMIT, self.until_ready()).await {
-            Ok(result) => result,
+            Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
             Err(_) => Err(self.start_error(format!("no answer within {START_LIMIT:?}"))),
         }
     }
@@ -142,6 +162,12 @@ impl Server {
     ///
     /// The keys are:
     ///
+    /// - **MariaDB:** `cmd.<name>` for each statement, as its `Com_<name>` counts them (a prepared
+    ///   one counts as `stmt_execute` and as what it is), `connections` to the database, `waiting`
+    ///   for a lock of a row. The asking itself (`show_status`, `show_processlist`) is left out.
+    /// - **PostgreSQL:** `cmd.<verb>` statements that clients sent and that ended well, by their
+    ///   first word, `connections`, `waiting` for a lock. The asking itself is left out, also among
+    ///   the `connections`.
     /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
     ///   `pubsub_clients`. The asking connection counts as one of the `clients`. The commands that
     ///   the asking itself sends (`auth`, `info`, `client|list`) are left out.
@@ -173,12 +199,12 @@ impl Server {
     fn launch(&self) -> Result<(), LabError> {
         let home = self.home.path();
         let addrs: Vec<_> = self.ports.iter().map(Port::addr).collect();
-        let command = self.store.command(home, &addrs)?;
+        let command = self.store.command(&self.common, home, &addrs)?;
         let process = OpenOptions::new()
             .create(true)
             .append(true)
             .open(self.log_path())
-            .and_then(|log| Process::spawn(&command, home, &log))
+            .and_then(|log| Process::spawn(&command, home, &log, self.user))
             .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
         *self.run() = Run { pid: process.pid(), process: Some(process) };
         Ok(())
@@ -217,14 +243,13 @@ impl Server {
         self.log().to_lowercase().contains("address already in use")
     }
 
-    fn signal(&self, signal: Signal) {
-        if let Some(process) = &self.run().process {
-            process.signal(signal);
-        }
+    fn with_process(&self, act: fn(&Process)) {
+        self.run().process.iter().for_each(act);
     }
 
     fn url_at(&self, addr: SocketAddr) -> String {
-        format!("{}://{}{addr}", self.store.scheme(), self.store.login())
+        let store = &self.store;
+        format!("{}://{}{addr}{}", store.scheme(), store.login(), store.path())
     }
 
     fn log_path(&self) -> PathBuf {

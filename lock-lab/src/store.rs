@@ -2,13 +2,13 @@
 
 use std::{ffi::OsString, fmt, net::SocketAddr, path::Path, pin::Pin};
 
-use crate::{Counters, LabError};
+use crate::{Counters, LabError, builder::Common};
 
 /// A boxed future, so that [`Store`] works as a trait object.
-pub(crate) type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LabError>> + Send + 'a>>;
+pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LabError>> + Send + 'a>>;
 
 /// A kind of server with its options: how to start it and how to ask it.
-pub(crate) trait Store: fmt::Debug + Send + Sync {
+pub trait Store: fmt::Debug + Send + Sync {
     /// The scheme of its URL.
     fn scheme(&self) -> &'static str;
 
@@ -17,19 +17,36 @@ pub(crate) trait Store: fmt::Debug + Send + Sync {
         1
     }
 
-    /// Whether its data lies in memory.
-    fn in_memory(&self) -> bool;
-
     /// The part of the URL before the host, with the `@`.
     fn login(&self) -> String {
         String::new()
     }
 
+    /// The part of the URL after the port, with the `/`.
+    fn path(&self) -> &'static str {
+        ""
+    }
+
+    /// The system user that it runs as where the lab is root, if it refuses root.
+    fn user(&self) -> Option<&'static str> {
+        None
+    }
+
     /// Writes its configuration, if it has one, and returns the command line.
-    fn command(&self, home: &Path, addrs: &[SocketAddr]) -> Result<Vec<OsString>, LabError>;
+    fn command(
+        &self,
+        common: &Common,
+        home: &Path,
+        addrs: &[SocketAddr],
+    ) -> Result<Vec<OsString>, LabError>;
 
     /// Succeeds when the server at `addr` does real work.
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()>;
+
+    /// Does what is left to do when the server answers, after each start.
+    fn settle(&self, _home: &Path) -> Result<(), LabError> {
+        Ok(())
+    }
 
     /// Reads its numbers.
     fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters>;

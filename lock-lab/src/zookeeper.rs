@@ -1,12 +1,12 @@
 //! A private ZooKeeper.
 
-mod builder;
 mod monitor;
+mod options;
 
 use std::{net::SocketAddr, ops::Deref};
 
-pub use self::builder::ZooKeeperBuilder;
-use crate::{LabError, Server, ask};
+use self::options::ZooKeeperOptions;
+use crate::{Builder, LabError, Server, ask, builder::Kind};
 
 /// A private ZooKeeper, standalone.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ impl ZooKeeper {
     }
 
     /// Returns the options to choose from.
-    pub fn builder() -> ZooKeeperBuilder {
-        ZooKeeperBuilder::default()
+    pub fn builder() -> Builder<Self> {
+        Builder::default()
     }
 
     /// Sends a command of four letters, such as `dump`, `wchp` or `cons`, and returns the answer.
@@ -37,6 +37,14 @@ impl ZooKeeper {
     /// [`LabError::Io`] if ZooKeeper is not reached or silent for 5 s.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
         four_letter(self.addr(), word).await
+    }
+}
+
+impl Kind for ZooKeeper {
+    type Options = ZooKeeperOptions;
+
+    fn new(server: Server, _: ZooKeeperOptions) -> Self {
+        Self { server }
     }
 }
 

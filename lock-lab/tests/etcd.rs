@@ -2,7 +2,7 @@
 
 mod support;
 
-use lock_lab::{Etcd, LabError};
+use lock_lab::Etcd;
 use support::{eventually, state_of};
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -42,8 +42,7 @@ async fn stops_and_resumes() -> Result {
     etcd.stop();
     eventually("the process is stopped", || state_of(etcd.pid()) == Some('T')).await;
     let silence = etcd.put(b"k", b"v").await.unwrap_err();
-    let timed_out = |e: &LabError| matches!(e, LabError::Io { source, .. } if source.kind() == std::io::ErrorKind::TimedOut);
-    assert!(timed_out(&silence), "{silence}");
+    assert!(support::timed_out(&silence), "{silence}");
     etcd.resume();
     etcd.put(b"k", b"v").await?;
     Ok(())

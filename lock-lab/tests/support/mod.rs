@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use lock_lab::LabError;
 use tokio::time::{sleep, timeout};
 
 /// How long something that must happen may take on a loaded machine.
@@ -21,6 +22,37 @@ pub async fn eventually(what: &str, mut condition: impl FnMut() -> bool) {
         }
     };
     timeout(PATIENCE, waiting).await.unwrap_or_else(|_| panic!("never happened: {what}"));
+}
+
+/// Waits until `condition` holds, which may ask a server.
+pub async fn until<F: Future<Output = bool>>(mut condition: impl FnMut() -> F) {
+    until_some(|| {
+        let asked = condition();
+        async move { asked.await.then_some(()) }
+    })
+    .await;
+}
+
+/// Waits until `find` finds something.
+pub async fn until_some<T, F: Future<Output = Option<T>>>(mut find: impl FnMut() -> F) -> T {
+    let waiting = async {
+        loop {
+            if let Some(found) = find().await {
+                return found;
+            }
+            sleep(Duration::from_millis(5)).await;
+        }
+    };
+    timeout(PATIENCE, waiting).await.expect("it never happened")
+}
+
+pub fn timed_out(error: &LabError) -> bool {
+    matches!(error, LabError::Io { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
+}
+
+/// An orphan stays a zombie where nobody reaps orphans.
+pub fn is_gone(pid: u32) -> bool {
+    matches!(state_of(pid), None | Some('Z'))
 }
 
 pub fn is_open(addr: SocketAddr) -> bool {

@@ -1,17 +1,11 @@
 //! The options of a private ZooKeeper.
 
-use std::{
-    ffi::OsString,
-    fmt::Write as _,
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{ffi::OsString, fmt::Write as _, fs, net::SocketAddr, path::Path, time::Duration};
 
 use super::{ZooKeeper, four_letter, monitor};
 use crate::{
-    Counters, LabError, Server, program,
+    Builder, Counters, LabError,
+    builder::Common,
     store::{Answer, Store},
 };
 
@@ -22,63 +16,35 @@ const JARS: &str = "/usr/share/java";
 const NEEDED: [&str; 2] = ["zookeeper.jar", "slf4j-simple.jar"];
 const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 
-/// Options for [`ZooKeeper`].
+/// What only a ZooKeeper has.
 #[derive(Clone, Debug)]
-pub struct ZooKeeperBuilder {
-    java: PathBuf,
+pub struct ZooKeeperOptions {
     tick: Duration,
-    in_memory: bool,
     settings: Vec<(String, String)>,
 }
 
-impl Default for ZooKeeperBuilder {
+impl Default for ZooKeeperOptions {
     fn default() -> Self {
-        Self {
-            java: "java".into(),
-            tick: Duration::from_millis(500),
-            in_memory: false,
-            settings: Vec::new(),
-        }
+        Self { tick: Duration::from_millis(500), settings: Vec::new() }
     }
 }
 
-impl ZooKeeperBuilder {
+impl Builder<ZooKeeper> {
     /// Sets ZooKeeper's unit of time. Session timeouts lie between 2 and 20 ticks, and the server
     /// looks for dead sessions once a tick. Default: 500 ms, so sessions of 1 s to 10 s.
     pub fn tick(mut self, tick: Duration) -> Self {
-        self.tick = tick;
-        self
-    }
-
-    /// Puts the data directory on `/dev/shm`, if there is one, and lets the JVM optimise: for
-    /// benchmarks. Default: off.
-    pub fn in_memory(mut self) -> Self {
-        self.in_memory = true;
-        self
-    }
-
-    /// Sets the Java program: a name to look for in `PATH`, or a path. Default: `java`.
-    pub fn binary(mut self, java: impl Into<PathBuf>) -> Self {
-        self.java = java.into();
+        self.options.tick = tick;
         self
     }
 
     /// Adds a line to the configuration file, after those of the lab. Default: none.
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.settings.push((key.into(), value.into()));
+        self.options.settings.push((key.into(), value.into()));
         self
     }
+}
 
-    /// Starts the server and waits until it answers.
-    ///
-    /// # Errors
-    ///
-    /// [`LabError::Missing`] if Java or ZooKeeper is not there, [`LabError::Start`] if it does not
-    /// start.
-    pub async fn start(self) -> Result<ZooKeeper, LabError> {
-        Ok(ZooKeeper { server: Server::start(self).await? })
-    }
-
+impl ZooKeeperOptions {
     fn config(&self, home: &Path, addr: SocketAddr) -> String {
         let (tick, data, port) = (self.tick.as_millis(), home.join("data"), addr.port());
         let mut config = format!(
@@ -92,44 +58,27 @@ impl ZooKeeperBuilder {
         }
         config
     }
-
-    fn jvm_flags(&self) -> Vec<&'static str> {
-        let mut flags = vec![
-            "-Xms64m",
-            "-Xmx256m",
-            "-XX:+UseSerialGC",
-            // Leaves files in /tmp when it is killed.
-            "-XX:-UsePerfData",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-Dorg.slf4j.simpleLogger.showDateTime=true",
-            // An empty container is deleted within a minute by default: tests do not wait so long.
-            "-Dznode.container.checkIntervalMs=500",
-            "-Dznode.container.maxPerMinute=100000",
-        ];
-        if !self.in_memory {
-            // Starts sooner and runs slower.
-            flags.push("-XX:TieredStopAtLevel=1");
-        }
-        flags
-    }
 }
 
-impl Store for ZooKeeperBuilder {
+impl Store for ZooKeeperOptions {
     fn scheme(&self) -> &'static str {
         "zookeeper"
     }
 
-    fn in_memory(&self) -> bool {
-        self.in_memory
-    }
-
-    fn command(&self, home: &Path, addrs: &[SocketAddr]) -> Result<Vec<OsString>, LabError> {
-        let java = program::find(&self.java, INSTALL_JAVA)?;
+    /// The arguments are the JVM's: the program itself takes the name of its file and no more.
+    fn command(
+        &self,
+        common: &Common,
+        home: &Path,
+        addrs: &[SocketAddr],
+    ) -> Result<Vec<OsString>, LabError> {
+        let java = common.program("java", INSTALL_JAVA)?;
         let jars = class_path()?;
         let file = home.join("zoo.cfg");
         fs::write(&file, self.config(home, addrs[0])).map_err(LabError::io("writing zoo.cfg"))?;
         let mut command = vec![java.into_os_string()];
-        command.extend(self.jvm_flags().iter().map(OsString::from));
+        command.extend(jvm_flags(common.in_memory).into_iter().map(OsString::from));
+        command.extend(common.args.iter().cloned());
         command.extend(["-cp".into(), jars.into(), MAIN.into(), file.into()]);
         Ok(command)
     }
@@ -154,4 +103,24 @@ fn class_path() -> Result<String, LabError> {
         Some(jar) => Err(LabError::Missing { binary: jar.clone(), install: INSTALL }),
         None => Ok(jars.join(":")),
     }
+}
+
+fn jvm_flags(in_memory: bool) -> Vec<&'static str> {
+    let mut flags = vec![
+        "-Xms64m",
+        "-Xmx256m",
+        "-XX:+UseSerialGC",
+        // Leaves files in /tmp when it is killed.
+        "-XX:-UsePerfData",
+        "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+        "-Dorg.slf4j.simpleLogger.showDateTime=true",
+        // An empty container is deleted within a minute by default: tests do not wait so long.
+        "-Dznode.container.checkIntervalMs=500",
+        "-Dznode.container.maxPerMinute=100000",
+    ];
+    if !in_memory {
+        // Starts sooner and runs slower.
+        flags.push("-XX:TieredStopAtLevel=1");
+    }
+    flags
 }

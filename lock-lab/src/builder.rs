@@ -1,0 +1,89 @@
+//! What a server is started with.
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+};
+
+use crate::{LabError, Server, program, store::Store};
+
+/// A kind of server that a [`Builder`] starts.
+pub trait Kind: Sized {
+    /// Its own options.
+    type Options: Store + Clone + Default + 'static;
+
+    /// Wraps a server that runs.
+    fn new(server: Server, options: Self::Options) -> Self;
+}
+
+/// Options for a private server of the kind `K`.
+#[derive(Clone, Debug)]
+pub struct Builder<K: Kind> {
+    common: Common,
+    pub(crate) options: K::Options,
+}
+
+/// The options that every kind of server has.
+#[derive(Clone, Debug, Default)]
+pub struct Common {
+    /// The program, if not the one of the Debian package.
+    pub(crate) binary: Option<PathBuf>,
+    pub(crate) args: Vec<OsString>,
+    pub(crate) in_memory: bool,
+}
+
+impl Common {
+    /// Finds the program: `default` where nothing else was asked for.
+    pub(crate) fn program(
+        &self,
+        default: impl AsRef<Path>,
+        install: &'static str,
+    ) -> Result<PathBuf, LabError> {
+        program::find(self.binary.as_deref().unwrap_or(default.as_ref()), install)
+    }
+}
+
+impl<K: Kind> Default for Builder<K> {
+    fn default() -> Self {
+        Self { common: Common::default(), options: K::Options::default() }
+    }
+}
+
+impl<K: Kind> Builder<K> {
+    /// Keeps the data in memory, on `/dev/shm` if there is one, and trades the time to start for
+    /// speed later where the server can: for benchmarks. Default: off.
+    ///
+    /// A Redis then writes no file at all, so a restart loses everything.
+    pub fn in_memory(mut self) -> Self {
+        self.common.in_memory = true;
+        self
+    }
+
+    /// Sets the program: a name to look for in `PATH`, or a path; for ZooKeeper, the JVM. Default:
+    /// the one of the Debian package.
+    pub fn binary(mut self, binary: impl Into<PathBuf>) -> Self {
+        self.common.binary = Some(binary.into());
+        self
+    }
+
+    /// Adds an argument of the program after those of the lab; for ZooKeeper, one of the JVM.
+    /// Default: none.
+    pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
+        self.common.args.push(arg.into());
+        self
+    }
+
+    /// Starts the server and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if it does not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the server and deletes its data.
+    pub async fn start(self) -> Result<K, LabError> {
+        let server = Server::start(&self.common, &self.options).await?;
+        Ok(K::new(server, self.options))
+    }
+}

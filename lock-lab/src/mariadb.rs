@@ -1,0 +1,75 @@
+//! A private MariaDB.
+
+mod options;
+mod status;
+
+use std::ops::Deref;
+
+use self::options::MariaDbOptions;
+use crate::{Builder, LabError, Server, builder::Kind};
+
+/// A private MariaDB, without a binary log.
+///
+/// [`Server::url`] names the user `lab`, a password made for this server, and the database `lab`.
+/// The user may do everything in his database, make other users and give them rights there, and see
+/// all connections; in all else he is an ordinary user. By default a commit survives a kill -9 of
+/// the server, but not a crash of the machine.
+#[derive(Debug)]
+pub struct MariaDb {
+    server: Server,
+    options: MariaDbOptions,
+}
+
+impl MariaDb {
+    /// Starts a MariaDB with default options and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if there is no `mariadbd`, `mariadb-install-db` or `mariadb`,
+    /// [`LabError::Start`] if it does not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the server and deletes its data.
+    pub async fn start() -> Result<Self, LabError> {
+        Self::builder().start().await
+    }
+
+    /// Returns the options to choose from.
+    pub fn builder() -> Builder<Self> {
+        Builder::default()
+    }
+
+    /// Runs statements as the user `lab` on a connection of its own, until one fails, and returns
+    /// the rows as text: one line each, tabs between the fields, `NULL` for null.
+    ///
+    /// They show up in [`Server::counters`] like those of any other client.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Reply`] if MariaDB refuses a statement, [`LabError::Io`] if it is not reached or
+    /// silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves statements run or not.
+    pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
+        self.options.client(self.addr(), &["lab"])?.run(statements).await
+    }
+}
+
+impl Kind for MariaDb {
+    type Options = MariaDbOptions;
+
+    fn new(server: Server, options: MariaDbOptions) -> Self {
+        Self { server, options }
+    }
+}
+
+impl Deref for MariaDb {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}

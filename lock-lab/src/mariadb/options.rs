@@ -1,0 +1,148 @@
+//! The options of a private MariaDB.
+
+use std::{ffi::OsString, fs, net::SocketAddr, path::Path, process::Output};
+
+use tokio::process::Command;
+
+use super::{MariaDb, status};
+use crate::{
+    Builder, Counters, LabError,
+    account::{NAME, Password},
+    builder::Common,
+    client::Client,
+    program,
+    store::{Answer, Store},
+    template::Template,
+};
+
+const INSTALL: &str = "apt-get install mariadb-server-core";
+const INSTALL_CLIENT: &str = "apt-get install mariadb-client-core";
+
+/// Small files are quickly copied. The server must be told the same sizes as this.
+const MAKE: &str = r#"
+"$tool" --no-defaults --datadir="$PWD/new" --skip-test-db --innodb-flush-method=nosync \
+    --innodb-log-file-size=8M --innodb-data-file-path=ibdata1:5M:autoextend \
+    --innodb-autoextend-increment=1 >/dev/null
+"#;
+
+/// What only a MariaDB has.
+#[derive(Clone, Debug, Default)]
+pub struct MariaDbOptions {
+    password: Password,
+    durable: bool,
+}
+
+impl Builder<MariaDb> {
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives the
+    /// end of the server, but not a crash of the machine.
+    pub fn durable(mut self) -> Self {
+        self.options.durable = true;
+        self
+    }
+}
+
+impl MariaDbOptions {
+    /// Returns the client for the server at `addr`.
+    pub(super) fn client(&self, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
+        let mut command = Command::new(program::find(Path::new("mariadb"), INSTALL_CLIENT)?);
+        command
+            .args(["--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp"])
+            .args(["--default-character-set=utf8mb4", "--user", NAME, "--host=127.0.0.1"])
+            .arg(format!("--port={}", addr.port()))
+            .args(args)
+            .env_clear()
+            .env("MYSQL_PWD", self.password.as_str());
+        Ok(Client { server: "mysql", command, was_cut_off })
+    }
+
+    fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
+        let in_home = |option: &str, name: &str| {
+            let mut arg = OsString::from(option);
+            arg.push(home.join(name));
+            arg
+        };
+        let sync: &[&str] = match self.durable {
+            true => &["--innodb-flush-log-at-trx-commit=1"],
+            false => &["--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync"],
+        };
+        let port = format!("--port={}", addr.port());
+        let options = [
+            "--no-defaults",
+            "--bind-address=127.0.0.1",
+            &port,
+            "--socket=",
+            "--skip-name-resolve",
+            "--character-set-server=utf8mb4",
+            "--max-connections=500",
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-log-file-size=8M",
+            "--innodb-data-file-path=ibdata1:5M:autoextend",
+            "--innodb-autoextend-increment=1",
+        ];
+        let mut args: Vec<_> = options.iter().chain(sync).map(OsString::from).collect();
+        // Temporary files outside of `home` would stay behind.
+        let places = [("--datadir=", "data"), ("--tmpdir=", ""), ("--init-file=", "init.sql")];
+        args.extend(places.map(|(option, name)| in_home(option, name)));
+        args
+    }
+
+    /// Runs at every start, before the server listens.
+    fn init(&self) -> String {
+        format!(
+            "CREATE DATABASE IF NOT EXISTS {NAME};\n\
+             CREATE USER IF NOT EXISTS {NAME}@'127.0.0.1' IDENTIFIED BY '{}';\n\
+             GRANT ALL ON {NAME}.* TO {NAME}@'127.0.0.1' WITH GRANT OPTION;\n\
+             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'127.0.0.1';\n",
+            self.password.as_str(),
+        )
+    }
+}
+
+impl Store for MariaDbOptions {
+    fn scheme(&self) -> &'static str {
+        "mysql"
+    }
+
+    fn login(&self) -> String {
+        self.password.login()
+    }
+
+    fn path(&self) -> &'static str {
+        "/lab"
+    }
+
+    fn user(&self) -> Option<&'static str> {
+        Some("mysql")
+    }
+
+    fn command(
+        &self,
+        common: &Common,
+        home: &Path,
+        addrs: &[SocketAddr],
+    ) -> Result<Vec<OsString>, LabError> {
+        let binary = common.program("mariadbd", INSTALL)?;
+        let tool = program::find(Path::new("mariadb-install-db"), INSTALL)?;
+        fs::write(home.join("init.sql"), self.init()).map_err(LabError::io("writing init.sql"))?;
+        let mut server = vec![binary.into_os_string()];
+        server.extend(self.server(home, addrs[0]));
+        server.extend(common.args.iter().cloned());
+        Template { server: "mariadb", tool, make: MAKE, first: "" }.command(server)
+    }
+
+    fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
+        Box::pin(async move { self.client(addr, &[NAME])?.run("SELECT 1").await.map(drop) })
+    }
+
+    fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
+        // Outside of the database, to know its own connections among the others.
+        Box::pin(
+            async move { Ok(status::counters(&self.client(addr, &[])?.run(status::ASK).await?)) },
+        )
+    }
+}
+
+/// Errors from 2000 on are the client's own: no connection, or one that broke.
+fn was_cut_off(output: &Output) -> bool {
+    String::from_utf8_lossy(&output.stderr).lines().any(|line| line.starts_with("ERROR 20"))
+}

@@ -1,0 +1,78 @@
+//! A private PostgreSQL.
+
+mod options;
+mod statements;
+
+use std::ops::Deref;
+
+use self::options::PostgresOptions;
+use crate::{Builder, LabError, Server, builder::Kind};
+
+/// A private PostgreSQL, without replication.
+///
+/// [`Server::url`] names the user `lab`, a password made for this server, and the database `lab`.
+/// The user owns his database, may make other users and see all connections; in all else he is an
+/// ordinary user. By default a commit survives a kill -9 of the server, but not a crash of the
+/// machine.
+///
+/// A PostgreSQL is one process per connection and some more. [`Server::stop`], [`Server::resume`]
+/// and [`Server::kill`] reach all of them.
+#[derive(Debug)]
+pub struct Postgres {
+    server: Server,
+    options: PostgresOptions,
+}
+
+impl Postgres {
+    /// Starts a PostgreSQL with default options and waits until it answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if there is no `postgres`, `initdb` or `psql`, [`LabError::Start`] if
+    /// it does not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the server and deletes its data.
+    pub async fn start() -> Result<Self, LabError> {
+        Self::builder().start().await
+    }
+
+    /// Returns the options to choose from.
+    pub fn builder() -> Builder<Self> {
+        Builder::default()
+    }
+
+    /// Runs statements as the user `lab` on a connection of its own, until one fails, and returns
+    /// the rows as text: one line each, tabs between the fields, `NULL` for null.
+    ///
+    /// They show up in [`Server::counters`] like those of any other client.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Reply`] if PostgreSQL refuses a statement, [`LabError::Io`] if it is not reached
+    /// or silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves statements run or not.
+    pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
+        self.options.client(self.addr())?.run(statements).await
+    }
+}
+
+impl Kind for Postgres {
+    type Options = PostgresOptions;
+
+    fn new(server: Server, options: PostgresOptions) -> Self {
+        Self { server, options }
+    }
+}
+
+impl Deref for Postgres {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}

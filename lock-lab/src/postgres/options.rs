@@ -1,0 +1,181 @@
+//! The options of a private PostgreSQL.
+
+use std::{
+    ffi::OsString,
+    fs,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::{self, Output},
+};
+
+use tokio::process::Command;
+
+use super::{Postgres, statements};
+use crate::{
+    Builder, Counters, LabError,
+    account::{NAME, Password},
+    builder::Common,
+    client::Client,
+    program,
+    store::{Answer, Store},
+    template::Template,
+};
+
+const INSTALL: &str = "apt-get install postgresql";
+/// Where Debian puts the programs of each version.
+const VERSIONS: &str = "/usr/lib/postgresql";
+
+/// Each database is 300 files to copy, so there is none to spare.
+///
+/// Nobody can log in with what is in here: the server reads another `pg_hba.conf`, which demands
+/// passwords, and there are none yet.
+const MAKE: &str = r#"
+"$tool" -D new -U postgres -A trust --no-sync --no-instructions --encoding=UTF8 --locale=C \
+    --wal-segsize=1 >/dev/null
+single() { "$server" --single -D new -c fsync=off "$1" >/dev/null; }
+server=$1
+single template1 <<'END'
+CREATE ROLE lab LOGIN CREATEROLE IN ROLE pg_read_all_stats
+ALTER DATABASE postgres OWNER TO lab
+ALTER DATABASE postgres RENAME TO lab
+ALTER DATABASE template0 IS_TEMPLATE false
+DROP DATABASE template0
+END
+single lab <<'END'
+CREATE EXTENSION pg_stat_statements
+END
+"#;
+const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null"#;
+
+/// What only a PostgreSQL has.
+#[derive(Clone, Debug, Default)]
+pub struct PostgresOptions {
+    password: Password,
+    durable: bool,
+}
+
+impl Builder<Postgres> {
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives the
+    /// end of the server, but not a crash of the machine.
+    pub fn durable(mut self) -> Self {
+        self.options.durable = true;
+        self
+    }
+}
+
+impl PostgresOptions {
+    /// Returns the client for the server at `addr`.
+    pub(super) fn client(&self, addr: SocketAddr) -> Result<Client, LabError> {
+        let mut command = Command::new(program::find(&newest("psql"), INSTALL)?);
+        command
+            .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--no-password"])
+            .args(["--field-separator=\t", "--pset=null=NULL", "--set=ON_ERROR_STOP=1"])
+            .args(["--host=127.0.0.1", "--username", NAME, "--dbname", NAME])
+            .arg(format!("--port={}", addr.port()))
+            .env_clear()
+            .env("PGAPPNAME", "lock-lab")
+            .env("PGPASSWORD", self.password.as_str());
+        Ok(Client { server: "postgres", command, was_cut_off })
+    }
+
+    fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
+        let mut args: Vec<OsString> = vec!["-D".into(), home.join("data").into()];
+        let settings = [
+            "listen_addresses=127.0.0.1",
+            &format!("port={}", addr.port()),
+            "unix_socket_directories=",
+            &format!("fsync={}", if self.durable { "on" } else { "off" }),
+            "max_connections=500",
+            "max_wal_size=1GB",
+            // The other types leave a segment in memory behind when the server is killed.
+            "dynamic_shared_memory_type=mmap",
+            "shared_preload_libraries=pg_stat_statements",
+            "pg_stat_statements.max=10000",
+            "pg_stat_statements.save=off",
+        ];
+        args.extend(settings.iter().flat_map(|setting| ["-c".into(), setting.into()]));
+        let mut logins = OsString::from("hba_file=");
+        logins.push(home.join("logins.conf"));
+        args.extend(["-c".into(), logins]);
+        args
+    }
+}
+
+impl Store for PostgresOptions {
+    fn scheme(&self) -> &'static str {
+        "postgres"
+    }
+
+    fn login(&self) -> String {
+        self.password.login()
+    }
+
+    fn path(&self) -> &'static str {
+        "/lab"
+    }
+
+    fn user(&self) -> Option<&'static str> {
+        Some("postgres")
+    }
+
+    fn command(
+        &self,
+        common: &Common,
+        home: &Path,
+        addrs: &[SocketAddr],
+    ) -> Result<Vec<OsString>, LabError> {
+        let binary = common.program(newest("postgres"), INSTALL)?;
+        let tool = program::find(&newest("initdb"), INSTALL)?;
+        let password = format!("ALTER ROLE {NAME} PASSWORD '{}'\n", self.password.as_str());
+        let logins = "host all all 127.0.0.1/32 scram-sha-256\n";
+        for (name, text) in [("password.sql", &*password), ("logins.conf", logins)] {
+            fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
+        }
+        let mut server = vec![binary.into_os_string()];
+        server.extend(self.server(home, addrs[0]));
+        server.extend(common.args.iter().cloned());
+        Template { server: "postgres", tool, make: MAKE, first: FIRST }.command(server)
+    }
+
+    fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
+        Box::pin(async move { self.client(addr)?.run("SELECT 1").await.map(drop) })
+    }
+
+    /// Lets the kernel free the server's segment of System V shared memory with its last process.
+    /// Otherwise it would outlive a server that is killed, and there is room for few thousands.
+    fn settle(&self, home: &Path) -> Result<(), LabError> {
+        let facts = fs::read_to_string(home.join("data/postmaster.pid"))
+            .map_err(LabError::io("reading postmaster.pid"))?;
+        let Some(segment) = facts.lines().nth(6).and_then(|line| line.split_whitespace().nth(1))
+        else {
+            return Ok(());
+        };
+        process::Command::new("ipcrm")
+            .args(["-m", segment])
+            .status()
+            .map_err(LabError::io("starting ipcrm"))?;
+        Ok(())
+    }
+
+    fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
+        Box::pin(async move {
+            Ok(statements::counters(&self.client(addr)?.run(statements::ASK).await?))
+        })
+    }
+}
+
+/// Returns the program of the newest version that Debian has installed, or else its bare name.
+fn newest(name: &str) -> PathBuf {
+    let versions = fs::read_dir(VERSIONS).into_iter().flatten().flatten();
+    let programs = versions.filter_map(|version| {
+        let program = version.path().join("bin").join(name);
+        let number: u32 = version.file_name().to_str()?.parse().ok()?;
+        program.is_file().then_some((number, program))
+    });
+    programs.max().map_or_else(|| name.into(), |(_, program)| program)
+}
+
+/// psql ends with 2 when it has no connection, or lost it.
+fn was_cut_off(output: &Output) -> bool {
+    output.status.code() == Some(2)
+}

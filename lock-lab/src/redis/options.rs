@@ -1,0 +1,86 @@
+//! The options of a private Redis.
+
+use std::{ffi::OsString, net::SocketAddr, path::Path};
+
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+
+use super::{Redis, info, resp::Connection};
+use crate::{
+    Builder, Counters, LabError,
+    builder::Common,
+    store::{Answer, Store},
+};
+
+const INSTALL: &str = "apt-get install redis-server";
+
+/// What only a Redis has.
+#[derive(Clone, Debug)]
+pub struct RedisOptions {
+    pub(super) password: Option<String>,
+    appendonly: bool,
+}
+
+impl Default for RedisOptions {
+    fn default() -> Self {
+        Self { password: None, appendonly: true }
+    }
+}
+
+impl Builder<Redis> {
+    /// Demands a password from clients. It is part of the URL. Default: none.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.options.password = Some(password.into());
+        self
+    }
+
+    /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
+    ///
+    /// Without it a restart loses everything. Default: true.
+    pub fn appendonly(mut self, appendonly: bool) -> Self {
+        self.options.appendonly = appendonly;
+        self
+    }
+}
+
+impl Store for RedisOptions {
+    fn scheme(&self) -> &'static str {
+        "redis"
+    }
+
+    fn login(&self) -> String {
+        let encoded = |password| utf8_percent_encode(password, NON_ALPHANUMERIC);
+        self.password.as_deref().map(|p| format!(":{}@", encoded(p))).unwrap_or_default()
+    }
+
+    fn command(
+        &self,
+        common: &Common,
+        home: &Path,
+        addrs: &[SocketAddr],
+    ) -> Result<Vec<OsString>, LabError> {
+        let mut command = vec![common.program("redis-server", INSTALL)?.into_os_string()];
+        let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
+        let port = addrs[0].port().to_string();
+        let options = ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"];
+        let disk = ["--appendonly", appendonly, "--appendfsync", "always", "--dir"];
+        command.extend(options.iter().chain(&disk).map(OsString::from));
+        command.push(home.into());
+        if let Some(password) = &self.password {
+            command.extend(["--requirepass".into(), password.into()]);
+        }
+        command.extend(common.args.iter().cloned());
+        Ok(command)
+    }
+
+    fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
+        Box::pin(async move {
+            // While it loads its data, Redis answers with an error.
+            Connection::open(addr, self.password.as_deref()).await?.call(&[b"PING"]).await?;
+            Ok(())
+        })
+    }
+
+    fn counters(&self, addr: SocketAddr) -> Answer<'_, Counters> {
+        Box::pin(info::counters(addr, self.password.as_deref()))
+    }
+}
