@@ -22,6 +22,10 @@
 //! every third of a TTL renews all locks and keeps all waiting attempts of a client alive (up to 1000
 //! exclusive locks, or 200 others, leaders among them); it also repairs lost pushes.
 //!
+//! [Several locks](lock_core::LockSet) that are all free are taken by one command too, up to 200 of them, in
+//! both modes; it changes nothing if one of them is not. Each is released by a command of its own, all at
+//! the same time.
+//!
 //! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key has
 //! their group's value, so a foreign client sees an exclusive holder. They hold only while it has that
 //! very value, so a key that is deleted, evicted or overwritten ends them all; each one's share ends with
@@ -111,6 +115,7 @@ mod round;
 mod script;
 mod server;
 mod session;
+mod set;
 mod simple;
 
 /// The client library, in the version that this driver uses.

@@ -209,7 +209,7 @@ impl Session {
 }
 
 impl Entry {
-    fn member(&self) -> Member<'_> {
+    pub(crate) fn member(&self) -> Member<'_> {
         (&self.key, &self.ticket, self.ttl)
     }
 }

@@ -1,6 +1,9 @@
 //! The scripts, the commands that call them, and what they answer.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
 use lock_core::{Error, FencingToken, Kind, Wait};
 use redis::{Cmd, Value};
@@ -36,6 +39,7 @@ macro_rules! script {
 
 script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
 script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(ACQUIRE_ALL, "queue.lua", "leader.lua", "group.lua", "acquire_all.lua");
 script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
 script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
 script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
@@ -51,9 +55,10 @@ script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SWEEP, "sweep.lua");
 
 /// All scripts, to be loaded when a connection is made.
-pub(crate) fn all() -> [&'static Lua; 15] {
+pub(crate) fn all() -> [&'static Lua; 16] {
     [
         &ACQUIRE,
+        &ACQUIRE_ALL,
         &RELEASE,
         &JOIN,
         &CAMPAIGN,
@@ -168,6 +173,20 @@ pub(crate) fn acquire(
     }
     if let Some(holder) = holder {
         command.arg(holder);
+    }
+    command
+}
+
+/// [`acquire`] of several locks, or of none. `holders`: what each holder says about itself, empty if it is
+/// not to be written.
+pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
+    let mut command =
+        command(&ACQUIRE_ALL, 2 * members.len(), 5 * members.len(), 160 * members.len());
+    for (key, ..) in members {
+        command.arg(key.lock()).arg(key.queue());
+    }
+    for ((_, ticket, ttl), holder) in members.iter().zip(holders) {
+        command.arg(ticket.text()).arg(millis(*ttl)).arg(&**holder);
     }
     command
 }
@@ -335,6 +354,21 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
         },
         _ => Err(error::unexpected("acquire", value)),
     }
+}
+
+/// The tokens of several locks; `None` if one was busy.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
+    let tokens = match value {
+        Value::Int(0) => return Ok(None),
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let tokens = tokens.ok_or_else(|| error::unexpected("acquire", value))?;
+    Ok(Some(tokens.into_iter().map(i64::unsigned_abs).collect()))
 }
 
 /// Per attempt that holds alone whether it was renewed, and what was seen of each other one.

@@ -1,6 +1,6 @@
 //! The simple mode: no queue, waiters ask again.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait};
 
@@ -31,7 +31,9 @@ pub(crate) async fn acquire(
     let command = script::simple_acquire(&entry.key, &entry.ticket, entry.ttl);
     let mut pause = FIRST_PAUSE;
     loop {
-        let (sent, answer) = ask(session, entry, &command, entry.ttl, attempt).await?;
+        let asking = slice::from_ref(entry);
+        let (sent, answer) =
+            ask(session, asking, &command, entry.ttl, attempt, script::acquired).await?;
         let busy = Error::Contended { name: entry.name.clone() };
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),
