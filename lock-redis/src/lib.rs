@@ -51,7 +51,8 @@
 //! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's counts, whatever is in it:
 //! a foreign client's lock looks like any other key. So a database with other data needs a prefix.
 //! [Revoking](lock_core::DistributedLock::revoke) is one command, and a push to the client that loses.
-//! If the answer to it is lost, it is asked again, and then answers that there was nothing to revoke.
+//! If the answer to it is lost, it is asked again; if nothing is found then, it says that it does not know
+//! ([`Error::Unavailable`](lock_core::Error::Unavailable), effect unknown).
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
 //! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe

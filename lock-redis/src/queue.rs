@@ -79,9 +79,11 @@ pub(crate) async fn ask<T>(
 ) -> Result<(Instant, T)> {
     let deadline = CLOCK.now() + limit;
     let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or(limit);
-    let answer = session.insist("acquire", command, patience, deadline, Some(attempt)).await;
+    let (before, answer) =
+        session.insist_and_tell("acquire", command, patience, deadline, Some(attempt)).await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
-    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
+    if answer.as_ref().is_err_and(unknown) {
         entries.iter().for_each(|entry| clean_up(session, entry));
     }
     answer

@@ -203,14 +203,27 @@ impl Session {
         deadline: Instant,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Value)> {
+        self.insist_and_tell(op, command, limit, deadline, attempt).await.1
+    }
+
+    /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
+    /// executed, whatever became of that one.
+    pub(crate) async fn insist_and_tell(
+        &self,
+        op: &'static str,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        attempt: Option<&Attempt>,
+    ) -> (Effect, Result<(Instant, Value)>) {
         let mut effect = Effect::None;
         loop {
             let sent = CLOCK.now();
             let error = match self.call(command, limit).await {
-                Ok(value) => return Ok((sent, value)),
-                Err(Failure::Closed) => return Err(error::closed()),
+                Ok(value) => return (effect, Ok((sent, value))),
+                Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
-                    return Err(error::convert(op, e));
+                    return (effect, Err(error::convert(op, e)));
                 }
                 Err(Failure::Refused(e)) => {
                     sleep(FIRST_PAUSE * 5).await;
@@ -224,7 +237,7 @@ impl Session {
             };
             let left = deadline.since(CLOCK.now());
             if left.is_zero() || !self.until_up(left, attempt).await {
-                return Err(error::unavailable(op, effect, error));
+                return (effect, Err(error::unavailable(op, effect, error)));
             }
         }
     }

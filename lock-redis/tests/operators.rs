@@ -5,7 +5,8 @@ mod lab;
 use std::time::Duration;
 
 use lab::*;
-use lock_core::{DistributedLock, Kind, LossReason};
+use lock_core::{DistributedLock, Effect, Error, Kind, LossReason};
+use lock_lab::Proxy;
 use lock_redis::RedisLock;
 use uuid::Uuid;
 
@@ -141,6 +142,23 @@ async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
         assert_eq!(told, Ok(LossReason::EntryGone));
         nothing_is_left(&server).await;
     }
+}
+
+/// What became of the first request is not known then.
+#[tokio::test]
+async fn a_revoke_whose_answer_was_lost_does_not_say_that_there_was_nothing() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let victim = acquire(&near, "orders", TTL).await.unwrap();
+    let attempt = attempts(&near, "orders").await[0];
+    proxy.drop_next_reply();
+    let told = within(far.revoke(&name("orders"), attempt)).await;
+    let unknown = |error: &Error| error.effect() == Effect::Unknown;
+    assert!(is_unavailable(&told) && told.as_ref().is_err_and(unknown), "{told:?}");
+    assert_eq!(within(victim.validity().lost()).await, LossReason::EntryGone);
+    assert!(!within(far.revoke(&name("orders"), attempt)).await.unwrap());
+    nothing_is_left(&server).await;
 }
 
 #[tokio::test]
