@@ -141,6 +141,48 @@ async fn lost_companions_strand_nobody() {
     }
 }
 
+/// Nobody's share ends before its holder has lost it, whatever the others do, and dead ones still go.
+#[tokio::test]
+async fn holders_outlive_the_record_of_how_long_they_live() {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let evict = async || {
+        let evicted = server.command(&[b"DEL", &companion("orders", "holders")]).await.unwrap();
+        assert_eq!(evicted, "1");
+    };
+    let ttl = Duration::from_secs(1);
+    for kind in [Kind::Shared, permits(1, 3)] {
+        let long = acquire_as(kind, &near, "orders", TTL * 6).await.unwrap();
+        let short = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        let third = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        evict().await;
+        short.renew().await.unwrap();
+        let pttl = server.command(&[b"PTTL", b"orders"]).await.unwrap();
+        assert!(pttl.parse::<u64>().unwrap() > 50_000, "{kind}: {pttl}");
+        evict().await;
+        short.release().await.unwrap();
+        evict().await;
+        server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
+        third.renew().await.unwrap();
+        server.command(&[b"CONFIG", b"SET", b"maxmemory", b"0"]).await.unwrap();
+        assert_eq!(near.inspect(&name("orders")).await.unwrap().len(), 2);
+        third.release().await.unwrap();
+        long.renew().await.unwrap();
+        assert!(is_contended(&try_acquire(&near, "orders", TTL).await));
+        long.release().await.unwrap();
+
+        let _dead = acquire_as(kind, &far, "orders", ttl).await.unwrap();
+        let alive = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        evict().await;
+        proxy.cut();
+        until(async || near.inspect(&name("orders")).await.unwrap().len() == 1).await;
+        alive.release().await.unwrap();
+        nothing_is_left(&server).await;
+        proxy.heal();
+    }
+}
+
 /// Others live on and keep the key alive; rounds of those who wait are far away.
 #[tokio::test]
 async fn a_dead_holders_share_comes_back_within_its_ttl() {
