@@ -13,11 +13,13 @@ use redis::Cmd;
 use tokio::sync::Notify;
 
 use crate::{
+    answer::{Seen, Waits},
     config::Mode,
     error,
     key::Key,
-    script::{self, Seen, Ticket, Waits},
+    script,
     session::{CLOCK, Session, jitter},
+    ticket::Ticket,
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.

@@ -99,6 +99,7 @@
 //! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours queue.
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told.
 
+mod answer;
 mod config;
 mod connection;
 mod entry;
@@ -118,6 +119,7 @@ mod server;
 mod session;
 mod set;
 mod simple;
+mod ticket;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;

@@ -9,9 +9,9 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
+    answer::{self, Acquired},
     entry::{End, Entry},
-    error, kind,
-    script::{self, Acquired},
+    error, kind, script,
     session::{CLOCK, Session},
 };
 
@@ -36,7 +36,7 @@ pub(crate) async fn acquire(
     };
     let command = command(session, entry, request);
     let asking = slice::from_ref(entry);
-    let (sent, answer) = ask(session, asking, &command, limit, attempt, script::acquired).await?;
+    let (sent, answer) = ask(session, asking, &command, limit, attempt, answer::acquired).await?;
     match answer {
         Acquired::Granted(token) => Ok((sent, token)),
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lock_core::{Attempt, Instant, Result, Wish};
 
 use crate::{
+    answer,
     entry::Entry,
     queue::{TRY_LIMIT, ask},
     script,
@@ -35,6 +36,6 @@ pub(crate) async fn acquire(
     let command = script::acquire_all(&members, &holders);
     let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default().min(TRY_LIMIT);
     let (sent, tokens) =
-        ask(session, entries, &command, limit, attempt, script::acquired_all).await?;
+        ask(session, entries, &command, limit, attempt, answer::acquired_all).await?;
     Ok(tokens.map(|tokens| (sent, tokens)))
 }

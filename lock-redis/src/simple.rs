@@ -5,10 +5,11 @@ use std::{slice, sync::Arc, time::Duration};
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait};
 
 use crate::{
+    answer::{self, Acquired},
     entry::Entry,
     error,
     queue::ask,
-    script::{self, Acquired},
+    script,
     session::{Session, jitter},
 };
 
@@ -33,7 +34,7 @@ pub(crate) async fn acquire(
     loop {
         let asking = slice::from_ref(entry);
         let (sent, answer) =
-            ask(session, asking, &command, entry.ttl, attempt, script::acquired).await?;
+            ask(session, asking, &command, entry.ttl, attempt, answer::acquired).await?;
         let busy = Error::Contended { name: entry.name.clone() };
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),
