@@ -54,9 +54,10 @@ script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SWEEP, "sweep.lua");
 
-/// All scripts, to be loaded when a connection is made.
+/// All scripts, to be loaded when a connection is made; a short one first.
 pub(crate) fn all() -> [&'static Lua; 16] {
     [
+        &SIMPLE_RELEASE,
         &ACQUIRE,
         &ACQUIRE_ALL,
         &RELEASE,
@@ -71,7 +72,6 @@ pub(crate) fn all() -> [&'static Lua; 16] {
         &REVOKE,
         &INSPECT,
         &SIMPLE_ACQUIRE,
-        &SIMPLE_RELEASE,
         &SWEEP,
     ]
 }
