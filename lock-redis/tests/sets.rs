@@ -74,8 +74,7 @@ async fn three_locks_are_taken_by_one_command_and_released_by_three() {
 /// As many as one request takes, and one more, which are taken in order.
 #[tokio::test]
 async fn as_many_as_promised_are_taken_by_one_command() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let most = driver.guarantees().names_at_once;
     let locks = lock_core::Locks::new(driver);
     for (count, requests) in [(most, 1), (most + 1, most + 1)] {
@@ -146,8 +145,7 @@ async fn who_waits_is_not_overtaken_and_gets_the_lock() {
 
 #[tokio::test]
 async fn dead_waiters_are_in_nobodys_way() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     for lock in NAMES {
         server.command(&[b"RPUSH", &companion(lock, "queue"), b"nobody"]).await.unwrap();
     }
@@ -157,8 +155,7 @@ async fn dead_waiters_are_in_nobodys_way() {
 
 #[tokio::test]
 async fn tokens_rise_and_are_what_the_queue_tells() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut request: Request = request("b", TTL);
     request.holder = "the night shift".into();
     let wishes = [wishes(&["a"], TTL, &Attempt::new()), vec![(request, Attempt::new())]].concat();
@@ -205,9 +202,7 @@ async fn a_lost_answer_is_asked_for_again() {
 /// The server has granted all, nobody has heard of it, and then one name goes to somebody else.
 #[tokio::test]
 async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let (server, proxy, far, near) = far_and_near().await;
     for lost in NAMES {
         proxy.half_open();
         let (_, asking) = start(&far, TTL);
@@ -228,9 +223,7 @@ async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
 
 #[tokio::test]
 async fn a_cancelled_set_that_nobody_answered_leaves_nothing() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, far) = behind_a_proxy().await;
     for answered in [true, false] {
         proxy.half_open();
         let (attempt, asking) = start(&far, Duration::from_secs(3));
@@ -255,8 +248,7 @@ async fn a_cancelled_set_that_nobody_answered_leaves_nothing() {
 
 #[tokio::test]
 async fn a_server_that_stays_away_is_an_error_and_nothing_is_left() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(600);
     for _ in 0..3 {
         server.stop();
@@ -268,8 +260,7 @@ async fn a_server_that_stays_away_is_an_error_and_nothing_is_left() {
 
 #[tokio::test]
 async fn a_full_memory_is_told_and_nothing_is_left() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
     let full = try_all(&driver, &NAMES, TTL).await;
     assert!(matches!(full, Err(Error::Rejected { .. })), "{full:?}");
@@ -279,8 +270,7 @@ async fn a_full_memory_is_told_and_nothing_is_left() {
 /// A companion of another type stops the script half-way.
 #[tokio::test]
 async fn a_script_that_fails_half_way_leaves_nothing() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let fence = companion("c", "fence");
     server.command(&[b"RPUSH", &fence, b"x"]).await.unwrap();
     let refused = try_all(&driver, &NAMES, TTL).await;
@@ -290,8 +280,7 @@ async fn a_script_that_fails_half_way_leaves_nothing() {
 
 #[tokio::test]
 async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(900);
     let leases = all(&driver, &NAMES, ttl).await;
     let first = leases[0].validity().until();
@@ -310,8 +299,7 @@ async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
 
 #[tokio::test]
 async fn a_fixed_term_ends_on_the_server() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (_server, driver) = one_driver().await;
     let mut wishes = wishes(&NAMES, Duration::from_millis(600), &Attempt::new());
     wishes.iter_mut().for_each(|(request, _)| request.term = Term::Fixed);
     let leases = within(driver.try_all(wishes)).await.unwrap().unwrap();
@@ -326,8 +314,7 @@ async fn a_fixed_term_ends_on_the_server() {
 
 #[tokio::test]
 async fn closing_frees_a_set_and_a_closed_client_takes_none() {
-    let server = server().await;
-    let closing = driver(&server.url()).await;
+    let (server, closing) = one_driver().await;
     let leases = all(&closing, &NAMES, TTL).await;
     closing.close().await.unwrap();
     for lease in &leases {
