@@ -12,8 +12,8 @@ use crate::{
     session::Session,
 };
 
-/// How many names one request takes at most. The server does nothing else meanwhile, for about a
-/// millisecond.
+/// How many names one request takes at most. The server does nothing else meanwhile, for one to three
+/// milliseconds.
 pub(crate) const NAMES: usize = 200;
 
 /// Takes the locks of all entries, in either mode, or none. The entries are in the session's book meanwhile,
