@@ -236,7 +236,10 @@ async fn a_free_set(store: &str) {
     let pair = async || set.acquire().await.unwrap().release().await.unwrap();
     let least = least_requests(store, &server, pair).await;
     println!("{store}: {} requests for a set of three", least as f64 / PAIRS as f64);
-    assert_eq!(least, expected * PAIRS, "requests for {PAIRS} acquires and releases of a set");
+    // ZooKeeper 3.9 tells the revision by itself.
+    let newer = if store == "zookeeper" { expected - 1 } else { expected };
+    let cost = [expected * PAIRS, newer * PAIRS];
+    assert!(cost.contains(&least), "{least} requests for {PAIRS} acquires and releases of a set");
 }
 
 on_every_store!(

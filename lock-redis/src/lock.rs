@@ -127,7 +127,6 @@ impl DistributedLock for RedisLock {
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        // In a cluster, names that are not all in one slot are `None` here, and taken in order.
         let Some((_, attempt)) = wishes.first() else { return Ok(Some(Vec::new())) };
         let entries: Vec<_> =
             wishes.iter().map(|(request, attempt)| self.entry(request, attempt)).collect();

@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
-pub(crate) const TRY_LIMIT: Duration = Duration::from_secs(4);
+const TRY_LIMIT: Duration = Duration::from_secs(4);
 
 /// Asks for the lock and waits for it. The entry is in the session's book meanwhile, and remains
 /// there if it is granted. Answers the token, and since when at the latest it is valid.

@@ -4,13 +4,7 @@ use std::sync::Arc;
 
 use lock_core::{Attempt, Instant, Result, Wish};
 
-use crate::{
-    answer,
-    entry::Entry,
-    queue::{TRY_LIMIT, ask},
-    script,
-    session::Session,
-};
+use crate::{answer, entry::Entry, queue::ask, script, session::Session};
 
 /// How many names one request takes at most. The server does nothing else meanwhile, for one to three
 /// milliseconds.
@@ -34,7 +28,7 @@ pub(crate) async fn acquire(
     let holders: Vec<Arc<str>> = entries.iter().zip(wishes).map(holder).collect();
     let members: Vec<_> = entries.iter().map(|entry| entry.member()).collect();
     let command = script::acquire_all(&members, &holders);
-    let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default().min(TRY_LIMIT);
+    let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default();
     let (sent, tokens) =
         ask(session, entries, &command, limit, attempt, answer::acquired_all).await?;
     Ok(tokens.map(|tokens| (sent, tokens)))

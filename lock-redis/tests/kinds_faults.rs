@@ -140,7 +140,7 @@ async fn holders_outlive_the_record_of_how_long_they_live() {
         let evicted = server.command(&[b"DEL", &companion("orders", "holders")]).await.unwrap();
         assert_eq!(evicted, "1");
     };
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     for kind in [Kind::Shared, permits(1, 3)] {
         let long = acquire_as(kind, &near, "orders", TTL * 6).await.unwrap();
         let short = acquire_as(kind, &near, "orders", ttl).await.unwrap();

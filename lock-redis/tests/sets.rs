@@ -281,7 +281,7 @@ async fn a_script_that_fails_half_way_leaves_nothing() {
 #[tokio::test]
 async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     let leases = all(&driver, &NAMES, ttl).await;
     let first = leases[0].validity().until();
     until(async || leases.iter().all(|lease| lease.validity().until() > first + ttl)).await;
@@ -300,7 +300,7 @@ async fn leases_of_a_set_are_renewed_lost_and_revoked_one_by_one() {
 #[tokio::test]
 async fn a_fixed_term_ends_on_the_server() {
     let (_server, driver) = one_driver().await;
-    let mut wishes = wishes(&NAMES, Duration::from_millis(600), &Attempt::new());
+    let mut wishes = wishes(&NAMES, Duration::from_secs(2), &Attempt::new());
     wishes.iter_mut().for_each(|(request, _)| request.term = Term::Fixed);
     let leases = within(driver.try_all(wishes)).await.unwrap().unwrap();
     // Nobody renews them, so the next ones get them although nobody releases them.

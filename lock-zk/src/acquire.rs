@@ -200,6 +200,11 @@ impl Candidate {
     /// now on.
     pub(crate) fn ask(&self) -> (String, Vec<u8>) {
         self.entry.ask();
+        self.wanted()
+    }
+
+    /// The path of the node, without the sequence, and its data.
+    pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
         let stem = child::stem(self.attempt.id(), self.request.kind);
         let note = self.entry.note(None, &Values::new(self.request.value.clone()));
         (format!("{}/{stem}", self.directory), note)

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use futures_util::TryFutureExt;
-use lock_core::{Error, FencingToken, Result};
+use lock_core::{Error, FencingToken, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -73,20 +73,38 @@ impl Session {
 
     /// Deletes the entry of an attempt of whatever client; answers whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
-        let queue = queue::in_order(self.list_after_sync(directory).await?);
-        let mut found = false;
-        for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-            found |= self.remove(&format!("{directory}/{name}")).await?;
+        loop {
+            let queue = queue::in_order(self.list_after_sync(directory).await?);
+            let (mut found, mut moved) = (false, false);
+            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
+                let removed = self.remove(&format!("{directory}/{name}")).await?;
+                (found, moved) = (found || removed, moved || !removed);
+            }
+            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
+                return Ok(true);
+            }
+            if !moved {
+                return Ok(false);
+            }
+            // Its grant has gone to another node since the list, or it has released.
         }
-        // Nobody else is there when a grant moves to another node: it is the first one, or will be.
-        for name in queue.iter().take(if found { 0 } else { 2 }) {
+    }
+
+    /// The node of an upgrade says in its note whose grant it took over.
+    async fn revoke_upgraded(
+        &self,
+        directory: &str,
+        queue: &[String],
+        attempt: Uuid,
+    ) -> Result<bool> {
+        for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
             let data = self.data(&path).await?.unwrap_or_default();
-            if Note::attempt(&data) == Some(attempt) {
-                found |= self.remove(&path).await?;
+            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
+                return Ok(true);
             }
         }
-        Ok(found)
+        Ok(false)
     }
 
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {

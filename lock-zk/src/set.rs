@@ -12,7 +12,7 @@ use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 use crate::{
     acquire::{Candidate, cancelled, vanished},
     entry::Node,
-    error,
+    error::{self, STORE},
     queue::Ahead,
     session::Session,
     values,
@@ -62,6 +62,7 @@ impl CandidateSet {
     }
 
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
+        self.check_size()?;
         try_join_all(self.all.iter().map(Candidate::look)).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = self.enter().await?.into_iter().unzip();
         let places = self.all.iter().zip(&nodes).zip(lists);
@@ -70,6 +71,19 @@ impl CandidateSet {
         // All are first by now: a grant is only given up again by an error.
         let grants = self.all.iter().zip(nodes).map(|(candidate, node)| candidate.hold(node));
         try_join_all(grants).await
+    }
+
+    /// Whether all fit into one request: holders may say much about themselves.
+    fn check_size(&self) -> Result<()> {
+        let size = |(path, data): (String, Vec<u8>)| path.len() + data.len();
+        let bytes: usize = self.all.iter().map(|candidate| size(candidate.wanted())).sum();
+        if bytes <= values::LONGEST {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            store: STORE,
+            what: format!("take names with {bytes} bytes of data in one request"),
+        })
     }
 
     /// As [`Candidate::enter`], with all nodes or none.
@@ -100,15 +114,12 @@ impl CandidateSet {
     ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
         let exchange = self.session.begin()?;
         let mut multi = exchange.client.new_multi_writer();
-        let mut bytes = 0;
         for candidate in &self.all {
             let (stem, note) = candidate.ask();
-            bytes += stem.len() + note.len();
             let options = CreateMode::EphemeralSequential.with_acls(candidate.acls);
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }
-        values::check_set(bytes)?;
         let create = multi.commit().map_err(ZkError::from);
         let lists = self
             .all
@@ -147,7 +158,11 @@ impl CandidateSet {
             let (directory, attempt) = (candidate.directory.clone(), candidate.attempt.id());
             async move { self.session.find(&directory, attempt).await }
         };
-        let found = try_join_all(self.all.iter().map(find)).await?;
+        let mut found = try_join_all(self.all.iter().map(find)).await?;
+        if found.iter().any(Option::is_none) {
+            // It may have come between the looks.
+            found = try_join_all(self.all.iter().map(find)).await?;
+        }
         if found.iter().all(Option::is_none) {
             return Ok(None);
         }

@@ -14,7 +14,7 @@ const MOST: usize = 16;
 /// How many bytes the earlier ones may have together.
 const MOST_BYTES: usize = 16 * 1024;
 /// A server breaks the connection of whoever sends more than 1 MiB at once (`jute.maxbuffer`).
-const LONGEST: usize = 900_000;
+pub(crate) const LONGEST: usize = 900_000;
 
 /// The newest values of a leader, the newest one last; none if it holds a plain lock.
 #[derive(Clone, Debug)]
@@ -103,22 +103,6 @@ pub(crate) fn check(value: &[u8]) -> Result<()> {
         option: "value".to_owned(),
         value: format!("{} bytes", value.len()),
         allowed: format!("ZooKeeper takes at most {LONGEST} bytes"),
-    })
-}
-
-/// Checks that the entries of a set fit into one request.
-///
-/// # Errors
-///
-/// [`Error::InvalidOption`]: it can only be the holder's description that is too long.
-pub(crate) fn check_set(bytes: usize) -> Result<()> {
-    if bytes <= LONGEST {
-        return Ok(());
-    }
-    Err(Error::InvalidOption {
-        option: "holder".to_owned(),
-        value: format!("{bytes} bytes with the names of the set"),
-        allowed: format!("ZooKeeper takes at most {LONGEST} bytes for all names of a set together"),
     })
 }
 
