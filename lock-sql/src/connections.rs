@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Attempt, Instant};
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
 use tokio::{sync::Semaphore, time::timeout};
 
@@ -38,7 +38,8 @@ pub(crate) struct Connections<C: Connection> {
 macro_rules! connections {
     ($connection:ty) => {
         impl Connections<$connection> {
-            /// Runs a script. Answers when it was sent, and all entries that it answers.
+            /// Runs a script, unless its attempt has been cancelled by the time that there is a
+            /// connection. Answers when it was sent, and all entries that it answers.
             ///
             /// # Errors
             ///
@@ -47,6 +48,7 @@ macro_rules! connections {
                 &self,
                 script: &str,
                 limit: Duration,
+                attempt: Option<&Attempt>,
             ) -> Result<(Instant, Vec<Row>), Failure> {
                 let _room = match timeout(limit, self.room.acquire()).await {
                     Ok(room) => room.map_err(|_| Failure::Closed)?,
@@ -57,6 +59,10 @@ macro_rules! connections {
                     Some(connection) => connection,
                     None => self.connect(limit).await?,
                 };
+                if attempt.is_some_and(Attempt::is_cancelled) {
+                    self.idle().push(connection);
+                    return Err(Failure::Down(cancelled()));
+                }
                 let sent = CLOCK.now();
                 let script = stamp(script, sent);
                 let rows = raw_sql(AssertSqlSafe(script)).fetch_all(&mut connection);
@@ -122,6 +128,10 @@ impl<C: Connection> Connections<C> {
         self.room.close();
         self.idle().clear();
     }
+}
+
+fn cancelled() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
 }
 
 fn silent(limit: Duration) -> sqlx::Error {

@@ -85,9 +85,28 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     match refusal {
         Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
         Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
-        Some(_) => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
-        None => unavailable(dialect, op, Effect::Unknown, error),
+        None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
+        _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
     }
+}
+
+/// Whether the same request may succeed soon, as the database says.
+pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
+}
+
+/// Whether no patience helps against what the database says.
+pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
+    is_nonsense(error) || error.as_database_error().is_some() && !is_passing(dialect, error)
+}
+
+/// Whether it is an answer that our tables cannot have given.
+fn is_nonsense(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
+    matches!(
+        error,
+        ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } | ColumnNotFound(_) | Decode(_)
+    )
 }
 
 pub(crate) fn unavailable(

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Attempt, Instant};
 use sqlx::{
     ConnectOptions, PgConnection,
     postgres::{PgConnectOptions, PgSslMode},
@@ -51,8 +51,9 @@ impl Postgres {
         &self,
         script: &str,
         limit: Duration,
+        attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        let answer = self.connections.run(script, limit).await;
+        let answer = self.connections.run(script, limit, attempt).await;
         if matches!(answer, Err(Failure::Lost(_))) {
             self.suspect.notify_one();
         }

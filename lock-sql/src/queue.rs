@@ -15,7 +15,7 @@ use crate::{
     error,
     looks::{blocked_for, next_look},
     row::Row,
-    script::Wish,
+    script::{Script, Wish},
     session::{CLOCK, Session},
 };
 
@@ -34,6 +34,7 @@ pub(crate) async fn acquire(
     request: &Request,
     attempt: &Attempt,
 ) -> Result<(Instant, u64)> {
+    let rings = session.book().rings;
     let (sent, queue) = ask(session, entry, request, attempt).await?;
     let Some(at) = queue.iter().position(|row| row.attempt == entry.attempt) else {
         return Err(refused(request, &queue));
@@ -46,7 +47,8 @@ pub(crate) async fn acquire(
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
     trace::queued(&entry.name, attempt.id(), place);
     entry.waits(sent);
-    session.wait(entry, next_look(session.dialect(), place, blocked_for(&queue, at)));
+    let look = next_look(session.dialect(), place, blocked_for(&queue, at));
+    session.wait(entry, look, rings);
     wait(session, entry, attempt).await
 }
 
@@ -73,7 +75,7 @@ async fn ask(
         value: request.value.as_deref(),
     };
     let deadline = CLOCK.now() + limit;
-    let script = |script: crate::script::Script| script.acquire(&wish);
+    let script = |script: Script| script.acquire(&wish);
     let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
         clean_up(session, entry);

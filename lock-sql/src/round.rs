@@ -28,6 +28,8 @@ pub(crate) struct Book {
     pub(crate) waiting: HashMap<LockName, Vec<Arc<Entry>>>,
     /// When to look at which queue, and why.
     pub(crate) looks: BTreeMap<LockName, Look>,
+    /// How often somebody has rung.
+    pub(crate) rings: u64,
     /// Per TTL, when its entries are due for renewal.
     groups: BTreeMap<Duration, Instant>,
     swept: Instant,

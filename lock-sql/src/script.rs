@@ -247,10 +247,38 @@ impl Script {
     }
 
     /// Answers, as a token, a number that changes whenever another connection changes anything at all.
+    /// Only SQLite has one.
     pub(crate) fn version(self) -> String {
-        "SELECT x'' AS name, data_version AS token, x'' AS attempt, 0 AS kind, 0 AS weight, 0 AS lim, \
-         0 AS alive, NULL AS holder, NULL AS value, 0 AS version, 0 AS since FROM pragma_data_version;"
-            .to_owned()
+        format!("{} FROM pragma_data_version;", self.number("data_version"))
+    }
+
+    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
+    /// neither.
+    pub(crate) fn durability(self) -> String {
+        let outlives = match self.0 {
+            // Of the machine it need not: the boot clock starts anew, and tokens jump.
+            Dialect::Sqlite => "2",
+            Dialect::MySql => {
+                "CASE @@innodb_flush_log_at_trx_commit WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE 0 END"
+            }
+            Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
+        };
+        format!("{};", self.number(outlives))
+    }
+
+    /// Answers a number in the place of a token.
+    fn number(self, number: &str) -> String {
+        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
+        let integer = |number: &str| match self.0 {
+            Dialect::Postgres => format!("({number})::bigint"),
+            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
+        };
+        let (number, zero) = (integer(number), integer("0"));
+        format!(
+            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
+             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
+             {nothing} AS value, {zero} AS version, {zero} AS since"
+        )
     }
 
     /// Removes entries and values that are long dead, of names that nobody asks for any more.

@@ -15,7 +15,7 @@ use crate::{
     database::Database,
     dialect::Dialect,
     entry::Entry,
-    error::{self, Refusal},
+    error::{self, is_final},
     looks,
     observe::Observers,
     round::{self, Book},
@@ -135,7 +135,7 @@ impl Session {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
         loop {
             // Written anew each time: it may name the time of day.
-            let why = match self.database.run(&script(self.script()), limit).await {
+            let why = match self.database.run_for(attempt, &script(self.script()), limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why) | Failure::Down(why)) if is_final(dialect, &why) => {
@@ -201,16 +201,6 @@ impl Session {
             result => result,
         }
     }
-}
-
-/// Whether the database says that the same request may succeed soon.
-pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
-}
-
-/// Whether the database says something that no patience helps against.
-pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
 /// Between half and all of a pause, so that clients do not march in step.

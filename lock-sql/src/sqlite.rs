@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Effect, Error, Instant, Result, trace};
+use lock_core::{Attempt, Effect, Error, Instant, Result, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
@@ -20,10 +20,10 @@ use tokio::time::{sleep, timeout};
 use crate::{
     connections::{Connections, Failure},
     dialect::Dialect,
-    error,
+    error::{self, is_passing},
     row::Row,
     schema,
-    session::{CLOCK, is_passing, jitter},
+    session::{CLOCK, jitter},
     sqlite::place::Place,
 };
 
@@ -84,6 +84,7 @@ impl Sqlite {
         &self,
         script: &str,
         limit: Duration,
+        attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         #[cfg(feature = "properties")]
         self.faults.request(limit).await?;
@@ -93,7 +94,7 @@ impl Sqlite {
                 Ok(turn) => turn,
                 Err(late) => return Err(Failure::Down(sqlx::Error::Io(late.into()))),
             };
-            self.connections.run(script, limit).await
+            self.connections.run(script, limit, attempt).await
         };
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
