@@ -5,11 +5,16 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl};
 
 /// Every scheme with the feature that compiles its driver in.
-const SCHEMES: [(&str, &str, bool); 4] = [
+const SCHEMES: [(&str, &str, bool); 9] = [
     ("memory", "memory", cfg!(feature = "memory")),
     ("etcd", "etcd", cfg!(feature = "etcd")),
     ("redis", "redis", cfg!(feature = "redis")),
     ("zookeeper", "zookeeper", cfg!(feature = "zookeeper")),
+    ("sqlite", "sqlite", cfg!(feature = "sqlite")),
+    ("mysql", "mysql", cfg!(feature = "mysql")),
+    ("mariadb", "mysql", cfg!(feature = "mysql")),
+    ("postgres", "postgres", cfg!(feature = "postgres")),
+    ("postgresql", "postgres", cfg!(feature = "postgres")),
 ];
 
 /// How long connecting may take: a store that is not there must be an error soon, not a hang.
@@ -81,6 +86,10 @@ async fn driver(url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
         #[cfg(feature = "zookeeper")]
         "zookeeper" => {
             Ok(Arc::new(lock_zk::ZkLock::connect(lock_zk::ZkConfig::from_url(url)?).await?))
+        }
+        #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
+        "sqlite" | "mysql" | "mariadb" | "postgres" | "postgresql" => {
+            Ok(Arc::new(lock_sql::SqlLock::connect(lock_sql::SqlConfig::from_url(url)?).await?))
         }
         scheme => Err(url.error(format!("unknown scheme {scheme:?}"))),
     }

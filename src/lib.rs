@@ -18,7 +18,10 @@
 //! |---|---|---|
 //! | `memory:[NAME]` | `memory` (default) | this process |
 //! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
+//! | `sqlite:[PATH]` | `sqlite` (default; needs a C compiler to build) | a file of this machine |
 //! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.2 or newer |
+//! | `postgres://HOST[:5432][/DB]` | `postgres` | PostgreSQL 12 or newer |
+//! | `mysql://HOST[:3306]/DB` | `mysql` | MySQL 8, or MariaDB 10.11 or newer |
 //! | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | ZooKeeper 3.5 or newer |
 //!
 //! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks
@@ -47,6 +50,8 @@ pub use lock_etcd as etcd;
 pub use lock_memory as memory;
 #[cfg(feature = "redis")]
 pub use lock_redis as redis;
+#[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
+pub use lock_sql as sql;
 #[cfg(feature = "zookeeper")]
 pub use lock_zk as zookeeper;
 

@@ -15,6 +15,7 @@
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
 //! | `connected` | INFO | `store` | the connection to the store is there again |
+//! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; whom it excludes from each other |
 //!
 //! Names are people's; a lock's name can be long, so metrics should not use it as a label.
 
@@ -83,4 +84,9 @@ pub fn disconnected(store: &str, error: &dyn Display) {
 /// For drivers: the connection is there again.
 pub fn connected(store: &str) {
     info!(target: TARGET, store, "connected");
+}
+
+/// For drivers: a store in a file was opened, and `excludes` says whom it keeps apart.
+pub fn opened(store: &str, path: &dyn Display, excludes: &str) {
+    info!(target: TARGET, store, %path, excludes, "opened");
 }

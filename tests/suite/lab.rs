@@ -1,5 +1,11 @@
 //! Harnesses on private servers: each client has a proxy of its own, which is its network.
-#![cfg(any(feature = "redis", feature = "etcd", feature = "zookeeper"))]
+#![cfg(any(
+    feature = "redis",
+    feature = "etcd",
+    feature = "zookeeper",
+    feature = "postgres",
+    feature = "mysql"
+))]
 
 use std::{ops::Deref, pin::Pin, time::Duration};
 
@@ -168,5 +174,69 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
             })
         },
         leftovers: |server| Box::pin(children(server)),
+    }))
+}
+
+/// Deletes a name's rows, its latest values included.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn delete_rows(name: &LockName, literal: impl Fn(&str) -> String) -> String {
+    let hex: String = name.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+    let name = literal(&hex);
+    ["entries", "values"]
+        .map(|table| format!("DELETE FROM distlock_v1_{table} WHERE name = {name};"))
+        .concat()
+}
+
+/// The names that are not dead, which count for nothing: whoever comes next removes them.
+#[cfg(any(feature = "postgres", feature = "mysql"))]
+fn live_names(now: &str) -> String {
+    format!("SELECT name FROM distlock_v1_entries WHERE expires > {now};")
+}
+
+#[cfg(feature = "postgres")]
+pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::Postgres;
+
+    Ok(Box::new(Lab {
+        server: Postgres::start().await?,
+        options: "",
+        // Longer than a restart of the server takes on a busy machine.
+        ttl: Duration::from_secs(5),
+        delete: |server, name| {
+            Box::pin(async move {
+                server.sql(&delete_rows(name, |hex| format!("decode('{hex}', 'hex')"))).await?;
+                Ok(())
+            })
+        },
+        leftovers: |server| {
+            Box::pin(async move {
+                let now = "extract(epoch FROM clock_timestamp()) * 1000000";
+                Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+            })
+        },
+    }))
+}
+
+#[cfg(feature = "mysql")]
+pub async fn mariadb() -> Result<Box<dyn Harness>, Failure> {
+    use lock_lab::MariaDb;
+
+    Ok(Box::new(Lab {
+        server: MariaDb::start().await?,
+        options: "",
+        // Longer than a restart of the server takes on a busy machine.
+        ttl: Duration::from_secs(5),
+        delete: |server, name| {
+            Box::pin(async move {
+                server.sql(&delete_rows(name, |hex| format!("x'{hex}'"))).await?;
+                Ok(())
+            })
+        },
+        leftovers: |server| {
+            Box::pin(async move {
+                let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+                Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+            })
+        },
     }))
 }

@@ -1,6 +1,7 @@
 //! The executable properties on every store that is compiled in: one named test for each check,
 //! each on a private server. A skipped check says why, and skips are counted.
 
+mod file;
 mod lab;
 mod report;
 mod stores;

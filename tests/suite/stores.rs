@@ -34,6 +34,8 @@ pub fn all() -> Vec<Store> {
             virtual_time: true,
             start: || memory(|client| Locks::new(std::sync::Arc::new(client))),
         },
+        #[cfg(feature = "sqlite")]
+        Store { name: "sqlite", virtual_time: false, start: || Box::pin(crate::file::sqlite()) },
         #[cfg(feature = "redis")]
         Store { name: "redis", virtual_time: false, start: || Box::pin(crate::lab::redis("")) },
         #[cfg(feature = "redis")]
@@ -50,18 +52,28 @@ pub fn all() -> Vec<Store> {
             virtual_time: false,
             start: || Box::pin(crate::lab::zookeeper()),
         },
+        #[cfg(feature = "postgres")]
+        Store { name: "postgres", virtual_time: false, start: || Box::pin(crate::lab::postgres()) },
+        #[cfg(feature = "mysql")]
+        Store { name: "mariadb", virtual_time: false, start: || Box::pin(crate::lab::mariadb()) },
     ]
 }
 
 /// The features that are not compiled in.
 pub fn missing() -> &'static [&'static str] {
     &[
+        #[cfg(not(feature = "sqlite"))]
+        "sqlite",
         #[cfg(not(feature = "redis"))]
         "redis",
         #[cfg(not(feature = "etcd"))]
         "etcd",
         #[cfg(not(feature = "zookeeper"))]
         "zookeeper",
+        #[cfg(not(feature = "postgres"))]
+        "postgres",
+        #[cfg(not(feature = "mysql"))]
+        "mysql",
     ]
 }
 

@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 use tokio::{task::JoinHandle, time::timeout};
 
 use super::{Client, Failure, Harness, Outcome, as_mutex::Mutex};
-use crate::{LockGuard, LockKind, LockName, Result, Wake};
+use crate::{Fairness, LockGuard, LockKind, LockName, Result};
 
 /// How long anything may take that should be quick; only a check that fails waits as long.
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
@@ -60,9 +60,9 @@ pub(super) async fn queue_up(
     Ok(waiter)
 }
 
-/// Whether the store knows who waits; where waiters poll, it does not.
+/// Whether the store knows who waits; where it keeps no order, it does not.
 pub(super) fn shows_waiters(client: &dyn Client) -> bool {
-    client.locks().guarantees().wake == Wake::Push
+    client.locks().guarantees().fairness == Fairness::Fifo
 }
 
 /// Waits until holder and waiters are this many, as far as the store shows them. Asks the store,

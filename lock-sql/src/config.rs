@@ -1,0 +1,218 @@
+//! Which database, and how to use it.
+
+use std::{fmt, path::PathBuf, time::Duration};
+
+use lock_core::{Result, StoreUrl};
+
+use crate::dialect::Dialect;
+
+/// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
+    Duration::from_millis(500)..=Duration::from_secs(24 * 3600);
+
+/// Where the database is. `Debug` does not show the password.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SqlConfig {
+    /// The file or the server.
+    pub target: Target,
+    /// The TTL of locks that name none, 500 ms to 24 h. Default: 15 s.
+    pub ttl: Duration,
+}
+
+/// A file or a server.
+#[derive(Clone, Debug)]
+pub enum Target {
+    /// SQLite.
+    File {
+        /// The file's path. Default: `distlock/locks.db` in the user's state directory, which excludes
+        /// this user's processes only.
+        path: Option<PathBuf>,
+    },
+    /// MySQL or MariaDB.
+    MySql(Server),
+    /// PostgreSQL.
+    Postgres(Server),
+}
+
+/// Where a server is, and who uses it. `Debug` does not show the password.
+#[derive(Clone)]
+pub struct Server {
+    /// The server's host name or address.
+    pub host: String,
+    /// The server's port. Default: 3306 of MySQL, 5432 of PostgreSQL.
+    pub port: u16,
+    /// The user. Default: what the client library takes, mostly the operating system's.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The database. Default of PostgreSQL: named like the user; MySQL has none.
+    pub database: Option<String>,
+    /// Whether to encrypt. Default: [`Tls::Prefer`].
+    pub tls: Tls,
+    /// A file with the certificates that sign the server's. Default: those that browsers trust.
+    pub ca: Option<PathBuf>,
+}
+
+/// Whether to encrypt the connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Tls {
+    /// Never.
+    Off,
+    /// If the server can. Does not protect against somebody between.
+    Prefer,
+    /// Always, with a certificate for the host that a known authority has signed.
+    Verify,
+}
+
+impl SqlConfig {
+    /// SQLite in a file, or in the user's own one; everything else by default.
+    pub fn file(path: Option<PathBuf>) -> Self {
+        Self::new(Target::File { path })
+    }
+
+    fn new(target: Target) -> Self {
+        Self { target, ttl: Duration::from_secs(15) }
+    }
+
+    /// Reads a URL; the crate's documentation lists its options.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is none of ours, names several hosts, or
+    /// lacks MySQL's database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown
+    /// or wrong option.
+    pub fn from_url(url: &StoreUrl) -> Result<Self> {
+        let mut options = url.options();
+        let ttl = options.duration("ttl")?;
+        let target = match url.scheme() {
+            "sqlite" if url.has_authority() => {
+                return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
+            }
+            "sqlite" => {
+                let path = Some(url.path()).filter(|path| !path.is_empty());
+                Target::File { path: path.map(PathBuf::from) }
+            }
+            "mysql" | "mariadb" => {
+                let server = Server::from_url(url, &mut options, 3306)?;
+                if server.database.is_none() {
+                    return Err(url.error("expected mysql://HOST/DATABASE"));
+                }
+                Target::MySql(server)
+            }
+            "postgres" | "postgresql" => {
+                Target::Postgres(Server::from_url(url, &mut options, 5432)?)
+            }
+            _ => return Err(url.error("expected sqlite:PATH, mysql://.. or postgres://..")),
+        };
+        options.finish()?;
+        let default = Self::new(target);
+        Ok(Self { ttl: ttl.unwrap_or(default.ttl), ..default })
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self.target {
+            Target::File { .. } => Dialect::Sqlite,
+            Target::MySql(_) => Dialect::MySql,
+            Target::Postgres(_) => Dialect::Postgres,
+        }
+    }
+}
+
+impl Server {
+    fn from_url(
+        url: &StoreUrl,
+        options: &mut lock_core::Options<'_>,
+        default_port: u16,
+    ) -> Result<Self> {
+        let hosts = url.hosts(default_port);
+        let [host] = hosts.as_slice() else { return Err(url.error("expected one host")) };
+        let (host, port) = split(host).ok_or_else(|| url.error("expected HOST:PORT"))?;
+        let modes = [("off", Tls::Off), ("prefer", Tls::Prefer), ("verify", Tls::Verify)];
+        let tls = options.choice("tls", &modes)?.unwrap_or(Tls::Prefer);
+        let ca = options.text("ca").map(PathBuf::from);
+        if ca.is_some() && tls != Tls::Verify {
+            return Err(url.error("option ca needs tls=verify"));
+        }
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+            user: url.user().map(str::to_owned),
+            password: url.password().map(str::to_owned),
+            database: Some(url.path()).filter(|path| !path.is_empty()).map(str::to_owned),
+            tls,
+            ca,
+        })
+    }
+}
+
+/// The brackets of an IPv6 address belong to the URL, not to the address.
+fn split(host: &str) -> Option<(&str, u16)> {
+    let (host, port) = host.rsplit_once(':')?;
+    let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
+    Some((host, port.parse().ok()?))
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("host", &self.host)
+            .field("port", &self.port)
+            .field("user", &self.user)
+            .field("password", &self.password.as_ref().map(|_| "***"))
+            .field("database", &self.database)
+            .field("tls", &self.tls)
+            .field("ca", &self.ca)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str) -> Result<SqlConfig> {
+        SqlConfig::from_url(&StoreUrl::parse(url)?)
+    }
+
+    #[test]
+    fn everything_can_be_said_in_a_url() {
+        let c = config("postgresql://me:s@[::1]:7000/locks?ttl=2s&tls=verify&ca=/ca.pem").unwrap();
+        let Target::Postgres(server) = &c.target else { panic!("{c:?}") };
+        assert_eq!((server.host.as_str(), server.port), ("::1", 7000));
+        assert_eq!((server.user.as_deref(), server.password.as_deref()), (Some("me"), Some("s")));
+        assert_eq!(server.database.as_deref(), Some("locks"));
+        assert_eq!((c.ttl, server.tls), (Duration::from_secs(2), Tls::Verify));
+        let Target::File { path } = config("sqlite:/var/lib/a%20b.db").unwrap().target else {
+            panic!("no file")
+        };
+        assert_eq!(path, Some(PathBuf::from("/var/lib/a b.db")));
+        assert!(matches!(config("sqlite:").unwrap().target, Target::File { path: None }));
+        assert!(matches!(config("mariadb://h/db").unwrap().target, Target::MySql(_)));
+    }
+
+    #[test]
+    fn bad_urls_are_refused_and_say_why() {
+        for (url, word) in [
+            ("sqlite:///x", "sqlite:PATH"),
+            ("mysql://h", "DATABASE"),
+            ("mysql://a,b/db", "one host"),
+            ("sqlite:x?ttll=1s", "ttll"),
+            ("sqlite:x?tls=off", "tls"),
+            ("postgres://h?ttl=1", "ttl"),
+            ("postgres://h?tls=no", "off, prefer, verify"),
+            ("postgres://h?ca=x", "tls=verify"),
+            ("oracle://h", "sqlite:PATH"),
+        ] {
+            let error = config(url).unwrap_err().to_string();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    #[test]
+    fn the_password_is_not_shown() {
+        let c = config("mysql://me:secret@h/db").unwrap();
+        assert!(!format!("{c:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,142 @@
+//! A few connections to one database.
+
+use std::{
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{Attempt, Instant};
+use sqlx::{AssertSqlSafe, Connection, raw_sql};
+use tokio::{sync::Semaphore, time::timeout};
+
+use crate::{dialect::stamp, row::Row, session::CLOCK};
+
+/// Why a script has no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Closed,
+    /// Not sent: there is no connection now.
+    Down(sqlx::Error),
+    /// Sent perhaps, and perhaps executed.
+    Lost(sqlx::Error),
+    /// The database refused it.
+    Refused(sqlx::Error),
+}
+
+/// Connections that are made when they are needed, and used by one script at a time. Not the library's
+/// pool: that one asks the server after each use whether it is still there, which would be as many
+/// requests again.
+#[derive(Debug)]
+pub(crate) struct Connections<C: Connection> {
+    options: C::Options,
+    /// What a connection is to be told first.
+    setup: &'static str,
+    idle: Mutex<Vec<C>>,
+    room: Semaphore,
+}
+
+macro_rules! connections {
+    ($connection:ty) => {
+        impl Connections<$connection> {
+            /// Runs a script, unless its attempt has been cancelled by the time that there is a
+            /// connection. Answers when it was sent, and all entries that it answers.
+            ///
+            /// # Errors
+            ///
+            /// See [`Failure`].
+            pub(crate) async fn run(
+                &self,
+                script: &str,
+                limit: Duration,
+                attempt: Option<&Attempt>,
+            ) -> Result<(Instant, Vec<Row>), Failure> {
+                let _room = match timeout(limit, self.room.acquire()).await {
+                    Ok(room) => room.map_err(|_| Failure::Closed)?,
+                    Err(_) => return Err(Failure::Down(silent(limit))),
+                };
+                let idle = self.idle().pop();
+                let mut connection = match idle {
+                    Some(connection) => connection,
+                    None => self.connect(limit).await?,
+                };
+                if attempt.is_some_and(Attempt::is_cancelled) {
+                    self.idle().push(connection);
+                    return Err(Failure::Down(cancelled()));
+                }
+                let sent = CLOCK.now();
+                let script = stamp(script, sent);
+                let rows = raw_sql(AssertSqlSafe(script)).fetch_all(&mut connection);
+                let error = match timeout(limit, rows).await {
+                    Ok(Ok(rows)) => {
+                        let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
+                        let rows = rows.map(Row::read).collect::<sqlx::Result<Vec<_>>>();
+                        self.idle().push(connection);
+                        return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
+                    }
+                    Ok(Err(error)) => error,
+                    Err(_) => silent(limit),
+                };
+                if error.as_database_error().is_none() {
+                    // The others are likely to be broken, too.
+                    self.idle().clear();
+                    return Err(Failure::Lost(error));
+                }
+                // A script that ended half-way has left its transaction open, if it had one.
+                let rollback = raw_sql("ROLLBACK").execute(&mut connection);
+                match timeout(limit, rollback).await {
+                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.idle().push(connection),
+                    Ok(Err(_)) | Err(_) => self.idle().clear(),
+                }
+                Err(Failure::Refused(error))
+            }
+
+            async fn connect(&self, limit: Duration) -> Result<$connection, Failure> {
+                let connect = async {
+                    let mut connection = <$connection>::connect_with(&self.options).await?;
+                    raw_sql(self.setup).execute(&mut connection).await?;
+                    Ok(connection)
+                };
+                match timeout(limit, connect).await {
+                    Ok(connected) => connected.map_err(Failure::Down),
+                    Err(_) => Err(Failure::Down(silent(limit))),
+                }
+            }
+        }
+    };
+}
+
+#[cfg(feature = "mysql")]
+connections!(sqlx::MySqlConnection);
+#[cfg(feature = "postgres")]
+connections!(sqlx::PgConnection);
+#[cfg(feature = "sqlite")]
+connections!(sqlx::SqliteConnection);
+
+impl<C: Connection> Connections<C> {
+    /// At most `most` connections, each of which is told `setup` first.
+    pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Self {
+        Self { options, setup, idle: Mutex::default(), room: Semaphore::new(most) }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<C>> {
+        // Nothing panics while it is held.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Ends all connections.
+    pub(crate) fn close(&self) {
+        self.room.close();
+        self.idle().clear();
+    }
+}
+
+fn cancelled() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
+}
+
+fn silent(limit: Duration) -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::new(
+        std::io::ErrorKind::TimedOut,
+        format!("no answer within {limit:?}"),
+    ))
+}

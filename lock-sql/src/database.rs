@@ -1,0 +1,171 @@
+//! The database of a client: what differs besides the language.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use lock_core::{Attempt, Error, Instant, LockName, Result};
+
+use crate::{
+    config::{SqlConfig, Target},
+    connections::Failure,
+    dialect::Dialect,
+    entry::Entry,
+    row::Row,
+    session::Session,
+};
+
+type Answer = Result<(Instant, Vec<Row>), Failure>;
+
+/// Scripts go in, entries come out.
+#[derive(Debug)]
+pub(crate) enum Database {
+    #[cfg(feature = "sqlite")]
+    Sqlite(crate::sqlite::Sqlite),
+    #[cfg(feature = "mysql")]
+    MySql(crate::mysql::MySql),
+    #[cfg(feature = "postgres")]
+    Postgres(Box<crate::postgres::Postgres>),
+}
+
+impl Database {
+    /// Connects, and creates the tables if there are none.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    pub(crate) async fn open(config: &SqlConfig) -> Result<Self> {
+        match &config.target {
+            #[cfg(feature = "sqlite")]
+            Target::File { path } => {
+                Ok(Self::Sqlite(crate::sqlite::Sqlite::open(path.as_deref()).await?))
+            }
+            #[cfg(feature = "mysql")]
+            Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
+            #[cfg(feature = "postgres")]
+            Target::Postgres(server) => {
+                Self::Postgres(Box::new(crate::postgres::Postgres::new(server))).prepared().await
+            }
+            #[allow(unreachable_patterns, reason = "all features may be there")]
+            _ => {
+                let store = config.dialect().store();
+                let what = format!("be used: build lock-sql with feature {store:?}");
+                Err(Error::Unsupported { store, what })
+            }
+        }
+    }
+
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    async fn prepared(self) -> Result<Self> {
+        crate::server::prepare(&self).await?;
+        Ok(self)
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => Dialect::Sqlite,
+            #[cfg(feature = "mysql")]
+            Self::MySql(_) => Dialect::MySql,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => Dialect::Postgres,
+        }
+    }
+
+    /// Runs a script. Answers when it was sent, and all entries that it answers.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(&self, script: &str, limit: Duration) -> Answer {
+        self.run_for(None, script, limit).await
+    }
+
+    /// As [`run`](Self::run), but nothing is sent for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_for(
+        &self,
+        attempt: Option<&Attempt>,
+        script: &str,
+        limit: Duration,
+    ) -> Answer {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.run(script, limit, attempt).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.run(script, limit, attempt).await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.run(script, limit, attempt).await,
+        }
+    }
+
+    /// The session is one of those that use the database.
+    pub(crate) fn join(&self, session: &Arc<Session>) {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.place().join(session),
+            #[cfg(feature = "mysql")]
+            Self::MySql(_) => {
+                let _ = session;
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.listen(session),
+        }
+    }
+
+    /// This session has changed a queue: whoever of this process waits in it looks.
+    pub(crate) fn changed(&self, session: &Session, name: &LockName) {
+        session.ring(name);
+        self.changed_by(session, name);
+    }
+
+    /// As [`changed`](Self::changed), but the session itself knows.
+    pub(crate) fn changed_by(&self, session: &Session, name: &LockName) {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.place().ring(session, name),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            // They hear of it from the server, or see it.
+            _ => {
+                let _ = (session, name);
+            }
+        }
+    }
+
+    /// The attempt holds the lock from now on.
+    pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
+        if entry.leads {
+            self.changed(session, &entry.name);
+        }
+    }
+
+    pub(crate) fn path(&self) -> Option<&Path> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => Some(sqlite.path()),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            _ => None,
+        }
+    }
+
+    #[cfg(all(feature = "properties", feature = "sqlite"))]
+    pub(crate) fn faults(&self) -> crate::Faults {
+        match self {
+            Self::Sqlite(sqlite) => sqlite.faults(),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            _ => crate::Faults::default(),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.close(),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.close(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.close(),
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! From the client library's errors to ours.
+//!
+//! | what happened | error | effect |
+//! |---|---|---|
+//! | no connection to be had | `Unavailable` | none |
+//! | connection broke, no answer in time | `Unavailable` | unknown |
+//! | MySQL 1040, 1053, 1205, 1213, 1317; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57P01` to `57P03`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
+//! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
+
+use lock_core::{BoxError, Effect, Error};
+use sqlx::error::DatabaseError;
+
+use crate::dialect::Dialect;
+
+/// What a database says about a request that it refuses.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Refusal {
+    /// The same request may succeed soon.
+    Passing,
+    /// No patience helps.
+    Denied,
+    /// A table is missing.
+    NoTable,
+    Else,
+}
+
+impl Refusal {
+    pub(crate) fn of(dialect: Dialect, error: &dyn DatabaseError) -> Self {
+        let code = error.code().unwrap_or_default();
+        match dialect {
+            Dialect::Sqlite => Self::of_sqlite(code.parse().unwrap_or_default(), error.message()),
+            Dialect::Postgres => Self::of_postgres(&code),
+            Dialect::MySql => Self::of_mysql(mysql_number(error)),
+        }
+    }
+
+    /// Extended codes have the plain one in their lowest byte.
+    fn of_sqlite(code: i32, message: &str) -> Self {
+        match code & 0xff {
+            5 | 6 => Self::Passing,
+            3 | 8 | 14 | 23 => Self::Denied,
+            1 if message.contains("no such table") => Self::NoTable,
+            _ => Self::Else,
+        }
+    }
+
+    fn of_postgres(code: &str) -> Self {
+        match code {
+            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57P01" | "57P02" | "57P03" => {
+                Self::Passing
+            }
+            "42501" => Self::Denied,
+            "42P01" => Self::NoTable,
+            code if code.starts_with("28") => Self::Denied,
+            _ => Self::Else,
+        }
+    }
+
+    fn of_mysql(number: u16) -> Self {
+        match number {
+            1040 | 1053 | 1205 | 1213 | 1317 => Self::Passing,
+            1044 | 1045 | 1142 | 1227 | 1698 => Self::Denied,
+            1146 => Self::NoTable,
+            _ => Self::Else,
+        }
+    }
+}
+
+#[cfg(feature = "mysql")]
+fn mysql_number(error: &dyn DatabaseError) -> u16 {
+    let error = error.try_downcast_ref::<sqlx::mysql::MySqlDatabaseError>();
+    error.map_or(0, sqlx::mysql::MySqlDatabaseError::number)
+}
+
+#[cfg(not(feature = "mysql"))]
+fn mysql_number(_: &dyn DatabaseError) -> u16 {
+    0
+}
+
+/// The table above, for a request that was sent.
+pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
+    let store = dialect.store();
+    let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
+    match refusal {
+        Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
+        Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
+        None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
+        _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
+    }
+}
+
+/// Whether the same request may succeed soon, as the database says.
+pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
+}
+
+/// Whether no patience helps against what the database says.
+pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
+    is_nonsense(error) || error.as_database_error().is_some() && !is_passing(dialect, error)
+}
+
+/// Whether it is an answer that our tables cannot have given.
+fn is_nonsense(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
+    matches!(
+        error,
+        ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } | ColumnNotFound(_) | Decode(_)
+    )
+}
+
+pub(crate) fn unavailable(
+    dialect: Dialect,
+    op: &'static str,
+    effect: Effect,
+    source: impl Into<BoxError>,
+) -> Error {
+    Error::Unavailable { store: dialect.store(), op, effect, source: source.into() }
+}
+
+pub(crate) fn closed(dialect: Dialect) -> Error {
+    Error::Closed { store: dialect.store() }
+}
+
+/// For an attempt that somebody or something else has removed from the queue.
+pub(crate) fn gone(dialect: Dialect) -> Error {
+    let why = "the attempt is not in the queue any more: it expired, was revoked, or was deleted";
+    unavailable(dialect, "acquire", Effect::None, why)
+}
+
+/// For a grant that was over before its client heard of it.
+pub(crate) fn late(dialect: Dialect) -> Error {
+    let why = "the grant was over before this client heard of it";
+    unavailable(dialect, "acquire", Effect::None, why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_of_the_table() {
+        use Refusal::{Denied, Else, NoTable, Passing};
+        for (code, expected) in
+            [(5, Passing), (517, Passing), (6, Passing), (8, Denied), (13, Else)]
+        {
+            assert_eq!(Refusal::of_sqlite(code, ""), expected, "{code}");
+        }
+        assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
+        for (code, expected) in [
+            ("40001", Passing),
+            ("40P01", Passing),
+            ("57P03", Passing),
+            ("28P01", Denied),
+            ("42501", Denied),
+            ("42P01", NoTable),
+            ("23505", Else),
+        ] {
+            assert_eq!(Refusal::of_postgres(code), expected, "{code}");
+        }
+        for (number, expected) in
+            [(1213, Passing), (1205, Passing), (1045, Denied), (1146, NoTable), (1062, Else)]
+        {
+            assert_eq!(Refusal::of_mysql(number), expected, "{number}");
+        }
+    }
+
+    #[test]
+    fn only_what_was_sent_may_have_taken_effect() {
+        let broken = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
+        assert_eq!(convert(Dialect::Postgres, "acquire", broken).effect(), Effect::Unknown);
+    }
+}

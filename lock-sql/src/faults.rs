@@ -1,0 +1,64 @@
+//! Faults of a client of SQLite, for the executable properties: a file has no network to cut.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{sync::watch, time::timeout};
+
+use crate::connections::Failure;
+
+/// Breaks one client's way to its file, as a disk that hangs would. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<watch::Sender<Trouble>>);
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Trouble {
+    requests: bool,
+    replies: bool,
+    crashed: bool,
+}
+
+impl Faults {
+    /// Nothing gets through any more.
+    pub fn cut(&self) {
+        self.set(|trouble| (trouble.requests, trouble.replies) = (true, true));
+    }
+
+    /// What is written is written, but nobody is told.
+    pub fn cut_replies(&self) {
+        self.set(|trouble| trouble.replies = true);
+    }
+
+    /// Ends a cut.
+    pub fn heal(&self) {
+        self.set(|trouble| (trouble.requests, trouble.replies) = (false, false));
+    }
+
+    /// Nothing gets through ever again.
+    pub fn crash(&self) {
+        self.set(|trouble| trouble.crashed = true);
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Trouble)) {
+        self.0.send_modify(change);
+    }
+
+    pub(crate) async fn request(&self, limit: Duration) -> Result<(), Failure> {
+        self.until(limit, |trouble| !trouble.requests && !trouble.crashed).await
+    }
+
+    pub(crate) async fn reply(&self, limit: Duration) -> Result<(), Failure> {
+        self.until(limit, |trouble| !trouble.replies && !trouble.crashed).await
+    }
+
+    async fn until(
+        &self,
+        limit: Duration,
+        healed: impl Fn(&Trouble) -> bool,
+    ) -> Result<(), Failure> {
+        let mut state = self.0.subscribe();
+        match timeout(limit, state.wait_for(healed)).await {
+            Ok(_) => Ok(()),
+            Err(late) => Err(Failure::Lost(sqlx::Error::Io(late.into()))),
+        }
+    }
+}

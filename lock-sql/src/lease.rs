@@ -1,0 +1,129 @@
+//! What the database granted.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
+};
+
+use async_trait::async_trait;
+use lock_core::{
+    Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+};
+
+use crate::{
+    entry::Entry,
+    row::Row,
+    script::Script,
+    session::{CLOCK, Session},
+};
+
+/// A lock that is held: its attempt's row is admitted by the queue rule.
+#[derive(Debug)]
+pub struct SqlLease {
+    session: Arc<Session>,
+    entry: Arc<Entry>,
+    token: AtomicU64,
+    /// How many values were published.
+    version: AtomicU64,
+    validity: Validity,
+}
+
+impl Session {
+    /// Renews one entry now. Answers when the confirmed request was sent; `None` if it has expired.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
+        let deadline = CLOCK.now() + entry.ttl / 2;
+        let renew = |script: Script| script.renew([entry.attempt]);
+        let (sent, rows) = self.insist("renew", renew, entry.patience(), deadline, None).await?;
+        Ok((!rows.is_empty()).then_some(sent))
+    }
+}
+
+impl SqlLease {
+    pub(crate) fn new(
+        session: Arc<Session>,
+        entry: Arc<Entry>,
+        token: u64,
+        validity: Validity,
+    ) -> Self {
+        Self { session, entry, token: token.into(), version: 0.into(), validity }
+    }
+
+    /// Sends a script that changes the entry and answers it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+    async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
+        let (deadline, patience) = (CLOCK.now() + self.entry.ttl / 2, self.entry.patience());
+        let (_, rows) = self.session.insist(op, script, patience, deadline, None).await?;
+        let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
+        self.session.database.changed(&self.session, &self.entry.name);
+        Ok(row)
+    }
+
+    fn gone(&self) -> Error {
+        self.validity.lose(LossReason::EntryGone);
+        Error::Lost { name: self.entry.name.clone(), reason: LossReason::EntryGone }
+    }
+}
+
+impl Drop for SqlLease {
+    /// What was lost is not released, and must not stay in the session's book.
+    fn drop(&mut self) {
+        self.session.forget(&self.entry);
+    }
+}
+
+#[async_trait]
+impl Lease for SqlLease {
+    fn token(&self) -> FencingToken {
+        FencingToken::new(self.token.load(Ordering::Acquire))
+    }
+
+    fn validity(&self) -> &Validity {
+        &self.validity
+    }
+
+    async fn downgrade(&self) -> Result<()> {
+        let Entry { name, attempt, .. } = &*self.entry;
+        let client = self.session.id;
+        self.change("downgrade", |script| script.downgrade(name, *attempt, client)).await.map(drop)
+    }
+
+    async fn try_upgrade(&self) -> Result<bool> {
+        let Entry { name, attempt, .. } = &*self.entry;
+        let row = self.change("upgrade", |script| script.upgrade(name, *attempt)).await?;
+        let done = row.kind == Kind::Exclusive;
+        if done {
+            self.token.store(row.token, Ordering::Release);
+        }
+        Ok(done)
+    }
+
+    async fn publish(&self, value: &[u8]) -> Result<()> {
+        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever comes
+        // first, and each is kept once.
+        let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
+        let Entry { name, attempt, .. } = &*self.entry;
+        let publish = |script: Script| script.publish(name, *attempt, version, value);
+        self.change("publish", publish).await.map(drop)
+    }
+
+    async fn renew(&self) -> Result<()> {
+        if let Some(sent) = self.session.renew(&self.entry).await? {
+            self.validity.extend(safe_until(sent, self.entry.ttl));
+            return Ok(());
+        }
+        Err(self.gone())
+    }
+
+    async fn release(&self) -> Result<()> {
+        // By then the entry has expired, whatever renewals are still on their way.
+        let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;
+        self.session.withdraw(&self.entry, deadline).await
+    }
+}

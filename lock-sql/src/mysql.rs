@@ -1,0 +1,66 @@
+//! MySQL and MariaDB.
+
+use std::time::Duration;
+
+use lock_core::{Attempt, Instant};
+use sqlx::{
+    ConnectOptions, MySqlConnection,
+    mysql::{MySqlConnectOptions, MySqlSslMode},
+};
+
+use crate::{
+    config::{Server, Tls},
+    connections::{Connections, Failure},
+    row::Row,
+    server::CONNECTIONS,
+};
+
+/// A statement is to see what is there when it runs, and is not to wait for others for long.
+const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+                     SET SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1";
+
+/// One client's connections to a server.
+#[derive(Debug)]
+pub(crate) struct MySql(Connections<MySqlConnection>);
+
+impl MySql {
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
+        Self(Connections::new(options(server), SETUP, CONNECTIONS))
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: Duration,
+        attempt: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        self.0.run(script, limit, attempt).await
+    }
+
+    pub(crate) fn close(&self) {
+        self.0.close();
+    }
+}
+
+fn options(server: &Server) -> MySqlConnectOptions {
+    let mut options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+    if let Some(user) = &server.user {
+        options = options.username(user);
+    }
+    if let Some(password) = &server.password {
+        options = options.password(password);
+    }
+    if let Some(database) = &server.database {
+        options = options.database(database);
+    }
+    if let Some(ca) = &server.ca {
+        options = options.ssl_ca(ca);
+    }
+    let options = options.ssl_mode(match server.tls {
+        Tls::Off => MySqlSslMode::Disabled,
+        Tls::Prefer => MySqlSslMode::Preferred,
+        Tls::Verify => MySqlSslMode::VerifyIdentity,
+    });
+    options.disable_statement_logging()
+}

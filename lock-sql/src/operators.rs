@@ -1,0 +1,77 @@
+//! What operators ask for: who holds a lock, which names are in use, and to take a lock away.
+
+use std::time::Duration;
+
+use lock_core::{Entry, FencingToken, Holder, Instant, LockName, Result};
+use uuid::Uuid;
+
+use crate::{
+    row::Row,
+    script::Script,
+    session::{CLOCK, Session},
+};
+
+const LIMIT: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Holders and waiters of a name, in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        let inspect = |script: Script| script.inspect(name);
+        let (_, rows) = self.insist("inspect", inspect, LIMIT, patient(), None).await?;
+        let mut entries: Vec<_> = rows.iter().map(entry).collect();
+        Entry::judge(&mut entries);
+        for (entry, row) in entries.iter_mut().zip(&rows) {
+            entry.holder.token = entry.holds.then(|| FencingToken::new(row.token));
+        }
+        // Who is dead and not removed yet lets nobody in, and holds nothing.
+        entries.retain(|entry| entry.ttl_left != Some(Duration::ZERO));
+        Ok(entries)
+    }
+
+    /// The names in use that start with `prefix`.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        let used = |script: Script| script.used(prefix);
+        let (_, rows) = self.insist("names", used, LIMIT, patient(), None).await?;
+        let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
+        Ok(rows.iter().filter_map(name).collect())
+    }
+
+    /// What a commit outlives: see [`Script::durability`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn outlives(&self) -> Result<u64> {
+        let (_, rows) = self.insist("connect", Script::durability, LIMIT, patient(), None).await?;
+        Ok(rows.first().map_or(0, |row| row.token))
+    }
+
+    /// Removes an entry of whatever client. Answers whether there was one.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        let revoke = |script: Script| script.revoke(name, attempt, self.id);
+        let (_, rows) = self.insist("revoke", revoke, LIMIT, patient(), None).await?;
+        self.database.changed(self, name);
+        Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
+    }
+}
+
+fn patient() -> Instant {
+    CLOCK.now() + LIMIT * 2
+}
+
+fn entry(row: &Row) -> Entry {
+    let holder = Holder::new(row.holder.clone(), Some(row.since), None);
+    Entry::new(Some(row.attempt), holder).with_kind(row.kind).with_ttl_left(row.left)
+}

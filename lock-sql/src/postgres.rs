@@ -1,0 +1,105 @@
+//! PostgreSQL.
+
+mod listen;
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use lock_core::{Attempt, Instant};
+use sqlx::{
+    ConnectOptions, PgConnection,
+    postgres::{PgConnectOptions, PgSslMode},
+};
+use tokio::{sync::Notify, task::AbortHandle};
+
+use crate::{
+    config::{Server, Tls},
+    connections::{Connections, Failure},
+    row::Row,
+    server::CONNECTIONS,
+    session::Session,
+};
+
+/// A statement is to see what is there when it runs, is not to wait for others for long, and is to be on
+/// the disk when it is answered: else a crash of the server would take tokens back.
+const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
+    SET lock_timeout = '2s'; SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
+    SELECT set_config('synchronous_commit', 'on', false) \
+    WHERE current_setting('synchronous_commit') = 'off'";
+
+/// One client's connections to a server.
+#[derive(Debug)]
+pub(crate) struct Postgres {
+    options: PgConnectOptions,
+    connections: Connections<PgConnection>,
+    listening: OnceLock<AbortHandle>,
+    /// Rings when a connection broke: the one for pushes may be broken, too.
+    suspect: Arc<Notify>,
+}
+
+impl Postgres {
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
+        let options = options(server);
+        let connections = Connections::new(options.clone(), SETUP, CONNECTIONS);
+        Self { options, connections, listening: OnceLock::new(), suspect: Arc::default() }
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: Duration,
+        attempt: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        let answer = self.connections.run(script, limit, attempt).await;
+        if matches!(answer, Err(Failure::Lost(_))) {
+            self.suspect.notify_one();
+        }
+        answer
+    }
+
+    /// Listens to pushes for a session until it ends.
+    pub(crate) fn listen(&self, session: &Arc<Session>) {
+        let listen = listen::run(session, self.options.clone(), self.suspect.clone());
+        // Called once.
+        let _ = self.listening.set(tokio::spawn(listen).abort_handle());
+    }
+
+    pub(crate) fn close(&self) {
+        self.connections.close();
+        if let Some(listening) = self.listening.get() {
+            listening.abort();
+        }
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+fn options(server: &Server) -> PgConnectOptions {
+    let options = PgConnectOptions::new().host(&server.host).port(server.port);
+    let mut options = options.application_name("distlock");
+    if let Some(user) = &server.user {
+        options = options.username(user);
+    }
+    if let Some(password) = &server.password {
+        options = options.password(password);
+    }
+    if let Some(database) = &server.database {
+        options = options.database(database);
+    }
+    if let Some(ca) = &server.ca {
+        options = options.ssl_root_cert(ca);
+    }
+    let options = options.ssl_mode(match server.tls {
+        Tls::Off => PgSslMode::Disable,
+        Tls::Prefer => PgSslMode::Prefer,
+        Tls::Verify => PgSslMode::VerifyFull,
+    });
+    options.disable_statement_logging()
+}

@@ -1,0 +1,117 @@
+//! Pushes: one connection per client listens.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{LockName, trace};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+use crate::{
+    script::OBSERVERS,
+    session::{Session, jitter},
+};
+
+/// Pauses between attempts to connect grow up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long one attempt may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
+pub(super) fn run(
+    session: &Arc<Session>,
+    options: PgConnectOptions,
+    suspect: Arc<Notify>,
+) -> impl Future<Output = ()> + use<> {
+    let (id, session) = (session.id, Arc::downgrade(session));
+    async move {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match timeout(LIMIT, connect(id, &options)).await {
+                Ok(Ok(listener)) => {
+                    pause = FIRST_PAUSE;
+                    listen(&session, listener, &suspect).await;
+                }
+                Ok(Err(_)) | Err(_) => {
+                    sleep(jitter(pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+async fn connect(id: Uuid, options: &PgConnectOptions) -> sqlx::Result<PgListener> {
+    let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
+    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options.clone())).await?;
+    listener.eager_reconnect(false);
+    listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
+    listener.listen(OBSERVERS).await?;
+    Ok(listener)
+}
+
+/// Passes pushes on until the connection is lost.
+async fn listen(session: &Weak<Session>, mut listener: PgListener, suspect: &Notify) {
+    // Whatever was pushed before was missed.
+    match session.upgrade() {
+        Some(session) => session.ring_all(),
+        None => return,
+    }
+    let lost = loop {
+        let pushed = tokio::select! {
+            pushed = listener.try_recv() => pushed,
+            () = suspect.notified() => return,
+        };
+        match pushed {
+            Ok(Some(push)) => match session.upgrade() {
+                Some(session) => heard(&session, &push),
+                None => return,
+            },
+            Ok(None) => break "the connection for pushes was closed".to_owned(),
+            Err(error) => break error.to_string(),
+        }
+    };
+    trace::disconnected("postgres", &lost);
+}
+
+fn heard(session: &Session, push: &PgNotification) {
+    let payload = push.payload();
+    if let Some(attempt) = payload.strip_prefix('-') {
+        let entry = Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
+        if let Some(entry) = entry {
+            entry.gone();
+        }
+    } else if let Some(name) = name(payload) {
+        match push.channel() {
+            OBSERVERS => session.observers.ring(&name),
+            _ => session.ring(&name),
+        }
+    }
+}
+
+fn name(hex: &str) -> Option<LockName> {
+    let pairs = hex.as_bytes().chunks_exact(2);
+    let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<_>> = pairs.map(byte).collect();
+    LockName::new(String::from_utf8(bytes?).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        assert_eq!(name("61c3a9"), LockName::new("aé").ok());
+        for odd in ["", "6", "zz", "ff", "+1"] {
+            assert_eq!(name(odd), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! How an attempt gets its lock, or waits for it in the queue.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{
+    Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait,
+    deadline::safe_until,
+    limit_conflict,
+    queue::{Verdict, admitted, judge, other_limit},
+    trace,
+};
+
+use crate::{
+    entry::{End, Entry},
+    error,
+    looks::{blocked_for, next_look},
+    row::Row,
+    script::{Script, Wish},
+    session::{CLOCK, Session},
+};
+
+/// How long a try insists during an outage: lock-core gives up after 5 s.
+const TRY_LIMIT: Duration = Duration::from_secs(4);
+
+/// Asks for the lock and waits for it. The entry is in the session's book meanwhile, and remains
+/// there if it is granted. Answers the token, and since when at the latest it is valid.
+///
+/// # Errors
+///
+/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+pub(crate) async fn acquire(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    request: &Request,
+    attempt: &Attempt,
+) -> Result<(Instant, u64)> {
+    let rings = session.book().rings;
+    let (sent, queue) = ask(session, entry, request, attempt).await?;
+    let Some(at) = queue.iter().position(|row| row.attempt == entry.attempt) else {
+        return Err(refused(request, &queue));
+    };
+    let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
+    if judge(&before, request.kind) == Verdict::Admitted {
+        session.database.entered(session, entry);
+        return Ok((sent, queue[at].token));
+    }
+    let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
+    trace::queued(&entry.name, attempt.id(), place);
+    entry.waits(sent);
+    let look = next_look(session.dialect(), place, blocked_for(&queue, at));
+    session.wait(entry, look, rings);
+    wait(session, entry, attempt).await
+}
+
+/// Sends the request of an attempt until it is answered. If it failed, whatever it may have done is
+/// undone in the background.
+async fn ask(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    request: &Request,
+    attempt: &Attempt,
+) -> Result<(Instant, Vec<Row>)> {
+    let limit = match request.wait {
+        Wait::Try => entry.ttl.min(TRY_LIMIT),
+        _ => entry.ttl,
+    };
+    let wish = Wish {
+        name: &entry.name,
+        attempt: entry.attempt,
+        client: session.id,
+        kind: request.kind,
+        ttl: entry.ttl,
+        wait: request.wait,
+        holder: &request.holder,
+        value: request.value.as_deref(),
+    };
+    let deadline = CLOCK.now() + limit;
+    let script = |script: Script| script.acquire(&wish);
+    let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
+    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+        clean_up(session, entry);
+    }
+    answer
+}
+
+/// Why the attempt is not in the queue.
+fn refused(request: &Request, queue: &[Row]) -> Error {
+    match (request.kind, other_limit(queue.iter().map(|row| row.kind), request.kind)) {
+        (Kind::Permit { limit, .. }, Some(found)) => limit_conflict(&request.name, limit, found),
+        _ => Error::Contended { name: request.name.clone() },
+    }
+}
+
+async fn wait(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    attempt: &Attempt,
+) -> Result<(Instant, u64)> {
+    let decided = tokio::select! {
+        biased;
+        decided = entry.decided() => decided,
+        () = attempt.cancelled() => {
+            let deadline = CLOCK.now() + entry.ttl;
+            session.withdraw(entry, deadline).await?;
+            return Err(Error::Contended { name: entry.name.clone() });
+        }
+    };
+    match decided {
+        Ok((sent, token)) => {
+            let sent = confirm(session, entry, sent).await?;
+            session.database.entered(session, entry);
+            Ok((sent, token))
+        }
+        Err(end) => Err(ended(session, entry, end)),
+    }
+}
+
+/// The error for an attempt that is over before it holds.
+pub(crate) fn ended(session: &Arc<Session>, entry: &Arc<Entry>, end: End) -> Error {
+    let dialect = session.dialect();
+    match end {
+        End::Closed => error::closed(dialect),
+        End::Gone => {
+            // It may have expired and still be there.
+            clean_up(session, entry);
+            error::gone(dialect)
+        }
+        End::Unreachable => {
+            clean_up(session, entry);
+            let silent = format!("the database did not answer for {:?}", entry.ttl);
+            error::unavailable(dialect, "acquire", Effect::Unknown, silent)
+        }
+    }
+}
+
+/// Renews a grant before it is given out, if its term has run for a while already or is not renewed
+/// later. Answers since when at the latest it is valid.
+async fn confirm(session: &Arc<Session>, entry: &Arc<Entry>, sent: Instant) -> Result<Instant> {
+    let fresh = CLOCK.now().since(sent) < entry.ttl / 3;
+    if fresh && entry.term == Term::Renewed {
+        return Ok(sent);
+    }
+    match session.renew(entry).await {
+        Ok(Some(renewed)) => Ok(renewed),
+        Ok(None) => Err(error::late(session.dialect())),
+        // The grant still holds, for a shorter time.
+        Err(_) if CLOCK.now() < safe_until(sent, entry.ttl) => Ok(sent),
+        Err(error) => {
+            clean_up(session, entry);
+            Err(error)
+        }
+    }
+}
+
+/// Removes in the background what an attempt may have left behind.
+pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
+    let (session, entry) = (session.clone(), entry.clone());
+    // By then it has expired.
+    let deadline = CLOCK.now() + entry.ttl * 2;
+    tokio::spawn(async move { drop(session.withdraw(&entry, deadline).await) });
+}

@@ -1,0 +1,185 @@
+//! The renewal round: one script keeps all locks and all waiting attempts of a client alive.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{Instant, LockName, trace};
+use tokio::{sync::Notify, time::timeout};
+use uuid::Uuid;
+
+use crate::{
+    connections::Failure,
+    entry::Entry,
+    looks::Look,
+    session::{CHUNK, CLOCK, Session},
+};
+
+/// How often what is long dead is removed, at most.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// Everything that a client holds and waits for, and when it is due.
+#[derive(Debug, Default)]
+pub(crate) struct Book {
+    pub(crate) entries: HashMap<Uuid, Arc<Entry>>,
+    /// Who waits, by name.
+    pub(crate) waiting: HashMap<LockName, Vec<Arc<Entry>>>,
+    /// When to look at which queue, and why.
+    pub(crate) looks: BTreeMap<LockName, Look>,
+    /// How often somebody has rung.
+    pub(crate) rings: u64,
+    /// Per TTL, when its entries are due for renewal.
+    groups: BTreeMap<Duration, Instant>,
+    swept: Instant,
+    closed: bool,
+}
+
+impl Book {
+    /// Answers whether something is due earlier than before; nothing if the client is closed.
+    pub(crate) fn enter(&mut self, entry: &Arc<Entry>) -> Option<bool> {
+        if self.closed {
+            return None;
+        }
+        self.entries.insert(entry.attempt, entry.clone());
+        // A group outlives its entries until it is due, so that short holds do not set it up anew.
+        let mut earlier = false;
+        self.groups.entry(entry.ttl).or_insert_with(|| {
+            earlier = true;
+            CLOCK.now() + entry.period
+        });
+        Some(earlier)
+    }
+
+    pub(crate) fn forget(&mut self, entry: &Entry) {
+        self.entries.remove(&entry.attempt);
+        if let Some(waiting) = self.waiting.get_mut(&entry.name) {
+            waiting.retain(|other| other.attempt != entry.attempt);
+            if waiting.is_empty() {
+                self.waiting.remove(&entry.name);
+                self.looks.remove(&entry.name);
+            }
+        }
+    }
+
+    #[cfg(feature = "postgres")]
+    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
+        self.entries.get(&attempt).cloned()
+    }
+
+    /// After a failed round.
+    fn try_soon(&mut self) {
+        let now = CLOCK.now();
+        for (ttl, due) in &mut self.groups {
+            *due = (*due).min(now + *ttl / 10);
+        }
+    }
+
+    /// Refuses new entries and hands out those that are there.
+    pub(crate) fn close(&mut self) -> Vec<Arc<Entry>> {
+        self.closed = true;
+        self.groups.clear();
+        self.looks.clear();
+        self.waiting.clear();
+        self.entries.drain().map(|(_, entry)| entry).collect()
+    }
+
+    fn next_due(&self) -> Instant {
+        self.groups.values().copied().min().unwrap_or(Instant::NEVER)
+    }
+
+    /// Takes out what is due now.
+    fn take_due(&mut self, now: Instant) -> Vec<Arc<Entry>> {
+        let due: BTreeSet<_> =
+            self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
+        let of_group = |entry: &&Arc<Entry>| due.contains(&entry.ttl);
+        let taken: Vec<_> = self.entries.values().filter(of_group).cloned().collect();
+        for ttl in &due {
+            match taken.iter().find(|entry| entry.ttl == *ttl) {
+                Some(entry) => self.groups.insert(*ttl, now + entry.period),
+                None => self.groups.remove(ttl),
+            };
+        }
+        taken
+    }
+
+    /// Whether it is time to remove what is long dead.
+    fn sweeps(&mut self, now: Instant) -> bool {
+        let due = now.since(self.swept) >= SWEEP;
+        if due {
+            self.swept = now;
+        }
+        due
+    }
+}
+
+impl Session {
+    async fn round(&self) {
+        let now = CLOCK.now();
+        let mut entries = self.book().take_due(now);
+        entries.retain(|entry| entry.is_renewed(now));
+        for entries in entries.chunks(CHUNK) {
+            if let Err(failure) = self.renew_chunk(entries).await {
+                return self.round_failed(&failure);
+            }
+        }
+        let held = entries.iter().filter(|entry| entry.is_held()).count();
+        if held > 0 {
+            trace::renewed(self.dialect().store(), held);
+        }
+        if !entries.is_empty() && self.book().sweeps(now) {
+            // If it fails, the next one will do.
+            let limit = Duration::from_secs(1);
+            let _ = self.database.run(&self.script().sweep(), limit).await;
+        }
+    }
+
+    async fn renew_chunk(&self, entries: &[Arc<Entry>]) -> Result<(), Failure> {
+        let limit = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
+        let script = self.script().renew(entries.iter().map(|entry| entry.attempt));
+        let (sent, rows) = self.database.run(&script, limit).await?;
+        let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
+        for entry in entries {
+            match alive.contains(&entry.attempt) {
+                true => entry.renewed(sent),
+                false => entry.gone(),
+            }
+        }
+        Ok(())
+    }
+
+    fn round_failed(&self, failure: &Failure) {
+        let why = match failure {
+            Failure::Closed => return,
+            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
+        };
+        trace::renewal_failed(self.dialect().store(), why);
+        let now = CLOCK.now();
+        let mut book = self.book();
+        book.try_soon();
+        let entries: Vec<_> = book.entries.values().cloned().collect();
+        drop(book);
+        entries.iter().for_each(|entry| entry.expire_wait(now));
+    }
+}
+
+/// Runs rounds until the session is gone.
+pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
+    loop {
+        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
+        until(due, &earlier).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.book().next_due() <= CLOCK.now() {
+            session.round().await;
+        }
+    }
+}
+
+/// Waits until something is due, or something else is due earlier.
+pub(crate) async fn until(due: Instant, earlier: &Notify) {
+    if due == Instant::NEVER {
+        return earlier.notified().await;
+    }
+    let _ = timeout(due.since(CLOCK.now()), earlier.notified()).await;
+}

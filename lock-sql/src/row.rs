@@ -1,0 +1,96 @@
+//! What every query of ours answers: entries.
+
+use std::time::{Duration, SystemTime};
+
+use lock_core::Kind;
+use sqlx::{ColumnIndex, Database, Decode, Type};
+use uuid::Uuid;
+
+/// An entry, or an earlier value of one.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) name: Vec<u8>,
+    pub(crate) token: u64,
+    pub(crate) attempt: Uuid,
+    pub(crate) kind: Kind,
+    /// How long it still lives unless it is renewed; zero if it is dead and nobody has removed it.
+    pub(crate) left: Duration,
+    pub(crate) holder: Option<String>,
+    pub(crate) value: Option<Vec<u8>>,
+    pub(crate) version: u64,
+    pub(crate) since: SystemTime,
+}
+
+/// How a kind is written: as a number, a weight and a limit.
+pub(crate) fn written(kind: Kind) -> (u8, u32, u32) {
+    match kind {
+        Kind::Shared => (SHARED, 0, 0),
+        Kind::Permit { weight, limit } => (PERMIT, weight, limit),
+        _ => (EXCLUSIVE, 0, 0),
+    }
+}
+
+pub(crate) const EXCLUSIVE: u8 = 0;
+pub(crate) const SHARED: u8 = 1;
+pub(crate) const PERMIT: u8 = 2;
+
+/// What cannot be read counts as exclusive: nobody enters beside it.
+fn read_kind(kind: i64, weight: i64, limit: i64) -> Kind {
+    match (u8::try_from(kind), u32::try_from(weight), u32::try_from(limit)) {
+        (Ok(SHARED), ..) => Kind::Shared,
+        (Ok(PERMIT), Ok(weight), Ok(limit)) => Kind::Permit { weight, limit },
+        _ => Kind::Exclusive,
+    }
+}
+
+impl Row {
+    /// The columns of an entry, with all that it says or without. `now` is the database's clock.
+    pub(crate) fn columns(now: &str, full: bool) -> String {
+        let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
+        format!(
+            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, since"
+        )
+    }
+
+    pub(crate) fn read<R: sqlx::Row>(row: &R) -> sqlx::Result<Self>
+    where
+        for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+        for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+        for<'r> Option<Vec<u8>>: Decode<'r, R::Database> + Type<R::Database>,
+        usize: ColumnIndex<R>,
+        R::Database: Database,
+    {
+        let attempt: Vec<u8> = row.try_get(2)?;
+        let holder: Option<Vec<u8>> = row.try_get(7)?;
+        Ok(Self {
+            name: row.try_get(0)?,
+            token: unsigned(row.try_get(1)?),
+            attempt: Uuid::from_slice(&attempt).unwrap_or_default(),
+            kind: read_kind(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?),
+            left: Duration::from_micros(unsigned(row.try_get(6)?)),
+            holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
+            value: row.try_get(8)?,
+            version: unsigned(row.try_get(9)?),
+            since: SystemTime::UNIX_EPOCH + Duration::from_micros(unsigned(row.try_get(10)?)),
+        })
+    }
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_read_lets_nobody_in() {
+        assert_eq!(read_kind(0, 0, 0), Kind::Exclusive);
+        assert_eq!(read_kind(1, 0, 0), Kind::Shared);
+        assert_eq!(read_kind(2, 1, 3), Kind::Permit { weight: 1, limit: 3 });
+        for odd in [(2, -1, 3), (2, 1, i64::MAX), (3, 0, 0), (-1, 0, 0), (257, 0, 0)] {
+            assert_eq!(read_kind(odd.0, odd.1, odd.2), Kind::Exclusive, "{odd:?}");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! The tables, version 1.
+
+use crate::dialect::Dialect;
+
+/// The statements that create what locks need, for a database whose user may not create tables: run
+/// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
+/// Running them again does nothing.
+///
+/// ```
+/// println!("{}", lock_sql::schema(lock_sql::Dialect::Postgres));
+/// ```
+pub fn schema(dialect: Dialect) -> String {
+    let (bytes, text, integer, end) = match dialect {
+        Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
+        Dialect::MySql => ("VARBINARY(512)", "LONGBLOB", "BIGINT", " ENGINE=InnoDB"),
+        Dialect::Postgres => ("BYTEA", "BYTEA", "BIGINT", ""),
+    };
+    let id = if dialect == Dialect::MySql { "BINARY(16)" } else { bytes };
+    let mut sql = format!(
+        "CREATE TABLE IF NOT EXISTS distlock_v1_slots (
+  slot {integer} NOT NULL PRIMARY KEY,
+  token {integer} NOT NULL
+){end};
+CREATE TABLE IF NOT EXISTS distlock_v1_entries (
+  name {bytes} NOT NULL,
+  token {integer} NOT NULL,
+  attempt {id} NOT NULL UNIQUE,
+  client {id} NOT NULL,
+  kind {integer} NOT NULL,
+  weight {integer} NOT NULL,
+  lim {integer} NOT NULL,
+  ttl {integer} NOT NULL,
+  expires {integer} NOT NULL,
+  since {integer} NOT NULL,
+  holder {text} NOT NULL,
+  value {text},
+  version {integer} NOT NULL,
+  PRIMARY KEY (name, token)
+){end};
+CREATE TABLE IF NOT EXISTS distlock_v1_values (
+  name {bytes} NOT NULL,
+  token {integer} NOT NULL,
+  version {integer} NOT NULL,
+  value {text} NOT NULL,
+  holder {text} NOT NULL,
+  since {integer} NOT NULL,
+  moment {integer} NOT NULL,
+  PRIMARY KEY (name, token, version)
+){end};
+"
+    );
+    if dialect == Dialect::Sqlite {
+        sql.push_str(
+            "CREATE TABLE IF NOT EXISTS distlock_v1_meta (\n  boot TEXT NOT NULL,\n  \
+             clock TEXT NOT NULL\n);\n",
+        );
+    }
+    sql + &fill(dialect)
+}
+
+fn fill(dialect: Dialect) -> String {
+    let rows: Vec<_> = (0..dialect.slots()).map(|slot| format!("({slot}, 0)")).collect();
+    let rows = rows.join(", ");
+    match dialect {
+        Dialect::MySql => format!("INSERT IGNORE INTO distlock_v1_slots VALUES {rows};\n"),
+        _ => format!("INSERT INTO distlock_v1_slots VALUES {rows} ON CONFLICT DO NOTHING;\n"),
+    }
+}
+
+/// Fails if a table is missing, and makes sure that there are counters.
+pub(crate) fn probe(dialect: Dialect) -> String {
+    let mut probe = "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
+                     SELECT token FROM distlock_v1_values WHERE name IS NULL;"
+        .to_owned();
+    if dialect == Dialect::Sqlite {
+        probe.push_str(" SELECT boot FROM distlock_v1_meta WHERE boot IS NULL;");
+    }
+    probe + &fill(dialect)
+}

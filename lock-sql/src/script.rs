@@ -1,0 +1,364 @@
+//! The statements: one message and one transaction per verb.
+//!
+//! They have no parameters, since several statements in one message cannot have any: what is put in is
+//! a number or hexadecimal, and nothing else.
+
+use std::time::Duration;
+
+use lock_core::{Kind, LockName, Wait};
+use uuid::Uuid;
+
+use crate::{
+    dialect::Dialect,
+    row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
+};
+
+/// How long earlier values of leaders are kept for observers that have not seen them.
+const KEPT: Duration = Duration::from_secs(60);
+
+/// A new entry.
+#[derive(Debug)]
+pub(crate) struct Wish<'a> {
+    pub(crate) name: &'a LockName,
+    pub(crate) attempt: Uuid,
+    pub(crate) client: Uuid,
+    pub(crate) kind: Kind,
+    pub(crate) ttl: Duration,
+    pub(crate) wait: Wait,
+    pub(crate) holder: &'a str,
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+/// Writes statements in one dialect.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Script(pub(crate) Dialect);
+
+impl Script {
+    fn name(self, name: &LockName) -> String {
+        self.0.bytes(name.as_str().as_bytes())
+    }
+
+    fn names<'a>(self, names: impl IntoIterator<Item = &'a LockName>) -> String {
+        let names: Vec<_> = names.into_iter().map(|name| self.name(name)).collect();
+        names.join(", ")
+    }
+
+    fn id(self, id: Uuid) -> String {
+        self.0.bytes(id.as_bytes())
+    }
+
+    fn ids(self, ids: impl IntoIterator<Item = Uuid>) -> String {
+        let ids: Vec<_> = ids.into_iter().map(|id| self.id(id)).collect();
+        ids.join(", ")
+    }
+
+    /// Takes a token of the name's counter. Until the transaction ends nobody else enters a queue of the
+    /// same counter, so whoever has the greater token also sees the entries with smaller ones.
+    fn next_token(self, name: &LockName) -> String {
+        let slot = self.0.slot(name.as_str().as_bytes());
+        format!("UPDATE distlock_v1_slots SET token = token + 1 WHERE slot = {slot};")
+    }
+
+    /// Removes what has expired. An entry counts until it is removed, and it is never renewed after its
+    /// expiry: so no holder comes back after the next one was let in.
+    fn bury(self, names: &str) -> String {
+        let now = self.0.now();
+        format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
+    }
+
+    /// The whole queue of each name.
+    fn queues(self, names: &str, full: bool) -> String {
+        let columns = Row::columns(&self.0.now(), full);
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries WHERE name IN ({names}) ORDER BY name, token;"
+        )
+    }
+
+    /// One attempt's entry.
+    fn own(self, attempt: Uuid) -> String {
+        let (columns, id) = (Row::columns(&self.0.now(), true), self.id(attempt));
+        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt = {id};")
+    }
+
+    /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards is
+    /// whoever does not want to wait and would have to, and whoever counts with other permits.
+    pub(crate) fn acquire(self, wish: &Wish<'_>) -> String {
+        let (name, id) = (self.name(wish.name), self.id(wish.attempt));
+        let slot = self.0.slot(wish.name.as_str().as_bytes());
+        let (kind, weight, limit) = row::written(wish.kind);
+        let (now, wall, ttl) = (self.0.now(), self.0.wall(), wish.ttl.as_micros());
+        let client = self.id(wish.client);
+        let holder = self.0.bytes(wish.holder.as_bytes());
+        let value = self.0.maybe_bytes(wish.value);
+        let admitted = admission(wish, &name);
+        let enter = format!(
+            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
+             expires, since, holder, value, version) \
+             SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
+             {wall}, {holder}, {value}, 0 FROM distlock_v1_slots WHERE slot = {slot} \
+             AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
+        );
+        let take = self.next_token(wish.name) + &self.bury(&name) + &enter;
+        let tell = if wish.value.is_some() { self.tell_observers(&name) } else { String::new() };
+        self.0.transaction(&(take + &tell + &self.queues(&name, false)))
+    }
+
+    /// Renews what is still alive, and answers it.
+    pub(crate) fn renew(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
+        let (ids, now) = (self.ids(attempts), self.0.now());
+        let columns = Row::columns(&now, false);
+        format!(
+            "UPDATE distlock_v1_entries SET expires = {now} + ttl \
+             WHERE attempt IN ({ids}) AND expires > {now}; \
+             SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids}) AND expires > {now};"
+        )
+    }
+
+    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed.
+    pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
+        let names = self.names(names);
+        let dead = if bury { self.bury(&names) } else { String::new() };
+        dead + &self.queues(&names, false)
+    }
+
+    /// Answers a name's queue, with all that its entries say.
+    pub(crate) fn inspect(self, name: &LockName) -> String {
+        self.queues(&self.name(name), true)
+    }
+
+    /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value.
+    pub(crate) fn leave<'a>(
+        self,
+        entries: impl IntoIterator<Item = (&'a LockName, Uuid)>,
+        leads: bool,
+        client: Uuid,
+    ) -> String {
+        let (names, attempts): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        let (names, ids) = (self.names(names), self.ids(attempts));
+        let remove = format!("DELETE FROM distlock_v1_entries WHERE attempt IN ({ids});");
+        let wake = self.wake(&names, client);
+        if !leads {
+            return remove + &wake;
+        }
+        let keep = self.keep(&leads_among(&ids));
+        self.0.transaction(&(keep + &remove + &wake + &self.tell_observers(&names)))
+    }
+
+    /// Makes an exclusive entry a shared one, and answers it.
+    pub(crate) fn downgrade(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
+        let id = self.id(attempt);
+        let change = format!(
+            "UPDATE distlock_v1_entries SET kind = {SHARED} \
+             WHERE attempt = {id} AND kind = {EXCLUSIVE};"
+        );
+        change + &self.wake(&self.name(name), client) + &self.own(attempt)
+    }
+
+    /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
+    pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid) -> String {
+        let (id, bytes) = (self.id(attempt), self.name(name));
+        let slot = self.0.slot(name.as_str().as_bytes());
+        let wall = self.0.wall();
+        // MySQL reads the table that it changes only by way of a table that it makes for the LIMIT.
+        let alone = format!(
+            "(SELECT COUNT(*) FROM (SELECT attempt FROM distlock_v1_entries WHERE name = {bytes} \
+             LIMIT 2) AS present) = 1"
+        );
+        let change = format!(
+            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}, \
+             token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
+             WHERE attempt = {id} AND kind = {SHARED} AND {alone};"
+        );
+        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(attempt);
+        self.0.transaction(&statements)
+    }
+
+    /// Sets a leader's value unless it has a newer one, and answers its entry.
+    pub(crate) fn publish(
+        self,
+        name: &LockName,
+        attempt: Uuid,
+        version: u64,
+        value: &[u8],
+    ) -> String {
+        let (id, value) = (self.id(attempt), self.0.bytes(value));
+        let keep = self.keep(&format!("said.attempt = {id} AND said.version < {version}"));
+        let change = format!(
+            "UPDATE distlock_v1_entries SET value = {value}, version = {version} \
+             WHERE attempt = {id} AND version < {version};"
+        );
+        let tell = self.tell_observers(&self.name(name));
+        self.0.transaction(&(keep + &change + &tell + &self.own(attempt)))
+    }
+
+    /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
+    fn keep(self, which: &str) -> String {
+        let (now, kept) = (self.0.now(), KEPT.as_micros());
+        format!(
+            "DELETE FROM distlock_v1_values WHERE moment < {now} - {kept}; \
+             INSERT INTO distlock_v1_values (name, token, version, value, holder, since, moment) \
+             SELECT said.name, said.token, said.version, said.value, said.holder, said.since, {now} \
+             FROM distlock_v1_entries AS said WHERE said.value IS NOT NULL AND {which};"
+        )
+    }
+
+    /// Answers the values of leaders since the one with this token and version, and then the first entry
+    /// of the queue. All at one moment: nothing gets lost in between.
+    pub(crate) fn observe(self, name: &LockName, token: u64, version: u64) -> String {
+        let (name, now) = (self.name(name), self.0.now());
+        let columns = Row::columns(&now, true);
+        let nobody = self.id(Uuid::nil());
+        format!(
+            "SELECT * FROM (SELECT name, token, {nobody} AS attempt, 0 AS kind, 0 AS weight, \
+             0 AS lim, 0 AS alive, holder, value, version, since FROM distlock_v1_values \
+             WHERE name = {name} AND (token > {token} OR token = {token} AND version > {version}) \
+             UNION ALL SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = \
+             (SELECT MIN(token) FROM distlock_v1_entries WHERE name = {name})) AS seen \
+             ORDER BY token, version;"
+        )
+    }
+
+    /// Removes an entry of whatever client, and answers it.
+    pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
+        let leave = self.leave([(name, attempt)], false, client);
+        let keep = self.keep(&leads_among(&self.id(attempt)));
+        let names = self.name(name);
+        let statements = self.own(attempt)
+            + &self.tell_victim(attempt)
+            + &keep
+            + &leave
+            + &self.tell_observers(&names);
+        self.0.transaction(&statements)
+    }
+
+    /// Answers one entry of each name in use that starts with a prefix.
+    pub(crate) fn used(self, prefix: &str) -> String {
+        // No name contains the byte 0xFF.
+        let from = self.0.bytes(prefix.as_bytes());
+        let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
+        let now = self.0.now();
+        let columns = Row::columns(&now, false);
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries AS used \
+             WHERE name >= {from} AND name < {to} AND expires > {now} \
+             AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier WHERE earlier.name = used.name \
+             AND earlier.token < used.token AND earlier.expires > {now}) ORDER BY name;"
+        )
+    }
+
+    /// Answers, as a token, a number that changes whenever another connection changes anything at all.
+    /// Only SQLite has one.
+    pub(crate) fn version(self) -> String {
+        format!("{} FROM pragma_data_version;", self.number("data_version"))
+    }
+
+    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
+    /// neither.
+    pub(crate) fn durability(self) -> String {
+        let outlives = match self.0 {
+            // Of the machine it need not: the boot clock starts anew, and tokens jump.
+            Dialect::Sqlite => "2",
+            Dialect::MySql => {
+                "CASE @@innodb_flush_log_at_trx_commit WHEN 1 THEN 2 WHEN 2 THEN 1 ELSE 0 END"
+            }
+            Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
+        };
+        format!("{};", self.number(outlives))
+    }
+
+    /// Answers a number in the place of a token.
+    fn number(self, number: &str) -> String {
+        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
+        let integer = |number: &str| match self.0 {
+            Dialect::Postgres => format!("({number})::bigint"),
+            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
+        };
+        let (number, zero) = (integer(number), integer("0"));
+        format!(
+            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
+             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
+             {nothing} AS value, {zero} AS version, {zero} AS since"
+        )
+    }
+
+    /// Removes entries and values that are long dead, of names that nobody asks for any more.
+    pub(crate) fn sweep(self) -> String {
+        let (now, kept) = (self.0.now(), KEPT.as_micros());
+        format!(
+            "DELETE FROM distlock_v1_entries WHERE expires < {now} - {kept}; \
+             DELETE FROM distlock_v1_values WHERE moment < {now} - {kept};"
+        )
+    }
+}
+
+/// PostgreSQL pushes.
+impl Script {
+    /// Wakes the other clients that may have somebody to let in: up to the first exclusive entry.
+    fn wake(self, names: &str, client: Uuid) -> String {
+        if self.0 != Dialect::Postgres {
+            return String::new();
+        }
+        let own = self.id(client);
+        format!(
+            "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex')) FROM \
+             (SELECT DISTINCT client, name FROM distlock_v1_entries AS next WHERE name IN ({names}) \
+             AND client <> {own} AND token <= COALESCE((SELECT MIN(token) FROM distlock_v1_entries \
+             AS earliest WHERE earliest.name = next.name AND earliest.kind = {EXCLUSIVE}), next.token)) \
+             AS waiting;"
+        )
+    }
+
+    fn tell_victim(self, attempt: Uuid) -> String {
+        if self.0 != Dialect::Postgres {
+            return String::new();
+        }
+        let id = self.id(attempt);
+        format!(
+            "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), '-' || encode(attempt, 'hex')) \
+             FROM distlock_v1_entries WHERE attempt = {id};"
+        )
+    }
+
+    fn tell_observers(self, names: &str) -> String {
+        if self.0 != Dialect::Postgres {
+            return String::new();
+        }
+        format!(
+            "SELECT pg_notify('{OBSERVERS}', encode(name, 'hex')) \
+             FROM unnest(ARRAY[{names}]) AS name;"
+        )
+    }
+}
+
+/// Where PostgreSQL tells that a leader, or its value, has changed.
+pub(crate) const OBSERVERS: &str = "distlock_v1_values";
+
+/// The condition that an entry is one of these and the first of its queue.
+fn leads_among(ids: &str) -> String {
+    format!(
+        "said.attempt IN ({ids}) AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier \
+         WHERE earlier.name = said.name AND earlier.token < said.token)"
+    )
+}
+
+/// The queue rule as a condition, for whoever must not enter if it does not hold.
+fn admission(wish: &Wish<'_>, name: &str) -> String {
+    let entries = format!("FROM distlock_v1_entries WHERE name = {name}");
+    let (kind, weight, limit) = row::written(wish.kind);
+    match (wish.wait, wish.kind) {
+        (Wait::Try, Kind::Shared) => {
+            format!("NOT EXISTS (SELECT 1 {entries} AND kind <> {SHARED})")
+        }
+        (Wait::Try, Kind::Permit { .. }) => format!(
+            "NOT EXISTS (SELECT 1 {entries} AND (kind <> {kind} OR lim <> {limit})) \
+             AND (SELECT COALESCE(SUM(weight), 0) {entries}) + {weight} <= {limit}"
+        ),
+        (Wait::Try, _) => format!("NOT EXISTS (SELECT 1 {entries})"),
+        // Only the first one sets the number: see `queue::other_limit`.
+        (_, Kind::Permit { .. }) => format!(
+            "COALESCE((SELECT lim {entries} AND kind = {PERMIT} ORDER BY token LIMIT 1), {limit}) \
+             = {limit}"
+        ),
+        _ => "1 = 1".to_owned(),
+    }
+}

@@ -1,0 +1,83 @@
+//! What the servers have in common: the tables are made on first use.
+
+use std::time::Duration;
+
+use lock_core::{Effect, Error, Result};
+use tokio::time::sleep;
+
+use crate::{
+    connections::Failure,
+    database::Database,
+    dialect::Dialect,
+    error::{self, Refusal},
+    schema,
+    session::jitter,
+};
+
+/// How long a client waits for one answer while it connects.
+const LIMIT: Duration = Duration::from_millis(3500);
+/// How many connections a client has at the most, besides PostgreSQL's for pushes.
+pub(crate) const CONNECTIONS: usize = 8;
+/// How often clients that create the tables at the same time may get into each other's way.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes sure that the tables are there.
+///
+/// # Errors
+///
+/// As [`SqlLock::connect`](crate::SqlLock::connect).
+pub(crate) async fn prepare(database: &Database) -> Result<()> {
+    let dialect = database.dialect();
+    let (probe, schema) = (schema::probe(dialect), schema::schema(dialect));
+    let mut tries = 0;
+    loop {
+        let missing = match database.run(&probe, LIMIT).await {
+            Ok(_) => return Ok(()),
+            Err(failure) => failure,
+        };
+        if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
+            return Err(failed(dialect, missing));
+        }
+        match database.run(&schema, LIMIT).await {
+            Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
+                return Err(denied(dialect, failure));
+            }
+            Err(failure) if tries == TRIES => return Err(failed(dialect, failure)),
+            Err(_) => sleep(jitter(PAUSE)).await,
+            Ok(_) if tries == TRIES => return Err(failed(dialect, missing)),
+            Ok(_) => {}
+        }
+        tries += 1;
+    }
+}
+
+/// What the database said, once there was a connection.
+fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
+    let Failure::Refused(error) = failure else { return None };
+    Some(Refusal::of(dialect, error.as_database_error()?))
+}
+
+fn failed(dialect: Dialect, failure: Failure) -> Error {
+    match failure {
+        Failure::Closed => error::closed(dialect),
+        Failure::Down(why) if why.as_database_error().is_none() => {
+            error::unavailable(dialect, "connect", Effect::None, why)
+        }
+        Failure::Down(why) | Failure::Lost(why) | Failure::Refused(why) => {
+            error::convert(dialect, "connect", why)
+        }
+    }
+}
+
+fn denied(dialect: Dialect, failure: Failure) -> Error {
+    let (Failure::Down(why) | Failure::Lost(why) | Failure::Refused(why)) = failure else {
+        return error::closed(dialect);
+    };
+    let source = format!(
+        "{why}; the locks' tables are missing or closed to this user, who may not create them: let \
+         somebody run what lock_sql::schema(Dialect::{dialect:?}) prints, and grant this user SELECT, \
+         INSERT, UPDATE and DELETE"
+    );
+    Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
+}

@@ -1,0 +1,223 @@
+//! One client: its connections, and what it holds and waits for.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{Attempt, Clock, Effect, Error, Instant, LockName, Result};
+use tokio::{sync::Notify, time::sleep};
+use uuid::Uuid;
+
+use crate::{
+    config::SqlConfig,
+    connections::Failure,
+    database::Database,
+    dialect::Dialect,
+    entry::Entry,
+    error::{self, is_final},
+    looks,
+    observe::Observers,
+    round::{self, Book},
+    row::Row,
+    script::Script,
+};
+
+/// The clock of all deadlines.
+pub(crate) const CLOCK: Clock = Clock::Boot;
+/// Pauses between attempts grow up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long `close` insists.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+/// How many entries one statement names.
+pub(crate) const CHUNK: usize = 500;
+
+/// What a client is to the database.
+pub(crate) struct Session {
+    pub(crate) id: Uuid,
+    pub(crate) database: Database,
+    book: Mutex<Book>,
+    pub(crate) observers: Observers,
+    /// Rings when a renewal is due earlier than before, or the session ends.
+    pub(crate) round_due: Arc<Notify>,
+    /// The same for looks.
+    pub(crate) look_due: Arc<Notify>,
+}
+
+impl Session {
+    /// Connects, once.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not possible.
+    pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
+        let session = Arc::new(Self {
+            id: Uuid::new_v4(),
+            database: Database::open(config).await?,
+            book: Mutex::default(),
+            observers: Observers::default(),
+            round_due: Arc::default(),
+            look_due: Arc::default(),
+        });
+        session.database.join(&session);
+        tokio::spawn(round::run(Arc::downgrade(&session), session.round_due.clone()));
+        tokio::spawn(looks::run(Arc::downgrade(&session), session.look_due.clone()));
+        Ok(session)
+    }
+
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.database.dialect()
+    }
+
+    pub(crate) fn script(&self) -> Script {
+        Script(self.dialect())
+    }
+
+    /// What is held and waited for. Never held across an await.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        // Nothing panics while it is held.
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has the entry renewed and kept alive from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub(crate) fn enter(&self, entry: &Arc<Entry>) -> Result<()> {
+        match self.book().enter(entry) {
+            None => Err(error::closed(self.dialect())),
+            Some(earlier) => {
+                if earlier {
+                    self.round_due.notify_one();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn forget(&self, entry: &Entry) {
+        self.book().forget(entry);
+    }
+
+    /// Something has changed in a queue: whoever of this client waits in it looks now.
+    pub(crate) fn ring(&self, name: &LockName) {
+        if self.book().ring(name) {
+            self.look_due.notify_one();
+        }
+        self.observers.ring(name);
+    }
+
+    /// Everything may have changed.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn ring_all(&self) {
+        self.book().ring_all();
+        self.look_due.notify_one();
+        self.observers.ring_all();
+    }
+
+    /// Sends a script that may be executed twice, again and again until it is answered. Answers when
+    /// the answered one was sent, and the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says whether
+    /// the script may have been executed. What the database says to a script that it refuses for good.
+    pub(crate) async fn insist(
+        &self,
+        op: &'static str,
+        script: impl Fn(Script) -> String,
+        limit: Duration,
+        deadline: Instant,
+        attempt: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>)> {
+        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
+        loop {
+            // Written anew each time: it may name the time of day.
+            let why = match self.database.run_for(attempt, &script(self.script()), limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(Failure::Closed) => return Err(error::closed(dialect)),
+                Err(Failure::Refused(why) | Failure::Down(why)) if is_final(dialect, &why) => {
+                    return Err(error::convert(dialect, op, why));
+                }
+                Err(Failure::Lost(why)) => {
+                    effect = Effect::Unknown;
+                    why
+                }
+                Err(Failure::Refused(why) | Failure::Down(why)) => why,
+            };
+            let over = CLOCK.now() >= deadline || attempt.is_some_and(Attempt::is_cancelled);
+            if over {
+                return Err(error::unavailable(dialect, op, effect, why));
+            }
+            sleep(jitter(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Takes back whatever an attempt has left: its place in the queue, or the lock. Later nobody knows
+    /// the attempt.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn withdraw(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+        self.forget(entry);
+        let leave =
+            |script: Script| script.leave([(&entry.name, entry.attempt)], entry.leads, self.id);
+        self.insist("release", leave, entry.patience(), deadline, None).await?;
+        self.database.changed(self, &entry.name);
+        Ok(())
+    }
+
+    /// Gives everything back and ends.
+    ///
+    /// # Errors
+    ///
+    /// What was not given back, and why.
+    pub(crate) async fn close(&self) -> Result<()> {
+        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let entries = self.book().close();
+        entries.iter().for_each(|entry| entry.closed());
+        let mut result = Ok(());
+        for entries in entries.chunks(CHUNK) {
+            let leads = entries.iter().any(|entry| entry.leads);
+            let leave = |script: Script| {
+                let entries = entries.iter().map(|entry| (&entry.name, entry.attempt));
+                script.leave(entries, leads, self.id)
+            };
+            let left = self.insist("close", leave, LONGEST_PAUSE * 8, deadline, None).await;
+            entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
+            result = result.and(left.map(drop));
+        }
+        self.database.close();
+        self.observers.ring_all();
+        self.round_due.notify_one();
+        self.look_due.notify_one();
+        match result {
+            // Closed before, perhaps by somebody else at the same time.
+            Err(Error::Closed { .. }) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Between half and all of a pause, so that clients do not march in step.
+pub(crate) fn jitter(pause: Duration) -> Duration {
+    let random = Uuid::new_v4().as_u64_pair().0 % 1000;
+    pause / 2 + pause.mul_f64(random as f64 / 2000.0)
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.round_due.notify_one();
+        self.look_due.notify_one();
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("id", &self.id).field("database", &self.database).finish()
+    }
+}

@@ -1,0 +1,160 @@
+//! SQLite: a file that the processes of one machine share.
+
+mod clock;
+mod file;
+mod place;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use lock_core::{Attempt, Effect, Error, Instant, Result, trace};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    connections::{Connections, Failure},
+    dialect::Dialect,
+    error::{self, is_passing},
+    row::Row,
+    schema,
+    session::{CLOCK, jitter},
+    sqlite::place::Place,
+};
+
+/// How long SQLite itself waits for another process's transaction, shorter than any request may take.
+const BUSY: Duration = Duration::from_millis(80);
+/// How long opening insists.
+const OPEN_LIMIT: Duration = Duration::from_secs(4);
+
+/// One client's way to a file.
+#[derive(Debug)]
+pub(crate) struct Sqlite {
+    path: PathBuf,
+    place: Arc<Place>,
+    connections: Connections<SqliteConnection>,
+    #[cfg(feature = "properties")]
+    faults: crate::Faults,
+}
+
+impl Sqlite {
+    /// Opens the file, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
+        let own = path.is_none();
+        let path = file::resolve(path)?;
+        let place = Place::of(&path).map_err(|error| file::denied(&path, error))?;
+        let options = SqliteConnectOptions::new()
+            .filename(&path)
+            .create_if_missing(false)
+            .busy_timeout(BUSY)
+            .journal_mode(SqliteJournalMode::Wal)
+            // A power cut may undo the last transactions, but the machine boots then: see `clock`.
+            .synchronous(SqliteSynchronous::Normal)
+            .disable_statement_logging();
+        let deadline = CLOCK.now() + OPEN_LIMIT;
+        while let Err(why) = prepare(&place, &options).await? {
+            if CLOCK.now() >= deadline {
+                return Err(error::unavailable(Dialect::Sqlite, "connect", Effect::None, why));
+            }
+            sleep(jitter(BUSY)).await;
+        }
+        let whom = if own { "this user's processes" } else { "all processes that open the file" };
+        trace::opened("sqlite", &path.display(), whom);
+        // SQLite lets one write at a time.
+        let connections = Connections::new(options, "", 1);
+        Ok(Self {
+            path,
+            place,
+            connections,
+            #[cfg(feature = "properties")]
+            faults: crate::Faults::default(),
+        })
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: Duration,
+        attempt: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        #[cfg(feature = "properties")]
+        self.faults.request(limit).await?;
+        let answer = {
+            // Within a process in order, which is quicker than SQLite's trying again.
+            let _turn = match timeout(limit, self.place.turn.lock()).await {
+                Ok(turn) => turn,
+                Err(late) => return Err(Failure::Down(sqlx::Error::Io(late.into()))),
+            };
+            self.connections.run(script, limit, attempt).await
+        };
+        #[cfg(feature = "properties")]
+        self.faults.reply(limit).await?;
+        answer
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
+    }
+
+    #[cfg(feature = "properties")]
+    pub(crate) fn faults(&self) -> crate::Faults {
+        self.faults.clone()
+    }
+
+    pub(crate) fn close(&self) {
+        self.connections.close();
+    }
+}
+
+/// Makes sure that the tables are there and belong to this boot of the machine. The inner error is one
+/// that passes.
+async fn prepare(place: &Place, options: &SqliteConnectOptions) -> Result<Result<(), sqlx::Error>> {
+    let _turn = place.turn.lock().await;
+    let prepared = async {
+        let mut connection = SqliteConnection::connect_with(options).await?;
+        let setup = format!(
+            "BEGIN IMMEDIATE; {} {} COMMIT;",
+            schema::schema(Dialect::Sqlite),
+            clock::settle()
+        );
+        let probe = schema::probe(Dialect::Sqlite);
+        // Whoever may only read the file is told by the first write.
+        if raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await.is_err() {
+            raw_sql("ROLLBACK").execute(&mut connection).await.ok();
+            raw_sql(AssertSqlSafe(probe)).execute(&mut connection).await?;
+        }
+        let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
+        let clock: String = clock.fetch_one(&mut connection).await?;
+        connection.close().await?;
+        Ok(clock)
+    };
+    match prepared.await {
+        Ok(clock) => clock::check(&clock).map(Ok),
+        Err(why) if is_passing(Dialect::Sqlite, &why) => Ok(Err(why)),
+        Err(why) => Err(refused(options.get_filename(), why)),
+    }
+}
+
+fn refused(path: &Path, why: sqlx::Error) -> Error {
+    let shown = format!("{}: {why}", path.display());
+    match error::convert(Dialect::Sqlite, "connect", why) {
+        Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
+        Error::Rejected { store, op, .. } => {
+            Error::Rejected { store, op, effect: Effect::None, source: shown.into() }
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,46 @@
+//! PostgreSQL tells the next in line, and polls nothing.
+
+use std::time::Duration;
+
+use lock_sql::Dialect;
+
+use crate::{Database, eventually, locks};
+
+/// Well below the slow look that would find out as well.
+const SOON: Duration = Duration::from_secs(1);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_wakes_the_next_client() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    for _ in 0..20 {
+        let guard = here.lock("a").unwrap().acquire().await.unwrap();
+        let waiter = tokio::spawn(there.lock("a").unwrap().acquire());
+        eventually("a waiter", async || server.entries().await == 2).await;
+        guard.release().await.unwrap();
+        let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
+        next.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_asks_nothing() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let guard = here.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = |_| {
+        let acquire = there.lock("a").unwrap().acquire();
+        tokio::spawn(async move { acquire.await?.release().await })
+    };
+    let waiters: Vec<_> = (0..64).map(waiter).collect();
+    eventually("all waiters", async || server.entries().await == 65).await;
+    let before = server.counters().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    let since = server.counters().await.unwrap().since(&before);
+    println!("64 waiters for 4 s: {since}");
+    assert!(since.get("cmd.select") <= 4, "{since}");
+    guard.release().await.unwrap();
+    for waiter in waiters {
+        waiter.await.unwrap().unwrap();
+    }
+}
