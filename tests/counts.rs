@@ -242,7 +242,7 @@ async fn a_free_set(store: &str) {
     assert!(cost.contains(&least), "{least} requests for {PAIRS} acquires and releases of a set");
 }
 
-on_every_store!(
+on_every_server!(
     a_free_lock,
     a_free_set,
     a_release_before_waiters,
