@@ -7,7 +7,10 @@ use std::{
 
 use lock_core::{Attempt, Instant};
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::timeout,
+};
 
 use crate::{dialect::stamp, row::Row, session::CLOCK};
 
@@ -32,6 +35,8 @@ pub(crate) struct Connections<C: Connection> {
     /// What a connection is to be told first.
     setup: &'static str,
     idle: Mutex<Vec<C>>,
+    /// Rings when one comes back.
+    back: Notify,
     room: Semaphore,
 }
 
@@ -54,13 +59,13 @@ macro_rules! connections {
                     Ok(room) => room.map_err(|_| Failure::Closed)?,
                     Err(_) => return Err(Failure::Down(silent(limit))),
                 };
-                let idle = self.idle().pop();
-                let mut connection = match idle {
-                    Some(connection) => connection,
-                    None => self.connect(limit).await?,
+                let mut connection = tokio::select! {
+                    biased;
+                    connection = self.unused() => connection,
+                    connected = self.connect(limit) => connected?,
                 };
                 if attempt.is_some_and(Attempt::is_cancelled) {
-                    self.idle().push(connection);
+                    self.put_back(connection);
                     return Err(Failure::Down(cancelled()));
                 }
                 let sent = CLOCK.now();
@@ -70,7 +75,7 @@ macro_rules! connections {
                     Ok(Ok(rows)) => {
                         let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
                         let rows = rows.map(Row::read).collect::<sqlx::Result<Vec<_>>>();
-                        self.idle().push(connection);
+                        self.put_back(connection);
                         return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
                     }
                     Ok(Err(error)) => error,
@@ -84,7 +89,7 @@ macro_rules! connections {
                 // A script that ended half-way has left its transaction open, if it had one.
                 let rollback = raw_sql("ROLLBACK").execute(&mut connection);
                 match timeout(limit, rollback).await {
-                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.idle().push(connection),
+                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.put_back(connection),
                     Ok(Err(_)) | Err(_) => self.idle().clear(),
                 }
                 Err(Failure::Refused(error))
@@ -115,7 +120,29 @@ connections!(sqlx::SqliteConnection);
 impl<C: Connection> Connections<C> {
     /// At most `most` connections, each of which is told `setup` first.
     pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Self {
-        Self { options, setup, idle: Mutex::default(), room: Semaphore::new(most) }
+        Self {
+            options,
+            setup,
+            idle: Mutex::default(),
+            back: Notify::new(),
+            room: Semaphore::new(most),
+        }
+    }
+
+    /// Waits for a connection that nobody uses: often one comes back sooner than a new one is made.
+    async fn unused(&self) -> C {
+        loop {
+            let idle = self.idle().pop();
+            match idle {
+                Some(connection) => return connection,
+                None => self.back.notified().await,
+            }
+        }
+    }
+
+    fn put_back(&self, connection: C) {
+        self.idle().push(connection);
+        self.back.notify_one();
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<C>> {

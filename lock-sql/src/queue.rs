@@ -10,6 +10,8 @@ use lock_core::{
     trace,
 };
 
+use tokio::time::timeout;
+
 use crate::{
     entry::{End, Entry},
     error,
@@ -34,8 +36,24 @@ pub(crate) async fn acquire(
     request: &Request,
     attempt: &Attempt,
 ) -> Result<(Instant, u64)> {
+    // In turn: the server would let one of them in at a time anyway, and whoever has left must be gone
+    // before the next of this client looks.
+    let limit = match request.wait {
+        Wait::Try => entry.ttl.min(TRY_LIMIT),
+        _ => entry.ttl,
+    };
+    let (deadline, turn) = (CLOCK.now() + limit, session.book().turn(&entry.name));
+    let Ok(turn) = timeout(limit, turn.lock()).await else {
+        let silent = format!("the database did not answer for {limit:?}");
+        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
+    };
     let rings = session.book().rings;
-    let (sent, queue) = ask(session, entry, request, attempt).await?;
+    let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
+    if attempt.is_cancelled() {
+        session.withdraw(entry, CLOCK.now() + entry.ttl).await?;
+        return Err(Error::Contended { name: entry.name.clone() });
+    }
+    drop(turn);
     let Some(at) = queue.iter().position(|row| row.attempt == entry.attempt) else {
         return Err(refused(request, &queue));
     };
@@ -59,11 +77,8 @@ async fn ask(
     entry: &Arc<Entry>,
     request: &Request,
     attempt: &Attempt,
+    deadline: Instant,
 ) -> Result<(Instant, Vec<Row>)> {
-    let limit = match request.wait {
-        Wait::Try => entry.ttl.min(TRY_LIMIT),
-        _ => entry.ttl,
-    };
     let wish = Wish {
         name: &entry.name,
         attempt: entry.attempt,
@@ -74,7 +89,9 @@ async fn ask(
         holder: &request.holder,
         value: request.value.as_deref(),
     };
-    let deadline = CLOCK.now() + limit;
+    if attempt.is_cancelled() {
+        return Err(Error::Contended { name: entry.name.clone() });
+    }
     let script = |script: Script| script.acquire(&wish);
     let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
