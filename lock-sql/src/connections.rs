@@ -29,7 +29,6 @@ pub(crate) enum Failure {
 /// Connections that are made when they are needed, and used by one script at a time. Not the library's
 /// pool: that one asks the server after each use whether it is still there, which would be as many
 /// requests again.
-#[derive(Debug)]
 pub(crate) struct Connections<C: Connection> {
     options: C::Options,
     /// What a connection is to be told first.
@@ -154,6 +153,13 @@ impl<C: Connection> Connections<C> {
     pub(crate) fn close(&self) {
         self.room.close();
         self.idle().clear();
+    }
+}
+
+/// The library's options show the password.
+impl<C: Connection> std::fmt::Debug for Connections<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connections").finish_non_exhaustive()
     }
 }
 

@@ -28,7 +28,7 @@
 //!
 //! | | acquire | release | hand-over |
 //! |---|---|---|---|
-//! | PostgreSQL | 1 message, 4 statements | 1 message, 2 statements | a push, and one query |
+//! | PostgreSQL | 1 message, 4 statements | 1 message, 3 statements | a push, and one query |
 //! | MySQL | 1 message, 6 statements with `START` and `COMMIT` | 1 statement | by a look, see below |
 //! | SQLite | 1 transaction of 4 statements | 1 statement | by a look, see below |
 //!
@@ -120,12 +120,21 @@
 //! # What it does not promise
 //!
 //! - Tokens rise as long as commits stay: a failover to a replica that lags takes locks and tokens back. With
-//!   `fsync = off`, or `innodb_flush_log_at_trx_commit` other than 1, a crash of the machine may do so, and
+//!   `fsync = off`, `innodb_flush_log_at_trx_commit` other than 1, or a binary log with `sync_binlog` other
+//!   than 1, a crash of the machine may do so, and
 //!   the [guarantees](lock_core::Guarantees::fencing) say it. Several writing primaries (Galera, group
 //!   replication) are not supported.
-//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told. One
-//!   whose clock is set back keeps a dead holder's lock for as much longer.
-//! - A request that a broken connection left behind may run later: what it enters ends with its TTL.
+//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told by
+//!   their next renewal, and until then two may hold one lock. Only tokens help against that. One whose
+//!   clock is set back keeps a dead holder's lock for as much longer.
+//! - A request that a stalled server or a broken connection left behind may run later: what it enters ends
+//!   with its TTL.
+//! - On SQLite and MySQL a holder is told of a revoked lock by its next renewal: after an eighth of its TTL
+//!   at the most. A fixed term is not renewed, and is told by its end.
+//! - A SQLite file that is deleted or replaced while it is in use is two files: so are its locks, and tokens
+//!   start anew. Nobody notices.
+//! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks of their
+//!   own.
 //! - A queue is read as a whole: who enters one of a thousand gets a thousand rows.
 //! - On MySQL a lock name, value and holder go through statements that `max_allowed_packet` limits.
 

@@ -50,7 +50,7 @@ pub(crate) async fn acquire(
     let rings = session.book().rings;
     let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
     if attempt.is_cancelled() {
-        session.withdraw(entry, CLOCK.now() + entry.ttl).await?;
+        session.withdraw(entry, true, CLOCK.now() + entry.ttl).await?;
         return Err(Error::Contended { name: entry.name.clone() });
     }
     drop(turn);
@@ -118,7 +118,7 @@ async fn wait(
         decided = entry.decided() => decided,
         () = attempt.cancelled() => {
             let deadline = CLOCK.now() + entry.ttl;
-            session.withdraw(entry, deadline).await?;
+            session.withdraw(entry, false, deadline).await?;
             return Err(Error::Contended { name: entry.name.clone() });
         }
     };
@@ -174,5 +174,5 @@ pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
     let (session, entry) = (session.clone(), entry.clone());
     // By then it has expired.
     let deadline = CLOCK.now() + entry.ttl * 2;
-    tokio::spawn(async move { drop(session.withdraw(&entry, deadline).await) });
+    tokio::spawn(async move { drop(session.withdraw(&entry, true, deadline).await) });
 }

@@ -157,15 +157,20 @@ impl Session {
     }
 
     /// Takes back whatever an attempt has left: its place in the queue, or the lock. Later nobody knows
-    /// the attempt.
+    /// the attempt. `doubtful`: a request of it may still be under way.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+    pub(crate) async fn withdraw(
+        &self,
+        entry: &Entry,
+        doubtful: bool,
+        deadline: Instant,
+    ) -> Result<()> {
         self.forget(entry);
-        let leave =
-            |script: Script| script.leave([(&entry.name, entry.attempt)], entry.leads, self.id);
+        let entries = [(&entry.name, entry.attempt)];
+        let leave = |script: Script| script.leave(entries, entry.leads, doubtful, self.id);
         self.insist("release", leave, entry.patience(), deadline, None).await?;
         self.database.changed(self, &entry.name);
         Ok(())
@@ -185,7 +190,7 @@ impl Session {
             let leads = entries.iter().any(|entry| entry.leads);
             let leave = |script: Script| {
                 let entries = entries.iter().map(|entry| (&entry.name, entry.attempt));
-                script.leave(entries, leads, self.id)
+                script.leave(entries, leads, true, self.id)
             };
             let left = self.insist("close", leave, LONGEST_PAUSE * 8, deadline, None).await;
             entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
