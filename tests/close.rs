@@ -1,5 +1,4 @@
 //! Closing a connection: what it held is free at once, whoever waits is told, and later calls are.
-#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
 #[path = "support/per_store.rs"]
@@ -9,14 +8,14 @@ mod support;
 use std::time::Duration;
 
 use distlock::{Error, LossReason};
-use support::{connect, eventually};
+use support::{Store, connect, eventually};
 
 const TTL: Duration = Duration::from_secs(6);
 
 on_every_store!(everything_is_given_back, waiters_are_told, closing_twice_and_using_it_later);
 
 async fn everything_is_given_back(store: &str) {
-    let server = support::start(store).await;
+    let server = Store::open(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let mut guards = Vec::new();
     for n in 0..20 {
@@ -41,7 +40,7 @@ async fn everything_is_given_back(store: &str) {
 }
 
 async fn waiters_are_told(store: &str) {
-    let server = support::start(store).await;
+    let server = Store::open(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let guard = staying.lock("busy").unwrap().acquire().await.unwrap();
     let waiter = tokio::spawn(leaving.lock("busy").unwrap().ttl(TTL).acquire());
@@ -56,7 +55,7 @@ async fn waiters_are_told(store: &str) {
 }
 
 async fn closing_twice_and_using_it_later(store: &str) {
-    let server = support::start(store).await;
+    let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
     let clone = locks.clone();
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();

@@ -37,7 +37,7 @@ async fn write(url: &str, guard: &LockGuard) -> bool {
     written.unwrap_or_else(|error| panic!("{error}"))
 }
 
-on_every_store!(only_the_holder_writes, an_upgraded_holder_writes);
+on_every_server!(only_the_holder_writes, an_upgraded_holder_writes);
 
 async fn only_the_holder_writes(store: &str) {
     let server = support::start(store).await;

@@ -108,15 +108,21 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     support::connect(&format!("redis://:right@{}", server.addr())).await;
 }
 
+/// The URL of a server that need not be there.
+fn url(store: &str, address: impl std::fmt::Display) -> String {
+    let database = if store == "mysql" { "/locks" } else { "" };
+    format!("{store}://{address}{database}")
+}
+
 async fn unknown_option(store: &str) {
-    let (error, shown) = refused(&format!("{store}://127.0.0.1:1?colour=red")).await;
+    let (error, shown) = refused(&(url(store, "127.0.0.1:1") + "?colour=red")).await;
     assert!(matches!(error, Error::InvalidOption { .. }), "{error:?}");
     assert!(shown.contains("colour") && shown.contains("ttl"), "{shown}");
 }
 
 async fn bad_default_ttl(store: &str) {
     for ttl in ["soon", "-1s", "15", "0s"] {
-        let (error, shown) = refused(&format!("{store}://127.0.0.1:1?ttl={ttl}")).await;
+        let (error, shown) = refused(&(url(store, "127.0.0.1:1") + "?ttl=" + ttl)).await;
         assert!(matches!(error, Error::InvalidOption { .. }), "{ttl}: {error:?}");
         assert!(shown.contains("ttl"), "{shown}");
     }
@@ -125,7 +131,7 @@ async fn bad_default_ttl(store: &str) {
 async fn refused_connection(store: &str) {
     // A port that was free a moment ago, with nobody on it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let (error, shown) = refused(&format!("{store}://127.0.0.1:{port}")).await;
+    let (error, shown) = refused(&url(store, format_args!("127.0.0.1:{port}"))).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(shown.contains(store), "{shown}");
 }
@@ -133,9 +139,10 @@ async fn refused_connection(store: &str) {
 async fn silent_server(store: &str) {
     // It accepts and never says a word.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("{store}://{}", silent.local_addr().unwrap());
-    let (error, _) = refused(&url).await;
+    let (error, _) = refused(&url(store, silent.local_addr().unwrap())).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }
 
-on_every_store!(unknown_option, bad_default_ttl, refused_connection, silent_server);
+on_every_server!(unknown_option, bad_default_ttl, refused_connection, silent_server);
+test_on!("postgres" postgres unknown_option bad_default_ttl refused_connection silent_server);
+test_on!("mysql" mysql unknown_option bad_default_ttl refused_connection silent_server);

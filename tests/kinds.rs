@@ -28,9 +28,8 @@ async fn memory() {
     all_kinds("memory:kinds").await;
 }
 
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 async fn threads_and_tasks(store: &str) {
-    let server = support::start(store).await;
+    let server = support::Store::open(store).await;
     all_kinds(&server.url()).await;
 }
 

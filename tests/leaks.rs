@@ -173,4 +173,4 @@ fn is_request(store: &str, what: &str) -> bool {
     }
 }
 
-on_every_store!(dropped_acquires_leave_nothing, ten_thousand_locks_idle_as_cheaply_as_ten);
+on_every_server!(dropped_acquires_leave_nothing, ten_thousand_locks_idle_as_cheaply_as_ten);

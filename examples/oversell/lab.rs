@@ -10,6 +10,10 @@ pub const MISSING: &[&str] = &[
     "redis",
     #[cfg(not(feature = "zookeeper"))]
     "zookeeper",
+    #[cfg(not(feature = "postgres"))]
+    "postgres",
+    #[cfg(not(feature = "mysql"))]
+    "mysql",
 ];
 
 /// One server of each store; they end with it.
@@ -25,6 +29,8 @@ impl Lab {
         lab.add(lock_lab::Etcd::start().await?);
         lab.add(lock_lab::Redis::start().await?);
         lab.add(lock_lab::ZooKeeper::start().await?);
+        lab.add(lock_lab::Postgres::start().await?);
+        lab.add(lock_lab::MariaDb::start().await?);
         Ok(lab)
     }
 

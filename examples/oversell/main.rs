@@ -3,8 +3,9 @@
 //!
 //! ```text
 //! cargo run --release --example oversell                    in memory, nothing installed
+//! cargo run --release --example oversell -- sqlite:         with several processes, in a file
 //! cargo run --release --example oversell -- redis://HOST    on any store by URL (needs its feature)
-//! cargo run --release --features etcd,redis,zookeeper --example oversell -- --lab
+//! cargo run --release --features etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab
 //! ```
 //!
 //! The exit code is 0 if distlock sold no more than there was, 1 if it did, 2 for bad usage or a
@@ -12,6 +13,7 @@
 
 mod args;
 mod lab;
+mod processes;
 mod scenario;
 mod shop;
 mod table;
@@ -24,11 +26,14 @@ use crate::{args::Args, scenario::Scenario, table::Table};
 
 #[tokio::main]
 async fn main() -> ExitCode {
+    if let Some(code) = processes::work_if_asked().await {
+        return code;
+    }
     let args = Args::parse();
     if args.lab && !lab::MISSING.is_empty() {
         eprintln!(
-            "--lab needs all stores; run\n\n    cargo run --release --features etcd,redis,zookeeper \
-             --example oversell -- --lab\n"
+            "--lab needs all stores; run\n\n    cargo run --release --features \
+             etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab\n"
         );
         return ExitCode::from(2);
     }
@@ -44,19 +49,15 @@ async fn main() -> ExitCode {
 }
 
 /// Plays every scenario on every store; answers whether distlock kept its promise on all.
-async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error>> {
+async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
     let mut kept = true;
     // The servers live until the last scenario is over.
     let lab = if args.lab { lab::Lab::start().await? } else { lab::Lab::default() };
     for url in std::iter::once(args.url.as_str()).chain(lab.urls()) {
-        println!(
-            "\n{} workers, {} items in stock, on {}",
-            args.workers,
-            args.stock,
-            store_of(url).await?
-        );
+        let store = store_of(url).await?;
+        println!("\n{} workers, {} items in stock, on {store}", args.workers, args.stock);
         let mut table = Table::default();
-        for scenario in Scenario::ALL {
+        for scenario in Scenario::of(store) {
             let sale = scenario.play(args, url).await?;
             kept &= !scenario.must_hold() || sale.is_right();
             table.add(scenario, &sale);

@@ -1,4 +1,4 @@
-//! Four ways to sell.
+//! Ways to sell.
 
 use std::{
     sync::{Arc, Mutex},
@@ -9,8 +9,11 @@ use distlock::{Lock, LockGuard, Locks, Result};
 
 use crate::{
     args::Args,
+    processes,
     shop::{Sale, Shop},
 };
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 /// How long a sale takes when nothing stalls.
 const THINK: Duration = Duration::from_millis(3);
@@ -21,11 +24,17 @@ pub enum Scenario {
     BrokenLock,
     Distlock,
     DistlockFenced,
+    ProcessesNoLock,
+    Processes,
 }
 
 impl Scenario {
-    pub const ALL: [Self; 4] =
-        [Self::NoLock, Self::BrokenLock, Self::Distlock, Self::DistlockFenced];
+    /// What is played on a store; memory is one process's.
+    pub fn of(store: &str) -> impl Iterator<Item = Self> {
+        let here = [Self::NoLock, Self::BrokenLock, Self::Distlock, Self::DistlockFenced];
+        let processes = [Self::ProcessesNoLock, Self::Processes];
+        here.into_iter().chain(processes.into_iter().filter(move |_| store != "memory"))
+    }
 
     pub fn title(self) -> &'static str {
         match self {
@@ -33,16 +42,26 @@ impl Scenario {
             Self::BrokenLock => "(b) fixed TTL, bare DEL",
             Self::Distlock => "(c) distlock",
             Self::DistlockFenced => "(d) distlock, paused, fenced stock",
+            Self::ProcessesNoLock => "(e) processes, no lock",
+            Self::Processes => "(f) processes, distlock",
         }
     }
 
     /// Whether selling too much means that distlock is broken.
     pub fn must_hold(self) -> bool {
-        matches!(self, Self::Distlock | Self::DistlockFenced)
+        matches!(self, Self::Distlock | Self::DistlockFenced | Self::Processes)
     }
 
     /// Sells everything with all workers.
-    pub async fn play(self, args: &Args, url: &str) -> Result<Sale> {
+    pub async fn play(self, args: &Args, url: &str) -> std::result::Result<Sale, Failure> {
+        match self {
+            Self::ProcessesNoLock => processes::play(args, None).await,
+            Self::Processes => processes::play(args, Some(url)).await,
+            _ => Ok(self.play_here(args, url).await?),
+        }
+    }
+
+    async fn play_here(self, args: &Args, url: &str) -> Result<Sale> {
         let shop = Shop::open(args.stock, self.title());
         let locks = distlock::connect(url).await?;
         let counter = Counter::new(&locks)?;
@@ -52,8 +71,8 @@ impl Scenario {
             match self {
                 Self::NoLock => workers.spawn(async move { no_lock(shop, counter).await }),
                 Self::BrokenLock => workers.spawn(async move { broken(shop, counter).await }),
-                Self::Distlock => workers.spawn(async move { with_distlock(shop, counter).await }),
                 Self::DistlockFenced => workers.spawn_blocking(move || paused(&shop, &url)),
+                _ => workers.spawn(async move { with_distlock(shop, counter).await }),
             };
         }
         while let Some(worker) = workers.join_next().await {
@@ -77,7 +96,9 @@ struct Counter {
 impl Counter {
     fn new(locks: &Locks) -> Result<Self> {
         let guarantees = locks.guarantees();
-        let ttl = (*guarantees.ttl.start()).max(Duration::from_secs(1));
+        // Longer than a disk or a server thinks about one answer.
+        let least = Duration::from_secs(if guarantees.store == "memory" { 1 } else { 2 });
+        let ttl = (*guarantees.ttl.start()).max(least);
         let stall = ttl + guarantees.expiry_slack + ttl / 2;
         Ok(Self { lock: locks.lock("oversell/stock")?.ttl(ttl), stall, key: Arc::default() })
     }

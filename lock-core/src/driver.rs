@@ -88,6 +88,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); nothing is left behind then, either.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step: they are
+    /// then taken one after the other.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))

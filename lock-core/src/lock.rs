@@ -221,7 +221,7 @@ impl Lock {
             return answer;
         }
         let waited = self.client.clock.now().since(started);
-        let patience = limit.clamp(Duration::from_millis(100), Duration::from_secs(1));
+        let patience = patience(limit);
         let error = tokio::select! {
             biased;
             // Granted in the last moment: better late than in vain.
@@ -268,6 +268,11 @@ impl Lock {
             }),
         }
     }
+}
+
+/// How long the store may take to say who was in the way of a wait with this limit.
+pub(crate) fn patience(limit: Duration) -> Duration {
+    limit.clamp(Duration::from_millis(100), Duration::from_secs(1))
 }
 
 /// An attempt's place among the waiters: 1 is next; 0 if it holds the lock.

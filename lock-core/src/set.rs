@@ -3,11 +3,16 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use futures_util::future::select_all;
+use tracing::Instrument;
 
 use crate::{
     Attempt, Error, FencingToken, Held, Instant, Kind, Lease, Lock, LockGuard, LockName,
-    LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client, options::options,
-    owned::Owned, trace,
+    LossReason, Request, Result, Wait, Wish,
+    lock::{ANSWER_LIMIT, patience},
+    locks::Client,
+    options::options,
+    owned::Owned,
+    trace,
 };
 
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
@@ -32,6 +37,8 @@ pub struct LockSet {
     pub(crate) lock: Lock,
     /// In order, and never empty.
     names: Vec<LockName>,
+    /// Whether a single name is taken as a set is, which costs more: for the properties.
+    alone_too: bool,
 }
 
 impl LockSet {
@@ -49,7 +56,13 @@ impl LockSet {
             let reason = "a set of locks needs at least one name".to_owned();
             return Err(Error::InvalidName { name: String::new(), reason });
         };
-        Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, names })
+        Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, names, alone_too: false })
+    }
+
+    /// Has a single name taken as a set is.
+    #[cfg(feature = "properties")]
+    pub(crate) fn alone_too(self) -> Self {
+        Self { alone_too: true, ..self }
     }
 
     options!(|self| self.lock);
@@ -65,14 +78,18 @@ impl LockSet {
     /// # Cancel safety
     ///
     /// As [`Lock::acquire`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Lock::acquire`].
     pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
         let set = self.clone();
         async move {
             set.lock.check()?;
             let started = set.lock.clock().now();
             match set.at_once_in_time().await? {
-                Some(held) => Ok(held),
-                None => set.in_order(started).await,
+                Step::Taken(held) => Ok(held),
+                Step::Busy | Step::Impossible => set.in_order(started).await,
             }
         }
     }
@@ -82,42 +99,50 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`], whose limit is for each request; [`Error::Lost`] as
-    /// [`acquire`](Self::acquire).
+    /// As [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for each.
+    /// [`Error::Lost`] as [`acquire`](Self::acquire).
     ///
     /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    ///
+    /// # Panics
     ///
     /// As [`Lock::acquire`].
     pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
         let set = self.clone();
         async move {
             set.lock.check()?;
-            match set.can_be_at_once() {
-                true => set.lock.answer(ANSWER_LIMIT, set.at_once(), "try_acquire").await,
-                false => set.try_in_order().await,
+            match set.lock.answer(ANSWER_LIMIT, set.at_once(), "try_acquire").await? {
+                Step::Taken(held) => Ok(Some(held)),
+                Step::Busy => Ok(None),
+                Step::Impossible => set.try_in_order().await,
             }
         }
     }
 
-    fn can_be_at_once(&self) -> bool {
-        self.names.len() <= self.lock.client.driver.guarantees().names_at_once
-    }
-
-    /// All of the locks by one request, if the limit of the wait allows that.
-    async fn at_once_in_time(&self) -> Result<Option<LockSetGuard>> {
-        if !self.can_be_at_once() {
-            return Ok(None);
-        }
+    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment is
+    /// better late than in vain.
+    async fn at_once_in_time(&self) -> Result<Step> {
         match self.lock.wait {
             None => self.at_once().await,
             Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
-            Some(limit) => tokio::time::timeout(limit, self.at_once()).await.unwrap_or(Ok(None)),
+            Some(limit) => {
+                let limit = limit.saturating_add(patience(limit));
+                self.lock.answer(limit, self.at_once(), "acquire").await
+            }
         }
     }
 
     /// All of the locks by one request, or none. Nothing is left behind when it is dropped.
-    async fn at_once(&self) -> Result<Option<LockSetGuard>> {
+    async fn at_once(&self) -> Result<Step> {
         let client = &self.lock.client;
+        let guarantees = client.driver.guarantees();
+        // A lock that is alone needs no step of its own.
+        let at_once = if self.alone_too { 1 } else { 2 }..=guarantees.names_at_once;
+        if !at_once.contains(&self.names.len()) {
+            return Ok(Step::Impossible);
+        }
         let caller = Attempt::new();
         let wish = |name| {
             let mut request = self.one(name).request;
@@ -125,7 +150,8 @@ impl LockSet {
             (request, caller.another())
         };
         let wishes: Vec<_> = self.names.iter().map(wish).collect();
-        let work = grant_all(client.clone(), wishes, self.lock.max_hold);
+        let span = trace::attempt(&self.names[0], guarantees.store, wishes[0].1.id());
+        let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
         Owned::new(&client.runtime, work, move || caller.cancel()).await
     }
 
@@ -174,14 +200,38 @@ impl LockSet {
     }
 }
 
+/// What one request for all came to.
+enum Step {
+    Taken(LockSetGuard),
+    Busy,
+    /// The store takes them one after the other only.
+    Impossible,
+}
+
 /// One request for all, from the wish to the guards.
 async fn grant_all(
     client: Arc<Client>,
     wishes: Vec<Wish>,
     max_hold: Option<Duration>,
-) -> Result<Option<LockSetGuard>> {
+) -> Result<Step> {
     let started = client.clock.now();
-    let Some(leases) = client.driver.try_all(wishes.clone()).await? else { return Ok(None) };
+    let leases = match client.driver.try_all(wishes.clone()).await {
+        Ok(Some(leases)) => leases,
+        Ok(None) => {
+            for (Request { name, .. }, attempt) in wishes {
+                trace::refused(&name, attempt.id(), &Error::Contended { name: name.clone() });
+            }
+            return Ok(Step::Busy);
+        }
+        Err(Error::Unsupported { .. }) => return Ok(Step::Impossible),
+        Err(error) => {
+            let refused = |(request, attempt): &Wish| {
+                trace::refused(&request.name, attempt.id(), &error);
+            };
+            wishes.iter().for_each(refused);
+            return Err(error);
+        }
+    };
     let now = client.clock.now();
     let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
@@ -191,7 +241,7 @@ async fn grant_all(
     };
     // For a caller who has left, the guards are dropped with the answer: released at once.
     let held = LockSetGuard { guards: wishes.into_iter().zip(leases).map(guard).collect() };
-    held.check().map(|()| Some(held))
+    held.check().map(|()| Step::Taken(held))
 }
 
 impl fmt::Debug for LockSet {

@@ -2,7 +2,7 @@
 //!
 //! | event | level | fields | when |
 //! |---|---|---|---|
-//! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire |
+//! | `attempt` (span) | DEBUG | `lock`, `store`, `attempt` | around each acquire; of a set that is taken at once, with its first name |
 //! | `queued` | DEBUG | `lock`, `attempt`, `position` | somebody is before the attempt; 1 is next |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |

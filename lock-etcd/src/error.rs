@@ -60,6 +60,13 @@ impl Failure {
         Self::new(Kind::Rejected, what)
     }
 
+    /// Whether etcd takes smaller requests, or shorter transactions, than this one.
+    pub(crate) fn is_too_large(&self) -> bool {
+        let says = self.source.to_string();
+        let words = ["too many operations", "request is too large", "message larger than max"];
+        self.kind == Kind::Rejected && words.iter().any(|words| says.contains(words))
+    }
+
     /// What the caller is told. `ambiguous`: an earlier sending of the same request may have been
     /// carried out.
     pub(crate) fn into_error(self, op: &'static str, ambiguous: bool) -> Error {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::future::join_all;
 use lock_core::{Clock, Error, Instant, Kind, Result, Wish};
 
 use crate::{
@@ -42,12 +43,15 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 store.sessions.gone(&session);
                 continue;
             }
+            Err(failure) if failure.is_too_large() => {
+                let what = format!("take {} names in one transaction", wishes.len());
+                Some(Error::Unsupported { store: error::STORE, what })
+            }
             Err(failure) => Some(failure.into_error("acquire", claims[0].unsettled.is_some())),
         };
         let busy = || Error::Contended { name: request.name.clone() };
-        for (claim, (_, attempt)) in claims.into_iter().zip(wishes) {
-            give_up(claim, attempt, busy()).await;
-        }
+        let left = claims.into_iter().zip(wishes);
+        join_all(left.map(|(claim, (_, attempt))| give_up(claim, attempt, busy()))).await;
         return error.map_or(Ok(None), Err);
     }
 }

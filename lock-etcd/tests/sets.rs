@@ -14,13 +14,17 @@ async fn a_free_set_is_one_transaction() {
     let locks = locks(&etcd.url()).await;
     let set = locks.all(NAMES).unwrap();
     set.acquire().await.unwrap().release().await.unwrap();
-    let before = etcd.counters().await.unwrap();
-    for _ in 0..20 {
-        set.acquire().await.unwrap().release().await.unwrap();
+    let mut spent = Vec::new();
+    for _ in 0..5 {
+        let before = etcd.counters().await.unwrap();
+        for _ in 0..20 {
+            set.acquire().await.unwrap().release().await.unwrap();
+        }
+        spent.push(requests(&etcd.counters().await.unwrap(), &before));
     }
-    let now = etcd.counters().await.unwrap();
-    let expected = [("DeleteRange".to_owned(), 60), ("Txn".to_owned(), 20)];
-    assert_eq!(requests(&now, &before), expected);
+    // What is sent in the background only ever adds.
+    let expected = vec![("DeleteRange".to_owned(), 60), ("Txn".to_owned(), 20)];
+    assert!(spent.contains(&expected), "{spent:?}");
     until_clean(&etcd).await;
 }
 

@@ -1,8 +1,8 @@
-//! Private Redis, etcd and ZooKeeper servers, and ways to break them.
+//! Private servers of every store, and ways to break them.
 //!
-//! [`Redis`], [`Etcd`] and [`ZooKeeper`] each start one real server from the system's binary, on a
-//! free loopback port and with a data directory of its own. All three are [`Server`]s: they can be
-//! stopped, killed, restarted with their data, and asked for what they count. A [`Proxy`] between
+//! [`Etcd`], [`MariaDb`], [`Postgres`], [`Redis`] and [`ZooKeeper`] each start one real server from
+//! the system's binary, on a free loopback port and with a data directory of its own. All are
+//! [`Server`]s: they can be stopped, killed, restarted with their data, and asked for what they count. A [`Proxy`] between
 //! a client and a server breaks the network.
 //!
 //! ```no_run
@@ -20,9 +20,24 @@
 //!
 //! # What stays behind
 //!
-//! Nothing. Dropping a server kills it and deletes its data, also when a test panics. If this whole
-//! process is killed with SIGKILL, a watcher beside each server sees its pipe close and does the
-//! same.
+//! Nothing of a server. Dropping a server kills it and deletes its data, also when a test panics.
+//! If this whole process is killed with SIGKILL, a watcher beside each server sees its pipe close
+//! and does the same. One thing can stay then, 56 bytes of System V shared memory: of a PostgreSQL
+//! that was just starting, or that had started itself anew because one of its processes was killed.
+//!
+//! The first MariaDB and the first PostgreSQL of a release leave a template on the machine, from
+//! which the next ones start sooner: `lock-lab-templates-<uid>` in the folder for temporary files,
+//! 25 MB each. It may be deleted at any time.
+//!
+//! # As root
+//!
+//! MariaDB and PostgreSQL refuse to run as root. Where the lab is root, they run as the user that
+//! the package has made, or else as `nobody`, who must be able to reach the folder for temporary
+//! files.
+//!
+//! # Linux only
+//!
+//! The processes of a server are found in `/proc`.
 
 mod account;
 mod ask;

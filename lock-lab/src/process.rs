@@ -25,10 +25,13 @@ use crate::user::User;
 /// since a server that still writes would disturb the deletion, and with it the processes that the
 /// server has started: those of PostgreSQL leave the group. The rest of the group dies last, with
 /// the watcher itself.
+///
+/// When the lab's process dies, the kernel sends SIGHUP to the group if a process in it is stopped.
 const SCRIPT: &str = r#"
 home=$1; shift
 exec 3<&0 </dev/null
 {
+    trap '' HUP
     read -r _ <&3
     read -r me _ </proc/self/stat
     kill -s STOP $$

@@ -1,8 +1,9 @@
 //! One private server, of whatever kind.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, Permissions},
     net::SocketAddr,
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -72,7 +73,8 @@ impl Server {
 
     fn create(common: Common, store: Box<dyn Store>) -> Result<Self, LabError> {
         let mut folder = tempfile::Builder::new();
-        folder.prefix("lock-lab-");
+        // There are passwords in it.
+        folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
         let home = match common.in_memory && Path::new(MEMORY).is_dir() {
             true => folder.tempdir_in(MEMORY),
             false => folder.tempdir(),

@@ -6,12 +6,12 @@ use std::{
     env, fs,
     io::{BufRead, BufReader},
     net::SocketAddr,
-    os::unix::fs::PermissionsExt,
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
 };
 
-use lock_lab::Redis;
+use lock_lab::{Postgres, Redis};
 use support::{eventually, is_gone, is_open, state_of};
 use tempfile::TempDir;
 
@@ -48,6 +48,7 @@ async fn drop_kills_the_server_and_deletes_its_data() -> Result {
     let (addr, pid, home) = (redis.addr(), redis.pid(), home_of(&redis).await);
     let helper = helper_of(&redis);
     assert!(is_open(addr) && home.is_dir() && !is_gone(helper));
+    assert_eq!(home.metadata()?.mode() & 0o777, 0o700, "others must not read it");
     redis.stop(); // a stopped one too
     drop(redis);
     assert!(!is_open(addr));
@@ -72,6 +73,66 @@ async fn a_panic_kills_the_server() -> Result {
     Ok(())
 }
 
+/// Waits until a child process says what it holds.
+fn what_it_holds(child: &mut Child) -> String {
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.map_while(std::io::Result::ok).find_map(|line| {
+        let (_, facts) = line.split_once("holding ")?;
+        Some(facts.to_owned())
+    });
+    line.expect("the child says what it holds")
+}
+
+/// Each connection of a PostgreSQL is a process, in a group of its own.
+#[tokio::test]
+async fn a_kill_of_this_process_kills_all_of_a_postgres() -> Result {
+    kill_the_holder_of_a_postgres("running").await
+}
+
+/// The kernel tells the group of a stopped process, which is the watcher's too, that it is alone.
+#[tokio::test]
+async fn a_kill_of_this_process_kills_all_of_a_stopped_postgres() -> Result {
+    kill_the_holder_of_a_postgres("stopped").await
+}
+
+async fn kill_the_holder_of_a_postgres(state: &str) -> Result {
+    let mut parent = Command::new(env::current_exe()?)
+        .args(["--exact", "holds_a_postgres", "--include-ignored", "--nocapture"])
+        .env(STATE, state)
+        .stdout(Stdio::piped())
+        .spawn()?;
+    let line = what_it_holds(&mut parent);
+    let (home, pids) = line.split_once(' ').unwrap();
+    let pids: Vec<u32> = pids.split(' ').map(|pid| pid.parse().unwrap()).collect();
+    assert!(pids.len() > 3 && !pids.iter().any(|pid| is_gone(*pid)), "{line}");
+    let home = PathBuf::from(home);
+    assert!(home.is_dir());
+    parent.kill()?;
+    parent.wait()?;
+    eventually("the processes are gone", || pids.iter().all(|pid| is_gone(*pid))).await;
+    eventually("the data is deleted", || !home.exists()).await;
+    Ok(())
+}
+
+/// Tells the process that is killed whether to stop the server.
+const STATE: &str = "LOCK_LAB_STATE";
+
+/// The process that is killed in the tests above.
+#[tokio::test]
+#[ignore = "only a part of a_kill_of_this_process_kills_all_of_a_postgres"]
+async fn holds_a_postgres() {
+    let Ok(state) = env::var(STATE) else { return };
+    let postgres = Postgres::start().await.unwrap();
+    let workers = "SELECT pid FROM pg_stat_activity WHERE backend_type <> 'client backend'";
+    let pids = postgres.sql(workers).await.unwrap().replace('\n', " ");
+    let home = fs::read_link(format!("/proc/{}/cwd", postgres.pid())).unwrap();
+    if state == "stopped" {
+        postgres.stop();
+    }
+    println!("holding {} {} {pids}", home.parent().unwrap().display(), postgres.pid());
+    std::future::pending::<()>().await;
+}
+
 #[tokio::test]
 async fn a_kill_of_this_process_kills_the_server() -> Result {
     let (_folder, program) = with_helper()?;
@@ -80,12 +141,7 @@ async fn a_kill_of_this_process_kills_the_server() -> Result {
         .env(PROGRAM, program)
         .stdout(Stdio::piped())
         .spawn()?;
-    let lines = BufReader::new(parent.stdout.take().unwrap()).lines();
-    let line = lines.map_while(std::io::Result::ok).find_map(|line| {
-        let (_, facts) = line.split_once("holding ")?;
-        Some(facts.to_owned())
-    });
-    let line = line.expect("the child says what it holds");
+    let line = what_it_holds(&mut parent);
     let [addr, pid, helper, home] = line.split(' ').collect::<Vec<_>>()[..] else {
         panic!("{line}")
     };

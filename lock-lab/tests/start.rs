@@ -2,7 +2,7 @@
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
-use lock_lab::{Etcd, LabError, Redis, ZooKeeper};
+use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, ZooKeeper};
 
 #[tokio::test]
 async fn a_missing_program_names_the_package() {
@@ -13,6 +13,10 @@ async fn a_missing_program_names_the_package() {
     assert!(matches!(&etcd, LabError::Missing { binary, .. } if binary == "/nowhere/etcd"));
     let zookeeper = ZooKeeper::builder().binary("no-such-java").start().await.unwrap_err();
     assert!(matches!(zookeeper, LabError::Missing { .. }));
+    let maria = MariaDb::builder().binary("no-such-maria").start().await.unwrap_err();
+    assert!(maria.to_string().ends_with("apt-get install mariadb-server-core"), "{maria}");
+    let postgres = Postgres::builder().binary("no-such-postgres").start().await.unwrap_err();
+    assert!(postgres.to_string().ends_with("apt-get install postgresql"), "{postgres}");
 }
 
 #[tokio::test]
@@ -21,10 +25,24 @@ async fn the_error_shows_the_end_of_the_log() {
     assert!(redis.to_string().contains("Bad directive"), "{redis}");
     let etcd = Etcd::builder().arg("--nonsense").start().await.unwrap_err();
     assert!(etcd.to_string().contains("flag provided but not defined"), "{etcd}");
+    let maria = MariaDb::builder().arg("--nonsense").start().await.unwrap_err();
+    assert!(maria.to_string().contains("unknown option '--nonsense'"), "{maria}");
+    let postgres = Postgres::builder().arg("--nonsense=1").start().await.unwrap_err();
+    assert!(postgres.to_string().contains("unrecognized configuration parameter"), "{postgres}");
     let zookeeper = ZooKeeper::builder().setting("initLimit", "none").start().await.unwrap_err();
     assert!(zookeeper.to_string().contains("NumberFormatException"), "{zookeeper}");
     let LabError::Start { log, .. } = zookeeper else { panic!("not a failed start") };
     assert!(log.lines().count() <= 30, "{log}");
+}
+
+#[tokio::test]
+async fn every_server_tells_that_its_port_is_taken() {
+    let holder = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = format!("--port={}", holder.local_addr().unwrap().port());
+    let maria = MariaDb::builder().in_memory().arg(&port).start().await.unwrap_err();
+    assert!(maria.to_string().contains("Address already in use"), "{maria}");
+    let postgres = Postgres::builder().in_memory().arg(&port).start().await.unwrap_err();
+    assert!(postgres.to_string().contains("Address already in use"), "{postgres}");
 }
 
 /// A Redis that finds its port taken the first time.

@@ -103,6 +103,9 @@ impl MemoryStore {
         let mut state = self.lock();
         let free = wishes.iter().all(|wish| state.is_free_for(wish, now, defect));
         if !free && !self.has(Defect::KeepsPartsOfSets) {
+            drop(state);
+            // Taken by an earlier sending whose reply was lost, and one of them was lost since.
+            wishes.iter().for_each(|wish| self.leave(&wish.name, wish.attempt));
             return None;
         }
         let grant = |wish: &Wish| match state.acquire(wish.clone(), now, defect) {

@@ -1,10 +1,7 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -16,11 +13,13 @@ use redis::Cmd;
 use tokio::sync::Notify;
 
 use crate::{
+    answer::{Seen, Waits},
     config::Mode,
     error,
     key::Key,
-    script::{self, Seen, Ticket, Waits},
+    script,
     session::{CLOCK, Session, jitter},
+    ticket::Ticket,
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.
@@ -44,8 +43,9 @@ pub(crate) struct Entry {
     pub(crate) described: bool,
     /// Whether it has a value.
     pub(crate) leads: bool,
-    /// Whether others may hold the lock too. Set before it may be so on the server.
-    shares: AtomicBool,
+    /// Since when the attempt alone can hold the lock; `None` while others may hold it too. `None` before
+    /// it is so on the server, and an instant after.
+    alone: Mutex<Option<Instant>>,
     stage: Mutex<Stage>,
     moved: Notify,
 }
@@ -101,7 +101,7 @@ impl Entry {
                 Mode::Simple => request.ttl / 8,
             },
             leads: request.value.is_some() && session.mode == Mode::Queue,
-            shares: AtomicBool::new(request.kind != Kind::Exclusive),
+            alone: Mutex::new((request.kind == Kind::Exclusive).then(Instant::default)),
             described: session.mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
             moved: Notify::new(),
@@ -129,11 +129,12 @@ impl Entry {
 
     /// Whether others hold the lock too from now on, or may do so.
     pub(crate) fn share(&self, shares: bool) {
-        self.shares.store(shares, Ordering::Release);
+        *self.alone() = (!shares).then(|| CLOCK.now());
     }
 
-    fn shares(&self) -> bool {
-        self.shares.load(Ordering::Acquire)
+    fn alone(&self) -> MutexGuard<'_, Option<Instant>> {
+        // Nothing panics while it holds this.
+        self.alone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A push says that the attempt was granted. It may be late, and the attempt may have lost that
@@ -240,8 +241,8 @@ impl Entry {
             if mine {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
-            } else if !self.shares() {
-                // Downgraded meanwhile, it would be held all the same; the next round tells.
+            } else if self.alone().is_some_and(|since| since <= confirmed) {
+                // Converted meanwhile, it would be held all the same; the next round tells.
                 validity.lose(LossReason::EntryGone);
             }
         }
@@ -274,7 +275,7 @@ impl Entry {
                 let renew = self.term == Term::Renewed
                     && !validity.has_ended()
                     && now.since(*sent) >= self.period / 2;
-                let alone = !self.leads && !self.shares();
+                let alone = !self.leads && self.alone().is_some();
                 renew.then_some(if alone { Role::Holds } else { Role::Shares })
             }
             _ => None,

@@ -11,9 +11,9 @@ use redis::{Value, cmd};
 use crate::{
     error,
     key::{Key, client_key},
-    kind,
-    script::{self, Ticket},
+    kind, script,
     session::{CLOCK, Session},
+    ticket::Ticket,
 };
 
 const LIMIT: Duration = Duration::from_secs(2);

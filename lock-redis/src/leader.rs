@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::{
     inspect::{bytes, granted, number},
-    script::Ticket,
+    ticket::Ticket,
 };
 
 /// A push about an election.

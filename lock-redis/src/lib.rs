@@ -22,6 +22,10 @@
 //! every third of a TTL renews all locks and keeps all waiting attempts of a client alive (up to 1000
 //! exclusive locks, or 200 others, leaders among them); it also repairs lost pushes.
 //!
+//! [Several locks](lock_core::LockSet) that are all free are taken by one command too, up to 200 of them, in
+//! both modes; it changes nothing if one of them is not. Each is released by a command of its own, all at
+//! the same time.
+//!
 //! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key has
 //! their group's value, so a foreign client sees an exclusive holder. They hold only while it has that
 //! very value, so a key that is deleted, evicted or overwritten ends them all; each one's share ends with
@@ -47,7 +51,8 @@
 //! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's counts, whatever is in it:
 //! a foreign client's lock looks like any other key. So a database with other data needs a prefix.
 //! [Revoking](lock_core::DistributedLock::revoke) is one command, and a push to the client that loses.
-//! If the answer to it is lost, it is asked again, and then answers that there was nothing to revoke.
+//! If the answer to it is lost, it is asked again; if nothing is found then, it says that it does not know
+//! ([`Error::Unavailable`](lock_core::Error::Unavailable), effect unknown).
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server, no cluster.
 //! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
@@ -94,6 +99,7 @@
 //! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours queue.
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told.
 
+mod answer;
 mod config;
 mod connection;
 mod entry;
@@ -111,7 +117,9 @@ mod round;
 mod script;
 mod server;
 mod session;
+mod set;
 mod simple;
+mod ticket;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, Observed, Request, Result, Wake,
+    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees,
+    Instant, Lease, LockKind, LockName, Observed, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -18,7 +18,7 @@ use crate::{
     lease::RedisLease,
     observe, queue,
     session::{CLOCK, Session},
-    simple,
+    set, simple,
 };
 
 /// When tokens may fail to rise.
@@ -68,6 +68,21 @@ impl RedisLock {
     pub async fn sweep(&self, older_than: Duration) -> Result<u64> {
         self.session.sweep(self.config.prefix.as_bytes(), older_than).await
     }
+
+    fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {
+        let key = Key::new(&self.config, &request.name);
+        Attempted::new(&self.session, key, request, attempt)
+    }
+
+    /// Makes a lease of a grant.
+    ///
+    /// # Errors
+    ///
+    /// As [`Attempted::hold`].
+    fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
+        let validity = entry.hold(sent)?;
+        Ok(Box::new(RedisLease::new(self.session.clone(), entry.clone(), token, validity)))
+    }
 }
 
 fn guarantees(config: &RedisConfig) -> Guarantees {
@@ -82,6 +97,7 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
     guarantees.ttl = TTL;
     guarantees.default_ttl = config.ttl;
     guarantees.expiry_slack = SLACK;
+    guarantees.names_at_once = set::NAMES;
     guarantees
 }
 
@@ -96,27 +112,39 @@ impl DistributedLock for RedisLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let key = Key::new(&self.config, &request.name);
-        let entry = Attempted::new(&self.session, key, &request, &attempt);
+        let entry = self.entry(&request, &attempt);
         self.session.enter(&entry)?;
         let granted = match self.config.mode {
             Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,
             Mode::Simple => simple::acquire(&self.session, &entry, &request, &attempt).await,
         };
         let held = granted.and_then(|(sent, token)| {
+            let held = self.hold(&entry, sent, token);
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            let held = entry.hold(sent).inspect_err(|_| queue::clean_up(&self.session, &entry));
-            Ok((held?, token))
+            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
         });
-        match held {
-            Ok((validity, token)) => {
-                Ok(Box::new(RedisLease::new(self.session.clone(), entry, token, validity)))
-            }
-            Err(error) => {
-                self.session.forget(&entry);
-                Err(error)
-            }
+        held.inspect_err(|_| self.session.forget(&entry))
+    }
+
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let Some((_, attempt)) = wishes.first() else { return Ok(Some(Vec::new())) };
+        let entries: Vec<_> =
+            wishes.iter().map(|(request, attempt)| self.entry(request, attempt)).collect();
+        let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {
+            Ok(()) => set::acquire(&self.session, &entries, &wishes, attempt).await,
+            Err(closed) => Err(closed),
+        };
+        let held = granted.and_then(|granted| {
+            let Some((sent, tokens)) = granted else { return Ok(None) };
+            let hold = |(entry, token)| self.hold(entry, sent, token);
+            let held: Result<_> = entries.iter().zip(tokens).map(hold).collect();
+            let clean_up = |entry| queue::clean_up(&self.session, entry);
+            held.map(Some).inspect_err(|_| entries.iter().for_each(clean_up))
+        });
+        if !matches!(held, Ok(Some(_))) {
+            entries.iter().for_each(|entry| self.session.forget(entry));
         }
+        held
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

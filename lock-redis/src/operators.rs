@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use lock_core::{LockName, Result};
+use lock_core::{Effect, LockName, Result};
 use redis::Value;
 use uuid::Uuid;
 
@@ -11,7 +11,8 @@ use crate::{
     error,
     key::{Key, QUEUE, lock_of},
     script,
-    session::Session,
+    server::LIMIT,
+    session::{CLOCK, Session},
 };
 
 impl Session {
@@ -53,12 +54,20 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// As [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also if there is
+    /// none any more, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
-        let value = self.question("revoke", &script::revoke(key, attempt)).await?;
-        match value {
-            Value::Int(found) => Ok(found == 1),
-            value => Err(error::unexpected("revoke", &value)),
+        let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
+        match self.insist_and_tell("revoke", &command, LIMIT, deadline, None).await {
+            (_, Ok((_, Value::Int(1)))) => Ok(true),
+            (Effect::None, Ok((_, Value::Int(0)))) => Ok(false),
+            (effect, Ok((_, Value::Int(0)))) => {
+                let why =
+                    "the attempt is gone; whether by this call is not known, as an answer was lost";
+                Err(error::unavailable("revoke", effect, why))
+            }
+            (_, Ok((_, value))) => Err(error::unexpected("revoke", &value)),
+            (_, Err(error)) => Err(error),
         }
     }
 }

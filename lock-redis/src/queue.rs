@@ -1,17 +1,17 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait, deadline::safe_until,
     limit_conflict, trace,
 };
-use redis::Cmd;
+use redis::{Cmd, Value};
 
 use crate::{
+    answer::{self, Acquired},
     entry::{End, Entry},
-    error, kind,
-    script::{self, Acquired},
+    error, kind, script,
     session::{CLOCK, Session},
 };
 
@@ -35,7 +35,8 @@ pub(crate) async fn acquire(
         _ => entry.ttl,
     };
     let command = command(session, entry, request);
-    let (sent, answer) = ask(session, entry, &command, limit, attempt).await?;
+    let asking = slice::from_ref(entry);
+    let (sent, answer) = ask(session, asking, &command, limit, attempt, answer::acquired).await?;
     match answer {
         Acquired::Granted(token) => Ok((sent, token)),
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
@@ -66,21 +67,24 @@ fn command(session: &Session, entry: &Entry, request: &Request) -> Cmd {
     }
 }
 
-/// Sends the request of an attempt until it is answered, or for `limit`. If it failed, whatever it may
-/// have done is undone in the background.
-pub(crate) async fn ask(
+/// Sends the request of one attempt, or of several, until it is answered, or for `limit`. If it failed,
+/// whatever it may have done is undone in the background.
+pub(crate) async fn ask<T>(
     session: &Arc<Session>,
-    entry: &Arc<Entry>,
+    entries: &[Arc<Entry>],
     command: &Cmd,
     limit: Duration,
     attempt: &Attempt,
-) -> Result<(Instant, Acquired)> {
+    read: impl FnOnce(&Value) -> Result<T>,
+) -> Result<(Instant, T)> {
     let deadline = CLOCK.now() + limit;
-    let answer =
-        session.insist("acquire", command, entry.patience(), deadline, Some(attempt)).await;
-    let answer = answer.and_then(|(sent, value)| Ok((sent, script::acquired(&value)?)));
-    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        clean_up(session, entry);
+    let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or(limit);
+    let (before, answer) =
+        session.insist_and_tell("acquire", command, patience, deadline, Some(attempt)).await;
+    let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
+    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
+    if answer.as_ref().is_err_and(unknown) {
+        entries.iter().for_each(|entry| clean_up(session, entry));
     }
     answer
 }

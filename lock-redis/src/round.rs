@@ -11,9 +11,10 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
+    answer::{self, Seen},
     entry::{Entry, Role},
     error::{self, STORE},
-    script::{self, Member, Seen},
+    script::{self, Member},
     session::{CLOCK, Failure, Session},
 };
 
@@ -143,7 +144,7 @@ impl Session {
         let deadline = CLOCK.now() + entry.ttl / 2;
         let (sent, value) =
             self.insist("renew", &command, entry.patience(), deadline, None).await?;
-        let (_, seen) = script::rounded(&value, 0)?;
+        let (_, seen) = answer::rounded(&value, 0)?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
@@ -180,7 +181,7 @@ impl Session {
         let sent = CLOCK.now();
         let command = script::round(&members(alone), &members(others));
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
-        let Ok((renewed, seen)) = script::rounded(&answer, alone.len()) else { return Ok(()) };
+        let Ok((renewed, seen)) = answer::rounded(&answer, alone.len()) else { return Ok(()) };
         for (entry, mine) in alone.iter().zip(renewed) {
             entry.renewed(sent, mine);
         }
@@ -209,7 +210,7 @@ impl Session {
 }
 
 impl Entry {
-    fn member(&self) -> Member<'_> {
+    pub(crate) fn member(&self) -> Member<'_> {
         (&self.key, &self.ticket, self.ttl)
     }
 }

@@ -1,12 +1,15 @@
-//! The scripts, the commands that call them, and what they answer.
+//! The scripts, and the commands that call them.
 
-use std::{sync::LazyLock, time::Duration};
+use std::{
+    sync::{Arc, LazyLock},
+    time::Duration,
+};
 
-use lock_core::{Error, FencingToken, Kind, Wait};
-use redis::{Cmd, Value};
+use lock_core::{FencingToken, Kind, Wait};
+use redis::Cmd;
 use uuid::Uuid;
 
-use crate::{error, key::Key, kind};
+use crate::{key::Key, kind, ticket::Ticket};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -36,6 +39,7 @@ macro_rules! script {
 
 script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
 script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(ACQUIRE_ALL, "queue.lua", "leader.lua", "group.lua", "acquire_all.lua");
 script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
 script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
 script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
@@ -50,10 +54,12 @@ script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SWEEP, "sweep.lua");
 
-/// All scripts, to be loaded when a connection is made.
-pub(crate) fn all() -> [&'static Lua; 15] {
+/// All scripts, to be loaded when a connection is made; a short one first.
+pub(crate) fn all() -> [&'static Lua; 16] {
     [
+        &SIMPLE_RELEASE,
         &ACQUIRE,
+        &ACQUIRE_ALL,
         &RELEASE,
         &JOIN,
         &CAMPAIGN,
@@ -66,81 +72,8 @@ pub(crate) fn all() -> [&'static Lua; 15] {
         &REVOKE,
         &INSPECT,
         &SIMPLE_ACQUIRE,
-        &SIMPLE_RELEASE,
         &SWEEP,
     ]
-}
-
-/// What an attempt writes into the lock's key.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ticket {
-    pub(crate) attempt: Uuid,
-    text: [u8; Self::CLIENT + 33],
-    start: u8,
-}
-
-impl Ticket {
-    /// The length of a client's id: 16 hex digits.
-    pub(crate) const CLIENT: usize = 16;
-
-    /// A ticket that says whom to tell about a grant.
-    pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {
-        let mut ticket = Self::simple(attempt);
-        for (to, from) in ticket.text.iter_mut().zip(client.bytes()) {
-            *to = from;
-        }
-        Self { start: 0, ..ticket }
-    }
-
-    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be told
-    /// anything, and its release tells nobody.
-    pub(crate) fn simple(attempt: Uuid) -> Self {
-        let mut text = [b':'; Self::CLIENT + 33];
-        attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
-        Self { attempt, text, start: 16 }
-    }
-
-    pub(crate) fn text(&self) -> &[u8] {
-        &self.text[usize::from(self.start)..]
-    }
-
-    /// Takes a ticket's text apart: client, empty if it is a simple one, and attempt.
-    pub(crate) fn parse(text: &[u8]) -> Option<(&str, Uuid)> {
-        let (client, attempt) = std::str::from_utf8(text).ok()?.split_once(':')?;
-        let ours = [0, Self::CLIENT].contains(&client.len()) && attempt.len() == 32;
-        ours.then_some((client, Uuid::try_parse(attempt).ok()?))
-    }
-}
-
-/// What ACQUIRE answers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Acquired {
-    Granted(u64),
-    Busy,
-    Waits(Waits),
-    /// Others count with this many permits.
-    OtherLimit(u32),
-}
-
-/// What the server says to an attempt that waits.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) struct Waits {
-    /// The last token of the name: a grant that is older than this answer has no greater one.
-    pub(crate) fence: u64,
-    /// When what is in the way ends unless it is renewed; `None` if never.
-    pub(crate) pttl: Option<Duration>,
-    /// The place in the queue if it is known; 1 is next.
-    pub(crate) place: Option<usize>,
-    /// Whether the holder's release tells nobody.
-    pub(crate) foreign: bool,
-}
-
-/// What ROUND answers for an attempt that waits, or does not hold alone.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Seen {
-    Gone,
-    Waits(Waits),
-    Holds(u64),
 }
 
 fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
@@ -168,6 +101,20 @@ pub(crate) fn acquire(
     }
     if let Some(holder) = holder {
         command.arg(holder);
+    }
+    command
+}
+
+/// [`acquire`] of several locks, or of none. `holders`: what each holder says about itself, empty if it is
+/// not to be written.
+pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
+    let mut command =
+        command(&ACQUIRE_ALL, 2 * members.len(), 5 * members.len(), 160 * members.len());
+    for (key, ..) in members {
+        command.arg(key.lock()).arg(key.queue());
+    }
+    for ((_, ticket, ttl), holder) in members.iter().zip(holders) {
+        command.arg(ticket.text()).arg(millis(*ttl)).arg(&**holder);
     }
     command
 }
@@ -307,117 +254,4 @@ pub(crate) fn sweep(fence: &[u8], lock: &[u8], older_than: Duration) -> Cmd {
     let mut command = command(&SWEEP, 2, 3, fence.len() + lock.len() + 20);
     command.arg(lock).arg(fence).arg(millis(older_than));
     command
-}
-
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
-    match value {
-        Value::Int(0) => Ok(Acquired::Busy),
-        Value::Int(limit @ ..0) => {
-            let found = u32::try_from(limit.unsigned_abs()).unwrap_or(u32::MAX);
-            Ok(Acquired::OtherLimit(found))
-        }
-        Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
-        Value::BulkString(digits) => {
-            let token = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
-            token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
-        }
-        Value::Array(parts) => match numbers(parts).as_deref() {
-            Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
-                *fence,
-                *pttl,
-                usize::try_from(*place).ok(),
-                *foreign > 0,
-            ))),
-            _ => Err(error::unexpected("acquire", value)),
-        },
-        _ => Err(error::unexpected("acquire", value)),
-    }
-}
-
-/// Per attempt that holds alone whether it was renewed, and what was seen of each other one.
-///
-/// # Errors
-///
-/// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
-    let answer = match value {
-        Value::Array(parts) => numbers(parts),
-        _ => None,
-    };
-    let answer = answer
-        .filter(|answer| answer.len() >= held)
-        .ok_or_else(|| error::unexpected("renew", value))?;
-    let (renewed, seen) = answer.split_at(held);
-    Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
-}
-
-fn seen_in(four: &[i64]) -> Seen {
-    match *four {
-        [3, token, ..] => Seen::Holds(token.unsigned_abs()),
-        [state @ (1 | 2), fence, pttl, first] => {
-            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), state == 2))
-        }
-        _ => Seen::Gone,
-    }
-}
-
-fn waits(fence: i64, pttl: i64, place: Option<usize>, foreign: bool) -> Waits {
-    let pttl = u64::try_from(pttl).ok().map(Duration::from_millis);
-    Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
-}
-
-fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
-    let number = |part: &Value| match part {
-        Value::Int(number) => Some(*number),
-        _ => None,
-    };
-    parts.iter().map(number).collect()
-}
-
-/// What a push says about an attempt.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Push {
-    Granted(u64),
-    Gone,
-}
-
-/// Reads a push: a token or `gone`, the attempt, and the lock's key.
-pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid)> {
-    let mut parts = payload.splitn(3, |b| *b == b' ').map(std::str::from_utf8);
-    let push = match parts.next()?.ok()? {
-        "gone" => Push::Gone,
-        token => Push::Granted(token.parse().ok()?),
-    };
-    let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
-    Some((push, attempt))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pushes_are_told_apart() {
-        let attempt = Uuid::new_v4();
-        let id = attempt.simple();
-        assert_eq!(push(format!("7 {id} a b").as_bytes()), Some((Push::Granted(7), attempt)));
-        assert_eq!(push(format!("gone {id} a b").as_bytes()), Some((Push::Gone, attempt)));
-        for odd in ["", "gone", "7", "7 8", "x 8 9"] {
-            assert_eq!(push(odd.as_bytes()), None, "{odd}");
-        }
-    }
-
-    #[test]
-    fn tickets_are_read_as_they_are_written() {
-        let (client, attempt) = ("0123456789abcdef", Uuid::new_v4());
-        let queued = Ticket::queued(client, attempt);
-        assert_eq!(Ticket::parse(queued.text()), Some((client, attempt)));
-        assert_eq!(Ticket::parse(Ticket::simple(attempt).text()), Some(("", attempt)));
-        for odd in [attempt.simple().to_string(), format!(":{attempt}"), format!("x:{attempt}")] {
-            assert_eq!(Ticket::parse(odd.as_bytes()), None, "{odd}");
-        }
-    }
 }

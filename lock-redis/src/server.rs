@@ -12,7 +12,8 @@ use crate::{
     session::{CLOCK, Session},
 };
 
-const LIMIT: Duration = Duration::from_secs(2);
+/// How long one question waits for its answer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Whether a restart of the server loses nothing that it has confirmed. Only then: with

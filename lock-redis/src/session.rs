@@ -1,15 +1,14 @@
 //! One client: its connection, kept alive, and what it holds and waits for.
 
+mod reconnect;
+
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
     time::Duration,
 };
 
 use futures_util::{StreamExt, stream};
-use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, this_process, trace};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, trace};
 use redis::{Cmd, ErrorKind, PushInfo, PushKind, RedisError, ServerErrorKind, Value, cmd};
 use tokio::{
     sync::{Notify, watch},
@@ -18,14 +17,15 @@ use tokio::{
 use uuid::Uuid;
 
 use crate::{
+    answer::{self, Push},
     config::{Mode, RedisConfig},
-    connection::{Connection, Connector, OnPush, Peer},
+    connection::{Connection, Connector, Peer},
     entry::Entry,
     error::{self, STORE},
     key::client_key,
     observe::Observers,
     round::{self, Book},
-    script::{self, Push, Ticket},
+    ticket::Ticket,
 };
 
 /// The clock of all deadlines.
@@ -33,9 +33,6 @@ pub(crate) const CLOCK: Clock = Clock::Boot;
 /// Pauses between attempts to connect grow up to the second.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long a client's description outlives it, and how often it is written again.
-const DESCRIPTION_TTL: Duration = Duration::from_secs(3600);
-const DESCRIPTION_PERIOD: Duration = Duration::from_secs(1200);
 /// How long `close` insists.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
@@ -98,7 +95,7 @@ impl Session {
             due: Arc::new(Notify::new()),
         });
         session.connect(None).await.map_err(connect)?;
-        tokio::spawn(keep_connected(Arc::downgrade(&session), session.link.subscribe()));
+        tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
         tokio::spawn(round::run(Arc::downgrade(&session), session.due.clone()));
         Ok(session)
     }
@@ -203,14 +200,27 @@ impl Session {
         deadline: Instant,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Value)> {
+        self.insist_and_tell(op, command, limit, deadline, attempt).await.1
+    }
+
+    /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
+    /// executed, whatever became of that one.
+    pub(crate) async fn insist_and_tell(
+        &self,
+        op: &'static str,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        attempt: Option<&Attempt>,
+    ) -> (Effect, Result<(Instant, Value)>) {
         let mut effect = Effect::None;
         loop {
             let sent = CLOCK.now();
             let error = match self.call(command, limit).await {
-                Ok(value) => return Ok((sent, value)),
-                Err(Failure::Closed) => return Err(error::closed()),
+                Ok(value) => return (effect, Ok((sent, value))),
+                Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
-                    return Err(error::convert(op, e));
+                    return (effect, Err(error::convert(op, e)));
                 }
                 Err(Failure::Refused(e)) => {
                     sleep(FIRST_PAUSE * 5).await;
@@ -224,7 +234,7 @@ impl Session {
             };
             let left = deadline.since(CLOCK.now());
             if left.is_zero() || !self.until_up(left, attempt).await {
-                return Err(error::unavailable(op, effect, error));
+                return (effect, Err(error::unavailable(op, effect, error)));
             }
         }
     }
@@ -259,41 +269,6 @@ impl Session {
         });
     }
 
-    /// Makes a connection and asks on it for everything that may have changed meanwhile.
-    async fn connect(self: &Arc<Self>, previous: Option<&Peer>) -> Result<(), RedisError> {
-        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
-        let weak = Arc::downgrade(self);
-        let on_push: OnPush = Arc::new(move |info| {
-            if let Some(session) = weak.upgrade() {
-                session.pushed(number, info);
-            }
-        });
-        let connection = self.connector.connect(number, previous, on_push).await?;
-        self.describe(&connection).await?;
-        self.link.send_if_modified(|link| match link {
-            Link::Closed => false,
-            _ => {
-                *link = Link::Up(connection);
-                true
-            }
-        });
-        self.book().everything_is_due();
-        self.due.notify_one();
-        Ok(())
-    }
-
-    /// Says who this client is, for people who look at a queue. A server that is full, or does not
-    /// let this client write there, is good enough for locks.
-    async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
-        let mut set = cmd("SET");
-        set.arg(client_key(&self.id)).arg(&*this_process());
-        set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
-        match connection.call(&set, LONGEST_PAUSE).await {
-            Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
-
     /// Runs on the connection's own task, in order with the answers.
     fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
         match info.kind {
@@ -309,7 +284,7 @@ impl Session {
                 if self.observers.tell(channel, payload) {
                     return;
                 }
-                let Some((push, attempt)) = script::push(payload) else { return };
+                let Some((push, attempt)) = answer::push(payload) else { return };
                 let entry = self.book().find(attempt);
                 match (entry, push) {
                     (Some(entry), Push::Granted(token)) => entry.pushed(token),
@@ -352,41 +327,6 @@ impl Session {
             // Closed before, perhaps by somebody else at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
-        }
-    }
-}
-
-/// Connects again whenever the connection is lost, until the session is gone.
-async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
-        // An error means that the session is gone, and then the next line returns.
-        let _ = timeout(DESCRIPTION_PERIOD, lost).await;
-        let Some(session) = session.upgrade() else { return };
-        let state = link.borrow().clone();
-        match state {
-            Link::Closed => return,
-            Link::Up(connection) => {
-                // A failure shows in the next round as well.
-                let _ = session.describe(&connection).await;
-            }
-            Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
-                Ok(()) => {
-                    trace::connected(STORE);
-                    pause = FIRST_PAUSE;
-                }
-                Err(error) => {
-                    session.link.send_modify(|link| {
-                        if let Link::Down(why, _) = link {
-                            *why = Arc::new(error);
-                        }
-                    });
-                    drop(session);
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-            },
         }
     }
 }

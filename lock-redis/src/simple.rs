@@ -1,14 +1,15 @@
 //! The simple mode: no queue, waiters ask again.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait};
 
 use crate::{
+    answer::{self, Acquired},
     entry::Entry,
     error,
     queue::ask,
-    script::{self, Acquired},
+    script,
     session::{Session, jitter},
 };
 
@@ -31,7 +32,9 @@ pub(crate) async fn acquire(
     let command = script::simple_acquire(&entry.key, &entry.ticket, entry.ttl);
     let mut pause = FIRST_PAUSE;
     loop {
-        let (sent, answer) = ask(session, entry, &command, entry.ttl, attempt).await?;
+        let asking = slice::from_ref(entry);
+        let (sent, answer) =
+            ask(session, asking, &command, entry.ttl, attempt, answer::acquired).await?;
         let busy = Error::Contended { name: entry.name.clone() };
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),

@@ -32,8 +32,7 @@ async fn acquire_and_release_are_two_commands() {
 
 #[tokio::test]
 async fn the_key_is_what_foreign_clients_write() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     assert_eq!(server.command(&[b"TYPE", b"orders"]).await.unwrap(), "string");
     let pttl: u64 = server.command(&[b"PTTL", b"orders"]).await.unwrap().parse().unwrap();
@@ -58,9 +57,7 @@ async fn names_are_escaped_unless_they_are_native() {
 
 #[tokio::test]
 async fn waiters_are_served_in_order_and_by_pushes() {
-    let server = server().await;
-    let one = driver(&server.url()).await;
-    let two = driver(&server.url()).await;
+    let (server, one, two) = two_drivers().await;
     let mut lease = acquire(&one, "orders", TTL).await.unwrap();
     let mut waiters = Vec::new();
     for i in 0..6 {
@@ -82,8 +79,7 @@ async fn waiters_are_served_in_order_and_by_pushes() {
 
 #[tokio::test]
 async fn a_waiter_leaves_from_the_middle() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let first = Waiter::queued(&driver, &server, "orders", TTL).await;
     let second = Waiter::queued(&driver, &server, "orders", TTL).await;
@@ -99,8 +95,7 @@ async fn a_waiter_leaves_from_the_middle() {
 
 #[tokio::test]
 async fn a_try_never_overtakes_and_leaves_nothing() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let before = server.keys().await.unwrap();
     assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
@@ -116,8 +111,7 @@ async fn a_try_never_overtakes_and_leaves_nothing() {
 
 #[tokio::test]
 async fn release_and_renew_act_on_the_own_grant_only() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let stale = acquire(&driver, "orders", TTL).await.unwrap();
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     let fresh = acquire(&driver, "orders", TTL).await.unwrap();
@@ -131,8 +125,7 @@ async fn release_and_renew_act_on_the_own_grant_only() {
 
 #[tokio::test]
 async fn tokens_rise_also_when_keys_are_deleted() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut last = FencingToken::new(0);
     for round in 0..30 {
         let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -148,8 +141,7 @@ async fn tokens_rise_also_when_keys_are_deleted() {
 
 #[tokio::test]
 async fn tokens_rise_also_when_the_clock_is_set_back() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut last = acquire(&driver, "orders", TTL).await.unwrap();
     // The last token is an hour ahead of the clock now.
     let ahead = last.token().value() + 3_600_000_000;
@@ -172,8 +164,7 @@ async fn tokens_rise_also_when_the_clock_is_set_back() {
 
 #[tokio::test]
 async fn the_queue_tells_who_and_since_when() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     assert!(driver.inspect(&name("orders")).await.unwrap().is_empty());
     let before = wall_clock();
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -219,8 +210,7 @@ async fn a_timed_out_wait_says_who_holds() {
 
 #[tokio::test]
 async fn a_fixed_term_ends_on_the_server() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (_server, driver) = one_driver().await;
     let ttl = Duration::from_millis(600);
     let lease = acquire_fixed(&driver, "orders", ttl).await.unwrap();
     lease.renew().await.unwrap();
@@ -233,8 +223,7 @@ async fn a_fixed_term_ends_on_the_server() {
 
 #[tokio::test]
 async fn a_held_lock_is_renewed_and_a_short_hold_is_not() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (_server, driver) = one_driver().await;
     let ttl = Duration::from_millis(600);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     let first = lease.validity().until();
@@ -245,8 +234,7 @@ async fn a_held_lock_is_renewed_and_a_short_hold_is_not() {
 
 #[tokio::test]
 async fn deleted_keys_are_noticed_by_holders() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
     server.command(&[b"FLUSHALL"]).await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
@@ -255,8 +243,7 @@ async fn deleted_keys_are_noticed_by_holders() {
 
 #[tokio::test]
 async fn deleted_keys_are_noticed_by_waiters() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(900);
     let holder = acquire(&driver, "orders", ttl).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", ttl).await;
@@ -267,8 +254,7 @@ async fn deleted_keys_are_noticed_by_waiters() {
 
 #[tokio::test]
 async fn a_deleted_queue_strands_nobody() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     for key in ["queue", "waiting"] {
         let lease = acquire(&driver, "orders", TTL).await.unwrap();
         let waiter = Waiter::queued(&driver, &server, "orders", Duration::from_secs(1)).await;
@@ -281,8 +267,7 @@ async fn a_deleted_queue_strands_nobody() {
 
 #[tokio::test]
 async fn flushed_scripts_are_loaded_again() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", Duration::from_millis(600)).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
@@ -297,8 +282,7 @@ async fn flushed_scripts_are_loaded_again() {
 
 #[tokio::test]
 async fn closing_frees_everything_and_ends_the_client() {
-    let server = server().await;
-    let closing = driver(&server.url()).await;
+    let (server, closing) = one_driver().await;
     let held = acquire(&closing, "a", TTL).await.unwrap();
     let fixed = acquire_fixed(&closing, "b", TTL).await.unwrap();
     let waiter = Waiter::queued(&closing, &server, "a", TTL).await;
@@ -379,8 +363,7 @@ async fn refused_in_time(url: &str) -> Error {
 
 #[tokio::test]
 async fn a_full_memory_is_told_and_stops_no_hand_over() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();

@@ -13,8 +13,7 @@ const TTL: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_thousand_waiters_are_served_in_order() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut lease = acquire(&driver, "orders", TTL).await.unwrap();
     let mut waiters = Vec::new();
     for _ in 0..1000 {
@@ -39,8 +38,7 @@ async fn a_thousand_waiters_are_served_in_order() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_locks_are_renewed_by_one_call_per_thousand() {
     const LOCKS: usize = 10_000;
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_secs(12);
     let mut leases = Vec::new();
     for i in 0..LOCKS {
@@ -60,8 +58,7 @@ async fn ten_thousand_locks_are_renewed_by_one_call_per_thousand() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cancelling_at_any_moment_leaves_nothing() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let attempts: Vec<_> = (0..64).map(|_| tokio::spawn(come_and_go(driver.clone()))).collect();
     for attempt in attempts {
         within(attempt).await.unwrap();

@@ -12,8 +12,7 @@ const TTL: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn campaign_proclaim_and_resign_are_one_command_each_however_many_observe() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut observers = Vec::new();
     for observed in [false, true] {
         if observed {
@@ -49,8 +48,7 @@ async fn campaign_proclaim_and_resign_are_one_command_each_however_many_observe(
 
 #[tokio::test]
 async fn values_are_any_bytes() {
-    let server = server().await;
-    let (here, there) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (server, here, there) = two_drivers().await;
     let long = vec![0xFF; 100_000];
     let values: [&[u8]; 5] = [b"", b"a b\n\r\0", b" \xFF gone", b"7 gone", &long];
     for native in ["a b", "{x}", "a}b", "ñ"] {
@@ -81,8 +79,7 @@ async fn values_are_any_bytes() {
 
 #[tokio::test]
 async fn a_candidate_looks_like_any_exclusive_entry() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut request = candidate("orders", b"value", TTL);
     request.holder = "the night shift".into();
     let leader = acquire_request(&driver, request).await;
@@ -103,8 +100,7 @@ async fn a_candidate_looks_like_any_exclusive_entry() {
 
 #[tokio::test]
 async fn only_the_leader_publishes() {
-    let server = server().await;
-    let (here, there) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (_server, here, there) = two_drivers().await;
     let old = campaign(&here, "orders", b"old", TTL).await;
     let new = Candidate::queued(&there, "orders", b"new", TTL).await;
     let attempt = here.inspect(&name("orders")).await.unwrap()[0].attempt.unwrap();
@@ -120,8 +116,7 @@ async fn only_the_leader_publishes() {
 
 #[tokio::test]
 async fn a_revoked_leader_is_over_at_once() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&driver, "orders", b"a", TTL).await;
@@ -136,8 +131,7 @@ async fn a_revoked_leader_is_over_at_once() {
 /// The value is renewed with the lock, and lives no longer.
 #[tokio::test]
 async fn a_value_lives_as_long_as_its_lock() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_secs(1);
     let leader = campaign(&driver, "orders", b"a", ttl).await;
     // The scenario: longer than the TTL.
@@ -160,8 +154,7 @@ async fn a_value_lives_as_long_as_its_lock() {
 /// Nobody else asks, and nobody tells.
 #[tokio::test]
 async fn a_leader_that_expires_is_reported_in_time() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (_server, driver) = one_driver().await;
     let ttl = Duration::from_secs(1);
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
@@ -178,8 +171,7 @@ async fn a_leader_that_expires_is_reported_in_time() {
 
 #[tokio::test]
 async fn who_holds_without_a_value_leads_with_an_empty_one() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&driver, "orders", b"a", TTL).await;
@@ -213,8 +205,7 @@ async fn who_holds_without_a_value_leads_with_an_empty_one() {
 
 #[tokio::test]
 async fn a_foreign_holder_comes_after_the_last_leader_and_before_the_next() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&driver, "orders", b"a", TTL).await;

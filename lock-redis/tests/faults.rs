@@ -12,9 +12,7 @@ const TTL: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn a_lost_answer_of_an_acquire_is_asked_for_again() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, driver) = behind_a_proxy().await;
     for _ in 0..5 {
         let dropped = proxy.stats().replies_dropped;
         proxy.drop_next_reply();
@@ -28,9 +26,7 @@ async fn a_lost_answer_of_an_acquire_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_lost_answer_of_a_release_is_asked_for_again() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, driver) = behind_a_proxy().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     proxy.drop_next_reply();
     lease.release().await.unwrap();
@@ -39,10 +35,7 @@ async fn a_lost_answer_of_a_release_is_asked_for_again() {
 
 #[tokio::test]
 async fn a_lost_answer_of_a_queueing_request_keeps_its_place() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, far, near) = far_and_near().await;
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     proxy.drop_next_reply();
     let first = Waiter::queued(&far, &server, "orders", TTL).await;
@@ -56,10 +49,7 @@ async fn a_lost_answer_of_a_queueing_request_keeps_its_place() {
 
 #[tokio::test]
 async fn a_lost_push_is_made_up_for_by_the_round() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, far, near) = far_and_near().await;
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&far, &server, "orders", Duration::from_secs(3)).await;
     proxy.drop_next_reply();
@@ -72,10 +62,7 @@ async fn a_lost_push_is_made_up_for_by_the_round() {
 
 #[tokio::test]
 async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, far, near) = far_and_near().await;
     let ttl = Duration::from_millis(900);
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
@@ -99,10 +86,7 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
 
 #[tokio::test]
 async fn a_holder_that_is_cut_off_loses_before_the_next_one_gets_it() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, far, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
     let lock = lock_core::Locks::new(far).lock("orders").unwrap().ttl(ttl);
     let guard = lock.acquire().await.unwrap();
@@ -124,9 +108,7 @@ async fn a_holder_that_is_cut_off_loses_before_the_next_one_gets_it() {
 
 #[tokio::test]
 async fn holders_and_waiters_survive_a_short_outage() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, far) = behind_a_proxy().await;
     let ttl = Duration::from_secs(3);
     let lease = acquire(&far, "orders", ttl).await.unwrap();
     let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
@@ -159,8 +141,7 @@ async fn holders_and_waiters_survive_a_restart_that_keeps_the_data() {
 
 #[tokio::test]
 async fn a_restart_without_data_is_told_to_holders_and_waiters() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     // Its answer comes after the waiter's, which would ask again, and be granted, if it had none.
@@ -175,8 +156,7 @@ async fn a_restart_without_data_is_told_to_holders_and_waiters() {
 
 #[tokio::test]
 async fn a_server_that_stays_away_is_an_error_after_a_ttl() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_secs(1);
     let lease = acquire(&driver, "held", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "held", ttl).await;
@@ -193,9 +173,7 @@ async fn a_server_that_stays_away_is_an_error_after_a_ttl() {
 
 #[tokio::test]
 async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let (server, proxy, far, near) = far_and_near().await;
     for lock in ["free", "held"] {
         let held = match lock {
             "held" => Some(acquire(&near, lock, TTL).await.unwrap()),
@@ -224,9 +202,7 @@ async fn a_cancelled_acquire_that_nobody_answered_leaves_nothing() {
 
 #[tokio::test]
 async fn a_request_on_its_way_is_stopped_when_its_attempt_is_withdrawn() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, far) = behind_a_proxy().await;
     // Long enough for the client to give up the connection, make another and withdraw on it.
     let late = Duration::from_secs(3);
     let before = proxy.stats();
@@ -247,8 +223,7 @@ async fn a_request_on_its_way_is_stopped_when_its_attempt_is_withdrawn() {
 
 #[tokio::test]
 async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(600);
     for _ in 0..3 {
         server.stop();
@@ -264,10 +239,7 @@ async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
 
 #[tokio::test]
 async fn a_dead_waiter_in_the_middle_is_passed_over() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let dying = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, dying, near) = far_and_near().await;
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let first = Waiter::queued(&near, &server, "orders", TTL).await;
     let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(3)).await;
@@ -286,10 +258,7 @@ async fn a_dead_waiter_in_the_middle_is_passed_over() {
 
 #[tokio::test]
 async fn a_dead_holder_is_followed_within_its_ttl() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let dying = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
     let _held = acquire(&dying, "orders", ttl).await.unwrap();
     // Their own TTL is far longer, so that no round of theirs helps in time.
@@ -306,8 +275,7 @@ async fn a_dead_holder_is_followed_within_its_ttl() {
 
 #[tokio::test]
 async fn a_foreign_holder_is_waited_for_and_a_foreign_poller_is_kept_out() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let set: &[&[u8]] = &[b"SET", b"orders", b"token", b"NX", b"PX", b"60000"];
     assert_eq!(server.command(set).await.unwrap(), "OK");
     assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
@@ -325,8 +293,7 @@ async fn a_foreign_holder_is_waited_for_and_a_foreign_poller_is_kept_out() {
 
 #[tokio::test]
 async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     server.command(&[b"SET", b"orders", b"token", b"NX", b"PX", b"700"]).await.unwrap();
     let start = Clock::Boot.now();
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
@@ -337,8 +304,7 @@ async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
 
 #[tokio::test]
 async fn a_key_of_another_type_is_a_foreign_holder() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     server.command(&[b"HSET", b"orders", b"redisson", b"1"]).await.unwrap();
     assert!(is_contended(&try_acquire(&driver, "orders", TTL).await));
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
@@ -350,8 +316,7 @@ async fn a_key_of_another_type_is_a_foreign_holder() {
 
 #[tokio::test]
 async fn a_renewal_never_touches_what_somebody_else_holds() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
     server.command(&[b"SET", b"orders", b"token", b"PX", b"60000"]).await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);

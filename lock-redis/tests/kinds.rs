@@ -11,8 +11,7 @@ const TTL: Duration = Duration::from_secs(10);
 
 #[tokio::test]
 async fn every_kind_is_two_commands() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     for kind in [Kind::Exclusive, Kind::Shared, permits(1, 1), permits(2, 3)] {
         let before = server.counters().await.unwrap();
         for _ in 0..50 {
@@ -27,8 +26,7 @@ async fn every_kind_is_two_commands() {
 /// One release lets them all in, by one push each and not a single request.
 #[tokio::test]
 async fn ten_waiters_enter_by_one_release() {
-    let server = server().await;
-    let (one, two) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (server, one, two) = two_drivers().await;
     for kind in [Kind::Shared, permits(1, 10)] {
         let first = acquire(&one, "orders", TTL).await.unwrap();
         let mut waiters = Vec::new();
@@ -65,8 +63,7 @@ async fn ten_waiters_enter_by_one_release() {
 
 #[tokio::test]
 async fn foreign_clients_take_every_kind_for_an_exclusive_lock() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let set: &[&[u8]] = &[b"SET", b"orders", b"token", b"NX", b"PX", b"60000"];
     for kind in [Kind::Shared, permits(1, 3)] {
         let lease = acquire_as(kind, &driver, "orders", TTL).await.unwrap();
@@ -84,8 +81,7 @@ async fn foreign_clients_take_every_kind_for_an_exclusive_lock() {
 /// The key lives as long as the longest-lived holder, neither shorter nor longer.
 #[tokio::test]
 async fn the_key_lives_as_long_as_its_longest_holder() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let pttl = async || {
         let text = server.command(&[b"PTTL", b"orders"]).await.unwrap();
         text.parse::<u64>().unwrap()
@@ -103,8 +99,7 @@ async fn the_key_lives_as_long_as_its_longest_holder() {
 
 #[tokio::test]
 async fn the_queue_tells_kinds_and_how_long_each_entry_lives() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut described = request_of(permits(2, 3), "orders", TTL);
     described.holder = "the night shift".into();
     let one = driver.acquire(described, Attempt::new()).await.unwrap();
@@ -133,8 +128,7 @@ async fn the_queue_tells_kinds_and_how_long_each_entry_lives() {
 /// The description, the term's end and, downwards, the token stay.
 #[tokio::test]
 async fn a_conversion_changes_nothing_but_the_kind() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut described = request_of(Kind::Exclusive, "orders", TTL);
     described.holder = "the night shift".into();
     described.term = lock_core::Term::Fixed;
@@ -166,8 +160,7 @@ async fn a_conversion_changes_nothing_but_the_kind() {
 /// Rounds come by while the lock is held alone, beside others, and alone again.
 #[tokio::test]
 async fn a_converted_lock_is_renewed() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(600);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     for step in 0..3 {
@@ -187,8 +180,7 @@ async fn a_converted_lock_is_renewed() {
 
 #[tokio::test]
 async fn permits_are_not_upgraded_and_what_is_lost_is_not_converted() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let permit = acquire_as(permits(1, 1), &driver, "orders", TTL).await.unwrap();
     assert!(!permit.try_upgrade().await.unwrap());
     permit.release().await.unwrap();
@@ -207,8 +199,7 @@ async fn permits_are_not_upgraded_and_what_is_lost_is_not_converted() {
 /// A request of another kind or limit that tries leaves the queue and the group as they were.
 #[tokio::test]
 async fn a_try_of_any_kind_leaves_nothing() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire_as(permits(2, 3), &driver, "orders", TTL).await.unwrap();
     let before = driver.inspect(&name("orders")).await.unwrap();
     for kind in [Kind::Exclusive, Kind::Shared, permits(2, 3), permits(1, 4)] {
@@ -234,8 +225,7 @@ async fn a_try_of_any_kind_leaves_nothing() {
 /// Who waits for permits counts as well, also behind others.
 #[tokio::test]
 async fn another_limit_is_refused_beside_waiters() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued_as(permits(1, 3), &driver, &server, "orders", TTL).await;
     let reader = Waiter::queued_as(Kind::Shared, &driver, &server, "orders", TTL).await;

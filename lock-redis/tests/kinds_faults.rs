@@ -6,16 +6,13 @@ use std::time::Duration;
 
 use lab::*;
 use lock_core::{Clock, DistributedLock, Kind, LossReason};
-use lock_lab::Proxy;
 
 const TTL: Duration = Duration::from_secs(10);
 const KINDS: [Kind; 2] = [Kind::Shared, Kind::Permit { weight: 1, limit: 3 }];
 
 #[tokio::test]
 async fn lost_answers_are_asked_for_again() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, driver) = behind_a_proxy().await;
     for kind in KINDS {
         proxy.drop_next_reply();
         let one = acquire_as(kind, &driver, "orders", TTL).await.unwrap();
@@ -34,9 +31,7 @@ async fn lost_answers_are_asked_for_again() {
 
 #[tokio::test]
 async fn lost_answers_of_conversions_are_asked_for_again() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, driver) = behind_a_proxy().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let mut token = lease.token();
     for _ in 0..3 {
@@ -58,8 +53,7 @@ async fn lost_answers_of_conversions_are_asked_for_again() {
 /// A request that was overtaken by later ones of its attempt takes no effect.
 #[tokio::test]
 async fn a_conversion_that_comes_late_changes_nothing() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let before = lease.token();
     lease.downgrade().await.unwrap();
@@ -87,8 +81,7 @@ fn lock_redis_script(name: &str) -> String {
 
 #[tokio::test]
 async fn a_lost_key_ends_all_who_hold_it_and_nobody_later() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     for kind in KINDS {
         let old = [(); 2].map(async |()| acquire_as(kind, &driver, "orders", TTL).await.unwrap());
         let [one, two] = old;
@@ -109,8 +102,7 @@ async fn a_lost_key_ends_all_who_hold_it_and_nobody_later() {
 
 #[tokio::test]
 async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(900);
     let one = acquire_as(Kind::Shared, &driver, "orders", ttl).await.unwrap();
     let two = acquire_as(Kind::Shared, &driver, "orders", ttl).await.unwrap();
@@ -126,8 +118,7 @@ async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
 /// Companions that vanish alone strand nobody and let nobody in who does not belong there.
 #[tokio::test]
 async fn lost_companions_strand_nobody() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let ttl = Duration::from_millis(900);
     for key in ["holders", "members"] {
         let one = acquire_as(permits(1, 2), &driver, "orders", ttl).await.unwrap();
@@ -141,13 +132,50 @@ async fn lost_companions_strand_nobody() {
     }
 }
 
+/// Nobody's share ends before its holder has lost it, whatever the others do, and dead ones still go.
+#[tokio::test]
+async fn holders_outlive_the_record_of_how_long_they_live() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let evict = async || {
+        let evicted = server.command(&[b"DEL", &companion("orders", "holders")]).await.unwrap();
+        assert_eq!(evicted, "1");
+    };
+    let ttl = Duration::from_secs(3);
+    for kind in [Kind::Shared, permits(1, 3)] {
+        let long = acquire_as(kind, &near, "orders", TTL * 6).await.unwrap();
+        let short = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        let third = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        evict().await;
+        short.renew().await.unwrap();
+        let pttl = server.command(&[b"PTTL", b"orders"]).await.unwrap();
+        assert!(pttl.parse::<u64>().unwrap() > 50_000, "{kind}: {pttl}");
+        evict().await;
+        short.release().await.unwrap();
+        evict().await;
+        server.command(&[b"CONFIG", b"SET", b"maxmemory", b"1"]).await.unwrap();
+        third.renew().await.unwrap();
+        server.command(&[b"CONFIG", b"SET", b"maxmemory", b"0"]).await.unwrap();
+        assert_eq!(near.inspect(&name("orders")).await.unwrap().len(), 2);
+        third.release().await.unwrap();
+        long.renew().await.unwrap();
+        assert!(is_contended(&try_acquire(&near, "orders", TTL).await));
+        long.release().await.unwrap();
+
+        let _dead = acquire_as(kind, &far, "orders", ttl).await.unwrap();
+        let alive = acquire_as(kind, &near, "orders", ttl).await.unwrap();
+        evict().await;
+        proxy.cut();
+        until(async || near.inspect(&name("orders")).await.unwrap().len() == 1).await;
+        alive.release().await.unwrap();
+        nothing_is_left(&server).await;
+        proxy.heal();
+    }
+}
+
 /// Others live on and keep the key alive; rounds of those who wait are far away.
 #[tokio::test]
 async fn a_dead_holders_share_comes_back_within_its_ttl() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let dying = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
     let _dead = acquire_as(permits(2, 3), &dying, "orders", ttl).await.unwrap();
     let alive = acquire_as(permits(1, 3), &near, "orders", TTL * 6).await.unwrap();
@@ -173,10 +201,7 @@ async fn a_dead_holders_share_comes_back_within_its_ttl() {
 /// A writer that dies between readers who hold and a reader who waits stops this one no longer.
 #[tokio::test]
 async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let dying = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, dying, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
     let holds = acquire_as(Kind::Shared, &near, "orders", TTL * 6).await.unwrap();
     let dead = Waiter::queued(&dying, &server, "orders", ttl).await;
@@ -194,9 +219,7 @@ async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
 
 #[tokio::test]
 async fn a_holder_that_is_cut_off_loses_before_its_share_is_given_away() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let (server, proxy, far, near) = far_and_near().await;
     let ttl = Duration::from_secs(1);
     let guard = lock_core::Locks::new(far).semaphore("orders", 2).unwrap().ttl(ttl);
     let guard = guard.acquire().await.unwrap();
@@ -218,9 +241,7 @@ async fn a_holder_that_is_cut_off_loses_before_its_share_is_given_away() {
 
 #[tokio::test]
 async fn lost_pushes_are_made_up_for_by_the_round() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let (far, near) = (driver(&server.url_via(&proxy)).await, driver(&server.url()).await);
+    let (server, proxy, far, near) = far_and_near().await;
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let ttl = Duration::from_secs(3);
     let one = Waiter::queued_as(Kind::Shared, &far, &server, "orders", ttl).await;
@@ -238,8 +259,7 @@ async fn lost_pushes_are_made_up_for_by_the_round() {
 
 #[tokio::test]
 async fn a_full_memory_stops_no_holder_and_no_hand_over() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let one = acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap();
     let two = acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap();
     let writer = Waiter::queued(&driver, &server, "orders", TTL).await;

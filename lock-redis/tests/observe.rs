@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use lab::{election::*, *};
 use lock_core::{DistributedLock, Error};
-use lock_lab::{Proxy, Redis};
+use lock_lab::Redis;
 use tokio::sync::mpsc;
 
 const TTL: Duration = Duration::from_secs(60);
@@ -22,8 +22,7 @@ async fn ended(changes: &mut mpsc::Receiver<lock_core::Observed>) {
 
 #[tokio::test]
 async fn the_last_observer_of_a_name_leaves_no_subscription() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let mut first = observe(&driver, "orders").await;
@@ -43,8 +42,7 @@ async fn the_last_observer_of_a_name_leaves_no_subscription() {
 /// The subscription of one that comes must not be ended by one that goes.
 #[tokio::test]
 async fn observers_that_come_and_go_do_not_disturb_each_other() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     for _ in 0..200 {
         drop(observe(&driver, "orders").await);
         let mut changes = observe(&driver, "orders").await;
@@ -59,8 +57,7 @@ async fn observers_that_come_and_go_do_not_disturb_each_other() {
 
 #[tokio::test]
 async fn an_observer_that_does_not_read_disturbs_nobody_and_is_told_the_last() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (_server, driver) = one_driver().await;
     let (mut deaf, mut hears) =
         (observe(&driver, "orders").await, observe(&driver, "orders").await);
     assert_eq!(next(&mut hears).await, None);
@@ -87,10 +84,7 @@ async fn an_observer_that_does_not_read_disturbs_nobody_and_is_told_the_last() {
 
 #[tokio::test]
 async fn lost_answers_are_asked_for_again_and_nothing_is_told_twice() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (server, proxy, far, near) = far_and_near().await;
     let mut changes = observe(&near, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     proxy.drop_next_reply();
@@ -112,10 +106,7 @@ async fn lost_answers_are_asked_for_again_and_nothing_is_told_twice() {
 /// Connections that break at any moment: never an older value after a newer one, and the last one is told.
 #[tokio::test]
 async fn a_connection_that_breaks_again_and_again_loses_no_last_value() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (_server, proxy, far, near) = far_and_near().await;
     let mut changes = observe(&far, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&near, "orders", b"0", TTL).await;
@@ -141,10 +132,7 @@ async fn a_connection_that_breaks_again_and_again_loses_no_last_value() {
 /// The connection does not break, and nothing comes through: found out by looking.
 #[tokio::test]
 async fn a_dead_connection_is_noticed_by_an_observer_that_only_listens() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let far = driver(&server.url_via(&proxy)).await;
-    let near = driver(&server.url()).await;
+    let (_server, proxy, far, near) = far_and_near().await;
     let mut changes = observe(&far, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     proxy.drop_next_reply();
@@ -156,8 +144,7 @@ async fn a_dead_connection_is_noticed_by_an_observer_that_only_listens() {
 
 #[tokio::test]
 async fn a_server_that_restarts_without_its_data_is_believed() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let old = campaign(&driver, "orders", b"old", TTL).await;
@@ -173,8 +160,7 @@ async fn a_server_that_restarts_without_its_data_is_believed() {
 
 #[tokio::test]
 async fn deleted_keys_are_seen() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let mut changes = observe(&driver, "orders").await;
     assert_eq!(next(&mut changes).await, None);
     let leader = campaign(&driver, "orders", b"a", TTL).await;
@@ -237,9 +223,7 @@ async fn who_may_not_observe_is_told_so() {
 
 #[tokio::test]
 async fn an_unreachable_server_is_an_error_in_time() {
-    let server = server().await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let driver = driver(&server.url_via(&proxy)).await;
+    let (server, proxy, driver) = behind_a_proxy().await;
     proxy.cut();
     let orders = name("orders");
     let observed = tokio::time::timeout(Duration::from_secs(6), driver.observe(&orders)).await;

@@ -5,7 +5,7 @@ mod lab;
 use std::time::Duration;
 
 use lab::*;
-use lock_core::{DistributedLock, Kind, LossReason};
+use lock_core::{DistributedLock, Effect, Error, Kind, LossReason};
 use lock_redis::RedisLock;
 use uuid::Uuid;
 
@@ -62,8 +62,7 @@ async fn other_prefixes_and_companions_are_no_names_and_foreign_locks_are() {
 
 #[tokio::test]
 async fn who_only_waits_counts_if_it_is_alive() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"DEL", b"orders"]).await.unwrap();
@@ -75,8 +74,7 @@ async fn who_only_waits_counts_if_it_is_alive() {
 
 #[tokio::test]
 async fn holders_of_every_kind_are_told_and_the_next_is_served() {
-    let server = server().await;
-    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (server, mine, theirs) = two_drivers().await;
     for kind in [Kind::Exclusive, Kind::Shared, permits(1, 1)] {
         let victim = acquire_as(kind, &theirs, "orders", TTL).await.unwrap();
         let next = Waiter::queued(&mine, &server, "orders", TTL).await;
@@ -96,8 +94,7 @@ async fn holders_of_every_kind_are_told_and_the_next_is_served() {
 
 #[tokio::test]
 async fn one_of_several_holders_is_removed_and_the_others_stay() {
-    let server = server().await;
-    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (server, mine, theirs) = two_drivers().await;
     let victim = acquire_as(permits(2, 3), &theirs, "orders", TTL).await.unwrap();
     let stays = acquire_as(permits(1, 3), &theirs, "orders", TTL).await.unwrap();
     let next = Waiter::queued_as(permits(2, 3), &mine, &server, "orders", TTL).await;
@@ -114,8 +111,7 @@ async fn one_of_several_holders_is_removed_and_the_others_stay() {
 /// A writer that is removed from between readers lets the next one in.
 #[tokio::test]
 async fn a_waiter_is_told_and_who_fits_then_enters() {
-    let server = server().await;
-    let (mine, theirs) = (driver(&server.url()).await, driver(&server.url()).await);
+    let (server, mine, theirs) = two_drivers().await;
     let holds = acquire_as(Kind::Shared, &mine, "orders", TTL).await.unwrap();
     let victim = Waiter::queued(&theirs, &server, "orders", TTL).await;
     let next = Waiter::queued_as(Kind::Shared, &theirs, &server, "orders", TTL).await;
@@ -143,10 +139,24 @@ async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
     }
 }
 
+/// What became of the first request is not known then.
+#[tokio::test]
+async fn a_revoke_whose_answer_was_lost_does_not_say_that_there_was_nothing() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let victim = acquire(&near, "orders", TTL).await.unwrap();
+    let attempt = attempts(&near, "orders").await[0];
+    proxy.drop_next_reply();
+    let told = within(far.revoke(&name("orders"), attempt)).await;
+    let unknown = |error: &Error| error.effect() == Effect::Unknown;
+    assert!(is_unavailable(&told) && told.as_ref().is_err_and(unknown), "{told:?}");
+    assert_eq!(within(victim.validity().lost()).await, LossReason::EntryGone);
+    assert!(!within(far.revoke(&name("orders"), attempt)).await.unwrap());
+    nothing_is_left(&server).await;
+}
+
 #[tokio::test]
 async fn nobody_else_is_revoked() {
-    let server = server().await;
-    let driver = driver(&server.url()).await;
+    let (server, driver) = one_driver().await;
     let attempt = Uuid::new_v4();
     assert!(!driver.revoke(&name("orders"), attempt).await.unwrap());
     // A foreign value that only ends like it.

@@ -5,9 +5,12 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Attempt, Instant};
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::timeout,
+};
 
 use crate::{dialect::stamp, row::Row, session::CLOCK};
 
@@ -26,19 +29,21 @@ pub(crate) enum Failure {
 /// Connections that are made when they are needed, and used by one script at a time. Not the library's
 /// pool: that one asks the server after each use whether it is still there, which would be as many
 /// requests again.
-#[derive(Debug)]
 pub(crate) struct Connections<C: Connection> {
     options: C::Options,
     /// What a connection is to be told first.
     setup: &'static str,
     idle: Mutex<Vec<C>>,
+    /// Rings when one comes back.
+    back: Notify,
     room: Semaphore,
 }
 
 macro_rules! connections {
     ($connection:ty) => {
         impl Connections<$connection> {
-            /// Runs a script. Answers when it was sent, and all entries that it answers.
+            /// Runs a script, unless its attempt has been cancelled by the time that there is a
+            /// connection. Answers when it was sent, and all entries that it answers.
             ///
             /// # Errors
             ///
@@ -47,16 +52,21 @@ macro_rules! connections {
                 &self,
                 script: &str,
                 limit: Duration,
+                attempt: Option<&Attempt>,
             ) -> Result<(Instant, Vec<Row>), Failure> {
                 let _room = match timeout(limit, self.room.acquire()).await {
                     Ok(room) => room.map_err(|_| Failure::Closed)?,
                     Err(_) => return Err(Failure::Down(silent(limit))),
                 };
-                let idle = self.idle().pop();
-                let mut connection = match idle {
-                    Some(connection) => connection,
-                    None => self.connect(limit).await?,
+                let mut connection = tokio::select! {
+                    biased;
+                    connection = self.unused() => connection,
+                    connected = self.connect(limit) => connected?,
                 };
+                if attempt.is_some_and(Attempt::is_cancelled) {
+                    self.put_back(connection);
+                    return Err(Failure::Down(cancelled()));
+                }
                 let sent = CLOCK.now();
                 let script = stamp(script, sent);
                 let rows = raw_sql(AssertSqlSafe(script)).fetch_all(&mut connection);
@@ -64,7 +74,7 @@ macro_rules! connections {
                     Ok(Ok(rows)) => {
                         let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
                         let rows = rows.map(Row::read).collect::<sqlx::Result<Vec<_>>>();
-                        self.idle().push(connection);
+                        self.put_back(connection);
                         return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
                     }
                     Ok(Err(error)) => error,
@@ -78,7 +88,7 @@ macro_rules! connections {
                 // A script that ended half-way has left its transaction open, if it had one.
                 let rollback = raw_sql("ROLLBACK").execute(&mut connection);
                 match timeout(limit, rollback).await {
-                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.idle().push(connection),
+                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.put_back(connection),
                     Ok(Err(_)) | Err(_) => self.idle().clear(),
                 }
                 Err(Failure::Refused(error))
@@ -109,7 +119,29 @@ connections!(sqlx::SqliteConnection);
 impl<C: Connection> Connections<C> {
     /// At most `most` connections, each of which is told `setup` first.
     pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Self {
-        Self { options, setup, idle: Mutex::default(), room: Semaphore::new(most) }
+        Self {
+            options,
+            setup,
+            idle: Mutex::default(),
+            back: Notify::new(),
+            room: Semaphore::new(most),
+        }
+    }
+
+    /// Waits for a connection that nobody uses: often one comes back sooner than a new one is made.
+    async fn unused(&self) -> C {
+        loop {
+            let idle = self.idle().pop();
+            match idle {
+                Some(connection) => return connection,
+                None => self.back.notified().await,
+            }
+        }
+    }
+
+    fn put_back(&self, connection: C) {
+        self.idle().push(connection);
+        self.back.notify_one();
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<C>> {
@@ -122,6 +154,17 @@ impl<C: Connection> Connections<C> {
         self.room.close();
         self.idle().clear();
     }
+}
+
+/// The library's options show the password.
+impl<C: Connection> std::fmt::Debug for Connections<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connections").finish_non_exhaustive()
+    }
+}
+
+fn cancelled() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
 }
 
 fn silent(limit: Duration) -> sqlx::Error {

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Error, Instant, LockName, Result};
+use lock_core::{Attempt, Error, Instant, LockName, Result};
 
 use crate::{
     config::{SqlConfig, Target},
@@ -76,13 +76,27 @@ impl Database {
     ///
     /// See [`Failure`].
     pub(crate) async fn run(&self, script: &str, limit: Duration) -> Answer {
+        self.run_for(None, script, limit).await
+    }
+
+    /// As [`run`](Self::run), but nothing is sent for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_for(
+        &self,
+        attempt: Option<&Attempt>,
+        script: &str,
+        limit: Duration,
+    ) -> Answer {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit).await,
+            Self::Sqlite(sqlite) => sqlite.run(script, limit, attempt).await,
             #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit).await,
+            Self::MySql(mysql) => mysql.run(script, limit, attempt).await,
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit).await,
+            Self::Postgres(postgres) => postgres.run(script, limit, attempt).await,
         }
     }
 

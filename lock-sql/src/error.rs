@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1040, 1053, 1205, 1213, 1317; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57P01` to `57P03`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927, 3169, 4031; PostgreSQL `08...`, `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P01` to `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
@@ -47,9 +47,9 @@ impl Refusal {
 
     fn of_postgres(code: &str) -> Self {
         match code {
-            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57P01" | "57P02" | "57P03" => {
-                Self::Passing
-            }
+            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P01" | "57P02"
+            | "57P03" | "57P05" => Self::Passing,
+            code if code.starts_with("08") => Self::Passing,
             "42501" => Self::Denied,
             "42P01" => Self::NoTable,
             code if code.starts_with("28") => Self::Denied,
@@ -59,7 +59,9 @@ impl Refusal {
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1053 | 1205 | 1213 | 1317 => Self::Passing,
+            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1836 | 1927 | 3169 | 4031 => {
+                Self::Passing
+            }
             1044 | 1045 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
             _ => Self::Else,
@@ -85,9 +87,28 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     match refusal {
         Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
         Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
-        Some(_) => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
-        None => unavailable(dialect, op, Effect::Unknown, error),
+        None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
+        _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
     }
+}
+
+/// Whether the same request may succeed soon, as the database says.
+pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
+}
+
+/// Whether no patience helps against what the database says.
+pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
+    is_nonsense(error) || error.as_database_error().is_some() && !is_passing(dialect, error)
+}
+
+/// Whether it is an answer that our tables cannot have given.
+fn is_nonsense(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
+    matches!(
+        error,
+        ColumnDecode { .. } | ColumnIndexOutOfBounds { .. } | ColumnNotFound(_) | Decode(_)
+    )
 }
 
 pub(crate) fn unavailable(

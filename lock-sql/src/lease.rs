@@ -90,13 +90,15 @@ impl Lease for SqlLease {
 
     async fn downgrade(&self) -> Result<()> {
         let Entry { name, attempt, .. } = &*self.entry;
-        let client = self.session.id;
-        self.change("downgrade", |script| script.downgrade(name, *attempt, client)).await.map(drop)
+        let (token, client) = (self.token().value(), self.session.id);
+        let downgrade = |script: Script| script.downgrade(name, *attempt, token, client);
+        self.change("downgrade", downgrade).await.map(drop)
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         let Entry { name, attempt, .. } = &*self.entry;
-        let row = self.change("upgrade", |script| script.upgrade(name, *attempt)).await?;
+        let token = self.token().value();
+        let row = self.change("upgrade", |script| script.upgrade(name, *attempt, token)).await?;
         let done = row.kind == Kind::Exclusive;
         if done {
             self.token.store(row.token, Ordering::Release);
@@ -124,6 +126,6 @@ impl Lease for SqlLease {
     async fn release(&self) -> Result<()> {
         // By then the entry has expired, whatever renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;
-        self.session.withdraw(&self.entry, deadline).await
+        self.session.withdraw(&self.entry, false, deadline).await
     }
 }

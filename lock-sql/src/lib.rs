@@ -1,4 +1,142 @@
-//! Distributed locks on SQLite, PostgreSQL and MySQL.
+//! Distributed locks in a database: SQLite, PostgreSQL, MySQL and MariaDB.
+//!
+//! ```no_run
+//! use lock_core::{Locks, StoreUrl};
+//! use lock_sql::{SqlConfig, SqlLock};
+//!
+//! # async fn example() -> lock_core::Result<()> {
+//! let config = SqlConfig::from_url(&StoreUrl::parse("sqlite:/var/lib/shop/locks.db")?)?;
+//! let locks = Locks::new(SqlLock::connect(config).await?);
+//! let guard = locks.lock("orders/42")?.acquire().await?;
+//! guard.release().await?;
+//! # Ok(()) }
+//! ```
+//!
+//! # How it works
+//!
+//! A name's queue is a few rows of a table, one for each attempt, in the order of their tokens. Who holds
+//! the lock is nowhere written: the [queue rule](lock_core::queue) says it of the rows. Each row has an
+//! expiry by the database's own clock, also that of an attempt that waits, and its client renews it; a
+//! session's lock of the database itself (`GET_LOCK`, advisory locks) would end with a connection, and has
+//! no token. No connection and no transaction is held while a lock is held or waited for.
+//!
+//! Each verb is one transaction in one message, for every kind of lock. To acquire is: count the name's
+//! counter up, which also keeps others out of the queue until the transaction ends; remove rows that have
+//! expired; insert the own row with that token; read the queue. To release is to delete the row. A row
+//! counts until it is removed, and is never renewed after its expiry: so nobody comes back after the next
+//! one was let in. Sent again after a lost reply, a request finds its own row by the attempt's id.
+//!
+//! | | acquire | release | hand-over |
+//! |---|---|---|---|
+//! | PostgreSQL | 1 message, 4 statements | 1 message, 3 statements | a push, and one query |
+//! | MySQL | 1 message, 6 statements with `START` and `COMMIT` | 1 statement | by a look, see below |
+//! | SQLite | 1 transaction of 4 statements | 1 statement | by a look, see below |
+//!
+//! A permit, a reader and a leader cost the same; a leader's release is one transaction more of statements,
+//! since his last value is kept for a minute for observers who have not seen it.
+//!
+//! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the others,
+//! where nothing but its renewal tells a holder that its lock was revoked.
+//!
+//! # Who waits
+//!
+//! PostgreSQL tells the next in line by `NOTIFY`, on one connection per client besides its others. A look
+//! every 2.5 to 5 s, and one after each reconnect, makes up for a lost push. `LISTEN` does not work through
+//! a pooler of transactions (pgbouncer); there the slow look is all there is.
+//!
+//! The others poll: one query per client for all that are due, whoever and however many of its attempts
+//! wait for a name. The client whose first attempt is at place *n* of a queue waits between half of and the
+//! whole of *n* times the step, at most the longest pause; the head also looks 2 ms after the entry before
+//! it expires.
+//!
+//! | | step | longest | a look |
+//! |---|---|---|---|
+//! | SQLite | 10 ms | 250 ms | `data_version`: a number in shared memory; the queue only if anything was changed |
+//! | MySQL | 25 ms | 1 s | the queues that are due, with up to 8 connections in use at a time |
+//!
+//! Within one process (SQLite: all clients of one file; MySQL: one client) a release wakes the next in line
+//! at once, and it waits for no look. An observer of an election looks every 25 to 50 ms (SQLite), 125 to
+//! 250 ms (MySQL), and is pushed, with a look every 1 to 2 s for leaders that died, on PostgreSQL.
+//!
+//! # URL
+//!
+//! `sqlite:[path]`, `mysql://[user[:password]@]host[:3306]/database`, `mariadb://..` (the same),
+//! `postgres://[user[:password]@]host[:5432][/database]`, `postgresql://..` (the same)
+//!
+//! | option | meaning | default |
+//! |---|---|---|
+//! | `ttl` | how long a lock outlives its last renewal, 500 ms to 24 h | `15s` |
+//! | `tls` | of a server: `off`; `prefer`, if the server can, without a look at its certificate; `verify` | `prefer` |
+//! | `ca` | with `tls=verify`: a file with the certificates to trust | those that browsers trust |
+//!
+//! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`, with the
+//! home from the user database if the environment has none. It excludes **this user's** processes from each
+//! other and nobody else: the directory is made for its owner alone. [`SqlLock::path`] and the trace event
+//! `opened` tell the path. To exclude users from each other, name a path that all of them may write:
+//!
+//! ```text
+//! install -d -m 2770 -g shop /var/lib/shop && install -m 660 -g shop /dev/null /var/lib/shop/locks.db
+//! ```
+//!
+//! SQLite's companion files (`-wal`, `-shm`) take over the file's mode, and the directory's group by its
+//! set-group-id bit; they come and go, so the group must be able to write to the directory.
+//!
+//! # SQLite
+//!
+//! Linux only. There is no server whose clock could count, so it is the machine's boot clock, which nobody
+//! can set and which counts a suspend. The file says which boot of the machine and which time namespace it
+//! belongs to: rows of another boot are gone, and a process in another namespace is refused. Network file
+//! systems are refused, since SQLite cannot keep two machines apart there.
+//!
+//! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut may
+//! undo the last transactions, but then the machine boots, all locks are over, and tokens jump by 2^32, so
+//! that they rise all the same. A process that is stopped (SIGSTOP) in the middle of a write, a fraction of a
+//! millisecond, keeps every other one out until it goes on.
+//!
+//! # Tables (version 1)
+//!
+//! They are created on first use; where the user may not do that, by what [`schema`] prints. Names are bytes,
+//! times are microseconds.
+//!
+//! | table | content |
+//! |---|---|
+//! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one |
+//! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version` |
+//! | `distlock_v1_values` | what leaders have said, until a minute later |
+//! | `distlock_v1_meta` | SQLite: whose clock it is |
+//!
+//! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter if all
+//! its rows are deleted. Rows that nobody has removed since they expired are swept every minute by whoever
+//! renews something.
+//!
+//! # A fenced write in the same database
+//!
+//! ```sql
+//! UPDATE orders SET stock = 99, fence = :token WHERE id = 42 AND fence <= :token
+//! ```
+//!
+//! If no row was changed, somebody with a greater token was there: the lock is lost, and nothing is written.
+//!
+//! # What it does not promise
+//!
+//! - Tokens rise as long as commits stay: a failover to a replica that lags takes locks and tokens back. With
+//!   `fsync = off`, `innodb_flush_log_at_trx_commit` other than 1, or a binary log with `sync_binlog` other
+//!   than 1, a crash of the machine may do so, and
+//!   the [guarantees](lock_core::Guarantees::fencing) say it. Several writing primaries (Galera, group
+//!   replication) are not supported.
+//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told by
+//!   their next renewal, and until then two may hold one lock. Only tokens help against that. One whose
+//!   clock is set back keeps a dead holder's lock for as much longer.
+//! - A request that a stalled server or a broken connection left behind may run later: what it enters ends
+//!   with its TTL.
+//! - On SQLite and MySQL a holder is told of a revoked lock by its next renewal: after an eighth of its TTL
+//!   at the most. A fixed term is not renewed, and is told by its end.
+//! - A SQLite file that is deleted or replaced while it is in use is two files: so are its locks, and tokens
+//!   start anew. Nobody notices.
+//! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks of their
+//!   own.
+//! - A queue is read as a whole: who enters one of a thousand gets a thousand rows.
+//! - On MySQL a lock name, value and holder go through statements that `max_allowed_packet` limits.
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 

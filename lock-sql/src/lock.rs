@@ -22,6 +22,10 @@ use crate::{
 /// How late a waiter may notice that a holder has expired.
 const SLACK: Duration = Duration::from_millis(500);
 
+/// When tokens may fail to rise.
+const FORGETFUL: &str = "unless the server's machine crashes: its commits need not be on the disk then \
+                         (innodb_flush_log_at_trx_commit, fsync)";
+
 /// Locks in one database.
 #[derive(Debug)]
 pub struct SqlLock {
@@ -45,9 +49,15 @@ impl SqlLock {
     ///
     /// Dropping the future closes the connection.
     pub async fn connect(config: SqlConfig) -> Result<Self> {
-        let guarantees = guarantees(&config);
+        let mut guarantees = guarantees(&config);
         guarantees.check_ttl(config.ttl)?;
-        Ok(Self { session: Session::start(&config).await?, guarantees })
+        let session = Session::start(&config).await?;
+        let outlives = session.outlives().await?;
+        guarantees.survives.restart = outlives > 0;
+        if outlives < 2 {
+            guarantees.fencing = Fencing::BestEffort(FORGETFUL);
+        }
+        Ok(Self { session, guarantees })
     }
 
     /// The file that the locks are in; `None` if they are on a server.
@@ -66,7 +76,6 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     let dialect = config.dialect();
     let mut guarantees = Guarantees::least(dialect.store());
     guarantees.kinds = LockKind::ALL;
-    guarantees.survives.restart = true;
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Poll;
     guarantees.fencing = Fencing::Strict("a counter in the database");

@@ -17,9 +17,10 @@ use crate::{
     connections::Failure,
     dialect::Dialect,
     entry::Entry,
+    error::is_final,
     round::{Book, until},
     row::Row,
-    session::{CLOCK, Session, is_final, jitter},
+    session::{CLOCK, Session, jitter},
 };
 
 /// Looks that are due at about the same time are made together.
@@ -73,6 +74,7 @@ fn pace(dialect: Dialect, place: usize) -> Duration {
 impl Book {
     /// Whoever waits in this queue looks now. Answers whether anybody does.
     pub(crate) fn ring(&mut self, name: &LockName) -> bool {
+        self.rings += 1;
         let Some(look) = self.looks.get_mut(name) else { return false };
         look.at = Instant::default();
         look.why = look.why.max(Why::Rung);
@@ -81,16 +83,21 @@ impl Book {
 
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&mut self) {
+        self.rings += 1;
         for look in self.looks.values_mut() {
             look.at = Instant::default();
             look.why = look.why.max(Why::Rung);
         }
     }
 
-    /// From now on the entry waits. Answers whether a look is due earlier than before.
-    fn wait(&mut self, entry: &Arc<Entry>, look: Look) -> bool {
+    /// From now on the entry waits. `rings` is how often somebody had rung before it asked: whoever rang
+    /// since may have meant this queue. Answers whether a look is due earlier than before.
+    fn wait(&mut self, entry: &Arc<Entry>, mut look: Look, rings: u64) -> bool {
         if !self.entries.contains_key(&entry.attempt) {
             return false;
+        }
+        if self.rings != rings {
+            (look.at, look.why) = (Instant::default(), Why::Rung);
         }
         let before = self.next_look();
         self.waiting.entry(entry.name.clone()).or_default().push(entry.clone());
@@ -160,8 +167,8 @@ pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look 
 
 impl Session {
     /// The entry waits: it is told when it is its turn.
-    pub(crate) fn wait(&self, entry: &Arc<Entry>, look: Look) {
-        if self.book().wait(entry, look) {
+    pub(crate) fn wait(&self, entry: &Arc<Entry>, look: Look, rings: u64) {
+        if self.book().wait(entry, look, rings) {
             self.look_due.notify_one();
         }
     }

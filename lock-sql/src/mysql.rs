@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::Instant;
+use lock_core::{Attempt, Instant};
 use sqlx::{
     ConnectOptions, MySqlConnection,
     mysql::{MySqlConnectOptions, MySqlSslMode},
@@ -33,8 +33,9 @@ impl MySql {
         &self,
         script: &str,
         limit: Duration,
+        attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        self.0.run(script, limit).await
+        self.0.run(script, limit, attempt).await
     }
 
     pub(crate) fn close(&self) {

@@ -15,9 +15,9 @@ use tokio::{
 use crate::{
     connections::Failure,
     dialect::Dialect,
-    error,
+    error::{self, is_final},
     row::Row,
-    session::{Session, is_final, jitter},
+    session::{Session, jitter},
 };
 
 /// How many changes may wait for an observer that does not look.

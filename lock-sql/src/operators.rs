@@ -7,6 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     row::Row,
+    script::Script,
     session::{CLOCK, Session},
 };
 
@@ -19,7 +20,7 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let inspect = |script: crate::script::Script| script.inspect(name);
+        let inspect = |script: Script| script.inspect(name);
         let (_, rows) = self.insist("inspect", inspect, LIMIT, patient(), None).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
@@ -37,10 +38,20 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        let used = |script: crate::script::Script| script.used(prefix);
+        let used = |script: Script| script.used(prefix);
         let (_, rows) = self.insist("names", used, LIMIT, patient(), None).await?;
         let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
         Ok(rows.iter().filter_map(name).collect())
+    }
+
+    /// What a commit outlives: see [`Script::durability`].
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn outlives(&self) -> Result<u64> {
+        let (_, rows) = self.insist("connect", Script::durability, LIMIT, patient(), None).await?;
+        Ok(rows.first().map_or(0, |row| row.token))
     }
 
     /// Removes an entry of whatever client. Answers whether there was one.
@@ -49,7 +60,7 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        let revoke = |script: crate::script::Script| script.revoke(name, attempt, self.id);
+        let revoke = |script: Script| script.revoke(name, attempt, self.id);
         let (_, rows) = self.insist("revoke", revoke, LIMIT, patient(), None).await?;
         self.database.changed(self, name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))

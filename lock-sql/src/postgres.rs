@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Attempt, Instant};
 use sqlx::{
     ConnectOptions, PgConnection,
     postgres::{PgConnectOptions, PgSslMode},
@@ -30,13 +30,19 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     WHERE current_setting('synchronous_commit') = 'off'";
 
 /// One client's connections to a server.
-#[derive(Debug)]
 pub(crate) struct Postgres {
     options: PgConnectOptions,
     connections: Connections<PgConnection>,
     listening: OnceLock<AbortHandle>,
     /// Rings when a connection broke: the one for pushes may be broken, too.
     suspect: Arc<Notify>,
+}
+
+/// The library's options show the password.
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").finish_non_exhaustive()
+    }
 }
 
 impl Postgres {
@@ -51,8 +57,9 @@ impl Postgres {
         &self,
         script: &str,
         limit: Duration,
+        attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        let answer = self.connections.run(script, limit).await;
+        let answer = self.connections.run(script, limit, attempt).await;
         if matches!(answer, Err(Failure::Lost(_))) {
             self.suspect.notify_one();
         }

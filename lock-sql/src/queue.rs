@@ -10,12 +10,14 @@ use lock_core::{
     trace,
 };
 
+use tokio::time::timeout;
+
 use crate::{
     entry::{End, Entry},
     error,
     looks::{blocked_for, next_look},
     row::Row,
-    script::Wish,
+    script::{Script, Wish},
     session::{CLOCK, Session},
 };
 
@@ -34,7 +36,24 @@ pub(crate) async fn acquire(
     request: &Request,
     attempt: &Attempt,
 ) -> Result<(Instant, u64)> {
-    let (sent, queue) = ask(session, entry, request, attempt).await?;
+    // In turn: the server would let one of them in at a time anyway, and whoever has left must be gone
+    // before the next of this client looks.
+    let limit = match request.wait {
+        Wait::Try => entry.ttl.min(TRY_LIMIT),
+        _ => entry.ttl,
+    };
+    let (deadline, turn) = (CLOCK.now() + limit, session.book().turn(&entry.name));
+    let Ok(turn) = timeout(limit, turn.lock()).await else {
+        let silent = format!("the database did not answer for {limit:?}");
+        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
+    };
+    let rings = session.book().rings;
+    let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
+    if attempt.is_cancelled() {
+        session.withdraw(entry, true, CLOCK.now() + entry.ttl).await?;
+        return Err(Error::Contended { name: entry.name.clone() });
+    }
+    drop(turn);
     let Some(at) = queue.iter().position(|row| row.attempt == entry.attempt) else {
         return Err(refused(request, &queue));
     };
@@ -46,7 +65,8 @@ pub(crate) async fn acquire(
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
     trace::queued(&entry.name, attempt.id(), place);
     entry.waits(sent);
-    session.wait(entry, next_look(session.dialect(), place, blocked_for(&queue, at)));
+    let look = next_look(session.dialect(), place, blocked_for(&queue, at));
+    session.wait(entry, look, rings);
     wait(session, entry, attempt).await
 }
 
@@ -57,11 +77,8 @@ async fn ask(
     entry: &Arc<Entry>,
     request: &Request,
     attempt: &Attempt,
+    deadline: Instant,
 ) -> Result<(Instant, Vec<Row>)> {
-    let limit = match request.wait {
-        Wait::Try => entry.ttl.min(TRY_LIMIT),
-        _ => entry.ttl,
-    };
     let wish = Wish {
         name: &entry.name,
         attempt: entry.attempt,
@@ -72,8 +89,10 @@ async fn ask(
         holder: &request.holder,
         value: request.value.as_deref(),
     };
-    let deadline = CLOCK.now() + limit;
-    let script = |script: crate::script::Script| script.acquire(&wish);
+    if attempt.is_cancelled() {
+        return Err(Error::Contended { name: entry.name.clone() });
+    }
+    let script = |script: Script| script.acquire(&wish);
     let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
         clean_up(session, entry);
@@ -99,7 +118,7 @@ async fn wait(
         decided = entry.decided() => decided,
         () = attempt.cancelled() => {
             let deadline = CLOCK.now() + entry.ttl;
-            session.withdraw(entry, deadline).await?;
+            session.withdraw(entry, false, deadline).await?;
             return Err(Error::Contended { name: entry.name.clone() });
         }
     };
@@ -155,5 +174,5 @@ pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
     let (session, entry) = (session.clone(), entry.clone());
     // By then it has expired.
     let deadline = CLOCK.now() + entry.ttl * 2;
-    tokio::spawn(async move { drop(session.withdraw(&entry, deadline).await) });
+    tokio::spawn(async move { drop(session.withdraw(&entry, true, deadline).await) });
 }

@@ -28,6 +28,10 @@ pub(crate) struct Book {
     pub(crate) waiting: HashMap<LockName, Vec<Arc<Entry>>>,
     /// When to look at which queue, and why.
     pub(crate) looks: BTreeMap<LockName, Look>,
+    /// Who of this client asks for a name does so in turn.
+    turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
+    /// How often somebody has rung.
+    pub(crate) rings: u64,
     /// Per TTL, when its entries are due for renewal.
     groups: BTreeMap<Duration, Instant>,
     swept: Instant,
@@ -59,6 +63,16 @@ impl Book {
                 self.looks.remove(&entry.name);
             }
         }
+    }
+
+    pub(crate) fn turn(&mut self, name: &LockName) -> Arc<tokio::sync::Mutex<()>> {
+        if let Some(turn) = self.turns.get(name).and_then(Weak::upgrade) {
+            return turn;
+        }
+        self.turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        self.turns.insert(name.clone(), Arc::downgrade(&turn));
+        turn
     }
 
     #[cfg(feature = "postgres")]

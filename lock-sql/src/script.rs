@@ -3,7 +3,7 @@
 //! They have no parameters, since several statements in one message cannot have any: what is put in is
 //! a number or hexadecimal, and nothing else.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use lock_core::{Kind, LockName, Wait};
 use uuid::Uuid;
@@ -126,36 +126,76 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value.
+    /// Waits until whoever is about to enter one of these queues has entered: who comes later is not
+    /// overlooked.
+    fn after_arrivals(self, names: &[&LockName]) -> String {
+        let slot = |name: &&LockName| self.0.slot(name.as_str().as_bytes());
+        let slots: BTreeSet<_> = names.iter().map(slot).collect();
+        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
+        let slots = slots.join(", ");
+        let share = match self.0 {
+            // One write at a time.
+            Dialect::Sqlite => return String::new(),
+            Dialect::MySql => "LOCK IN SHARE MODE",
+            Dialect::Postgres => "FOR SHARE",
+        };
+        format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {share};")
+    }
+
+    /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value. `doubtful`:
+    /// a request to enter that was not answered may still be under way.
     pub(crate) fn leave<'a>(
         self,
         entries: impl IntoIterator<Item = (&'a LockName, Uuid)>,
         leads: bool,
+        doubtful: bool,
         client: Uuid,
     ) -> String {
         let (names, attempts): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+        let pushes = self.0 == Dialect::Postgres;
+        let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
         let (names, ids) = (self.names(names), self.ids(attempts));
-        let remove = format!("DELETE FROM distlock_v1_entries WHERE attempt IN ({ids});");
+        let remove = format!(
+            "DELETE FROM distlock_v1_entries WHERE attempt IN ({ids}) AND name IN ({names});"
+        );
         let wake = self.wake(&names, client);
-        if !leads {
+        if !leads && after.is_empty() {
             return remove + &wake;
         }
-        let keep = self.keep(&leads_among(&ids));
-        self.0.transaction(&(keep + &remove + &wake + &self.tell_observers(&names)))
+        let (keep, tell) = match leads {
+            true => (self.keep(&leads_among(&ids)), self.tell_observers(&names)),
+            false => (String::new(), String::new()),
+        };
+        self.0.transaction(&(after + &keep + &remove + &wake + &tell))
     }
 
     /// Makes an exclusive entry a shared one, and answers it.
-    pub(crate) fn downgrade(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
+    ///
+    /// Only the grant with this token: an upgrade makes a new one, so a request that comes too late
+    /// changes nothing.
+    pub(crate) fn downgrade(
+        self,
+        name: &LockName,
+        attempt: Uuid,
+        token: u64,
+        client: Uuid,
+    ) -> String {
         let id = self.id(attempt);
         let change = format!(
             "UPDATE distlock_v1_entries SET kind = {SHARED} \
-             WHERE attempt = {id} AND kind = {EXCLUSIVE};"
+             WHERE attempt = {id} AND token = {token} AND kind = {EXCLUSIVE};"
         );
-        change + &self.wake(&self.name(name), client) + &self.own(attempt)
+        let after = match self.0 {
+            Dialect::Postgres => self.after_arrivals(&[name]),
+            _ => String::new(),
+        };
+        after + &change + &self.wake(&self.name(name), client) + &self.own(attempt)
     }
 
     /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
-    pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid) -> String {
+    ///
+    /// Only the grant with this token, as [`downgrade`](Self::downgrade).
+    pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid, token: u64) -> String {
         let (id, bytes) = (self.id(attempt), self.name(name));
         let slot = self.0.slot(name.as_str().as_bytes());
         let wall = self.0.wall();
@@ -167,7 +207,7 @@ impl Script {
         let change = format!(
             "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}, \
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
-             WHERE attempt = {id} AND kind = {SHARED} AND {alone};"
+             WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
         );
         let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(attempt);
         self.0.transaction(&statements)
@@ -194,11 +234,16 @@ impl Script {
     /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
     fn keep(self, which: &str) -> String {
         let (now, kept) = (self.0.now(), KEPT.as_micros());
+        // Kept by an earlier sending, perhaps.
+        let (insert, unless) = match self.0 {
+            Dialect::MySql => ("INSERT IGNORE", ""),
+            Dialect::Sqlite | Dialect::Postgres => ("INSERT", " ON CONFLICT DO NOTHING"),
+        };
         format!(
             "DELETE FROM distlock_v1_values WHERE moment < {now} - {kept}; \
-             INSERT INTO distlock_v1_values (name, token, version, value, holder, since, moment) \
+             {insert} INTO distlock_v1_values (name, token, version, value, holder, since, moment) \
              SELECT said.name, said.token, said.version, said.value, said.holder, said.since, {now} \
-             FROM distlock_v1_entries AS said WHERE said.value IS NOT NULL AND {which};"
+             FROM distlock_v1_entries AS said WHERE said.value IS NOT NULL AND {which}{unless};"
         )
     }
 
@@ -220,13 +265,18 @@ impl Script {
 
     /// Removes an entry of whatever client, and answers it.
     pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
-        let leave = self.leave([(name, attempt)], false, client);
-        let keep = self.keep(&leads_among(&self.id(attempt)));
         let names = self.name(name);
-        let statements = self.own(attempt)
-            + &self.tell_victim(attempt)
+        let remove = format!(
+            "DELETE FROM distlock_v1_entries WHERE attempt = {} AND name = {names};",
+            self.id(attempt)
+        );
+        let keep = self.keep(&leads_among(&self.id(attempt)));
+        let statements = self.after_arrivals(&[name])
+            + &self.own(attempt)
+            + &self.tell_victim(&names, attempt)
             + &keep
-            + &leave
+            + &remove
+            + &self.wake(&names, client)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)
     }
@@ -247,10 +297,41 @@ impl Script {
     }
 
     /// Answers, as a token, a number that changes whenever another connection changes anything at all.
+    /// Only SQLite has one.
     pub(crate) fn version(self) -> String {
-        "SELECT x'' AS name, data_version AS token, x'' AS attempt, 0 AS kind, 0 AS weight, 0 AS lim, \
-         0 AS alive, NULL AS holder, NULL AS value, 0 AS version, 0 AS since FROM pragma_data_version;"
-            .to_owned()
+        format!("{} FROM pragma_data_version;", self.number("data_version"))
+    }
+
+    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
+    /// neither.
+    pub(crate) fn durability(self) -> String {
+        let outlives = match self.0 {
+            // Of the machine it need not: the boot clock starts anew, and tokens jump.
+            Dialect::Sqlite => "2",
+            Dialect::MySql => {
+                // With a binary log, InnoDB takes its word for what was committed.
+                "CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 1 \
+                 WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 2 \
+                 WHEN @@innodb_flush_log_at_trx_commit = 2 THEN 1 ELSE 0 END"
+            }
+            Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
+        };
+        format!("{};", self.number(outlives))
+    }
+
+    /// Answers a number in the place of a token.
+    fn number(self, number: &str) -> String {
+        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
+        let integer = |number: &str| match self.0 {
+            Dialect::Postgres => format!("({number})::bigint"),
+            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
+        };
+        let (number, zero) = (integer(number), integer("0"));
+        format!(
+            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
+             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
+             {nothing} AS value, {zero} AS version, {zero} AS since"
+        )
     }
 
     /// Removes entries and values that are long dead, of names that nobody asks for any more.
@@ -280,14 +361,14 @@ impl Script {
         )
     }
 
-    fn tell_victim(self, attempt: Uuid) -> String {
+    fn tell_victim(self, name: &str, attempt: Uuid) -> String {
         if self.0 != Dialect::Postgres {
             return String::new();
         }
         let id = self.id(attempt);
         format!(
             "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), '-' || encode(attempt, 'hex')) \
-             FROM distlock_v1_entries WHERE attempt = {id};"
+             FROM distlock_v1_entries WHERE attempt = {id} AND name = {name};"
         )
     }
 

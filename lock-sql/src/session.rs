@@ -15,7 +15,7 @@ use crate::{
     database::Database,
     dialect::Dialect,
     entry::Entry,
-    error::{self, Refusal},
+    error::{self, is_final},
     looks,
     observe::Observers,
     round::{self, Book},
@@ -135,7 +135,7 @@ impl Session {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
         loop {
             // Written anew each time: it may name the time of day.
-            let why = match self.database.run(&script(self.script()), limit).await {
+            let why = match self.database.run_for(attempt, &script(self.script()), limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why) | Failure::Down(why)) if is_final(dialect, &why) => {
@@ -157,15 +157,20 @@ impl Session {
     }
 
     /// Takes back whatever an attempt has left: its place in the queue, or the lock. Later nobody knows
-    /// the attempt.
+    /// the attempt. `doubtful`: a request of it may still be under way.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+    pub(crate) async fn withdraw(
+        &self,
+        entry: &Entry,
+        doubtful: bool,
+        deadline: Instant,
+    ) -> Result<()> {
         self.forget(entry);
-        let leave =
-            |script: Script| script.leave([(&entry.name, entry.attempt)], entry.leads, self.id);
+        let entries = [(&entry.name, entry.attempt)];
+        let leave = |script: Script| script.leave(entries, entry.leads, doubtful, self.id);
         self.insist("release", leave, entry.patience(), deadline, None).await?;
         self.database.changed(self, &entry.name);
         Ok(())
@@ -185,7 +190,7 @@ impl Session {
             let leads = entries.iter().any(|entry| entry.leads);
             let leave = |script: Script| {
                 let entries = entries.iter().map(|entry| (&entry.name, entry.attempt));
-                script.leave(entries, leads, self.id)
+                script.leave(entries, leads, true, self.id)
             };
             let left = self.insist("close", leave, LONGEST_PAUSE * 8, deadline, None).await;
             entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
@@ -201,16 +206,6 @@ impl Session {
             result => result,
         }
     }
-}
-
-/// Whether the database says that the same request may succeed soon.
-pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
-}
-
-/// Whether the database says something that no patience helps against.
-pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
 /// Between half and all of a pause, so that clients do not march in step.

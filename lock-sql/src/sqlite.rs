@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Effect, Error, Instant, Result, trace};
+use lock_core::{Attempt, Effect, Error, Instant, Result, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
@@ -20,10 +20,10 @@ use tokio::time::{sleep, timeout};
 use crate::{
     connections::{Connections, Failure},
     dialect::Dialect,
-    error,
+    error::{self, is_passing},
     row::Row,
     schema,
-    session::{CLOCK, is_passing, jitter},
+    session::{CLOCK, jitter},
     sqlite::place::Place,
 };
 
@@ -84,6 +84,7 @@ impl Sqlite {
         &self,
         script: &str,
         limit: Duration,
+        attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         #[cfg(feature = "properties")]
         self.faults.request(limit).await?;
@@ -93,7 +94,7 @@ impl Sqlite {
                 Ok(turn) => turn,
                 Err(late) => return Err(Failure::Down(sqlx::Error::Io(late.into()))),
             };
-            self.connections.run(script, limit).await
+            self.connections.run(script, limit, attempt).await
         };
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
@@ -122,17 +123,20 @@ impl Sqlite {
 /// that passes.
 async fn prepare(place: &Place, options: &SqliteConnectOptions) -> Result<Result<(), sqlx::Error>> {
     let _turn = place.turn.lock().await;
+    let settle = clock::settle()?;
+    // The jump of the tokens at a boot must outlive the next power cut.
+    let options = &options.clone().synchronous(SqliteSynchronous::Full);
     let prepared = async {
         let mut connection = SqliteConnection::connect_with(options).await?;
-        let setup = format!(
-            "BEGIN IMMEDIATE; {} {} COMMIT;",
-            schema::schema(Dialect::Sqlite),
-            clock::settle()
-        );
+        let schema = schema::schema(Dialect::Sqlite);
+        let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
         let probe = schema::probe(Dialect::Sqlite);
-        // Whoever may only read the file is told by the first write.
-        if raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await.is_err() {
+        if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await {
             raw_sql("ROLLBACK").execute(&mut connection).await.ok();
+            if is_passing(Dialect::Sqlite, &why) {
+                return Err(why);
+            }
+            // Whoever may only read the file is told by the first write.
             raw_sql(AssertSqlSafe(probe)).execute(&mut connection).await?;
         }
         let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");

@@ -81,12 +81,10 @@ impl Candidate {
     }
 
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
-        let mut ahead = Ahead::new(self.request.kind);
-        if self.request.wait == Wait::Try {
-            // A node of ours would make others wait for it. So none unless it would be admitted.
-            ahead.see_all(self.session.list(&self.directory).await?);
-            self.check_at_once(&mut ahead).await?;
-        }
+        let mut ahead = match self.request.wait {
+            Wait::Try => self.look().await?,
+            _ => Ahead::new(self.request.kind),
+        };
         let (node, mut children) = self.enter().await?;
         let mut waited = false;
         loop {
@@ -101,11 +99,9 @@ impl Candidate {
             loop {
                 let duty = ahead.duty();
                 if duty == Duty::Hold {
-                    if let Some(lease) = self.hold(node).await? {
-                        self.tell_admission(waited || ahead.is_followed());
-                        return Ok(lease);
-                    }
-                    break;
+                    let lease = self.hold(node).await?;
+                    self.tell_admission(waited || ahead.is_followed());
+                    return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
                     trace::queued(&self.request.name, self.attempt.id(), ahead.names().len());
@@ -118,8 +114,17 @@ impl Candidate {
         }
     }
 
+    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is none
+    /// before this look.
+    pub(crate) async fn look(&self) -> Result<Ahead> {
+        let mut ahead = Ahead::new(self.request.kind);
+        ahead.see_all(self.session.list(&self.directory).await?);
+        self.check_at_once(&mut ahead).await?;
+        Ok(ahead)
+    }
+
     /// Whether a try is admitted by what the directory shows.
-    async fn check_at_once(&self, ahead: &mut Ahead) -> Result<()> {
+    pub(crate) async fn check_at_once(&self, ahead: &mut Ahead) -> Result<()> {
         self.check_limit(ahead)?;
         loop {
             match ahead.duty() {
@@ -168,11 +173,8 @@ impl Candidate {
     /// Creates the node and lists the queue in one flight: the server keeps the order of a session's
     /// requests, so the list shows everybody who is before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        let stem = child::stem(self.attempt.id(), self.request.kind);
-        let stem = format!("{}/{stem}", self.directory);
-        let note = self.entry.note(None, &Values::new(self.request.value.clone()));
+        let (stem, note) = self.ask();
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
-        self.entry.ask();
         loop {
             let exchange = self.session.begin()?;
             let create = exchange.client.create(&stem, &note, &options);
@@ -190,17 +192,40 @@ impl Candidate {
                 }
             };
             let Some(node) = node else { continue };
-            let node = self.entry.created(node);
-            self.session.young.add(&self.entry);
-            return match listed {
-                Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
-                _ => Ok((node, self.session.list(&self.directory).await?)),
-            };
+            return self.entered(node, listed).await;
+        }
+    }
+
+    /// What the node is asked for with: its path without the sequence, and its data. It may exist from
+    /// now on.
+    pub(crate) fn ask(&self) -> (String, Vec<u8>) {
+        self.entry.ask();
+        self.wanted()
+    }
+
+    /// The path of the node, without the sequence, and its data.
+    pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
+        let stem = child::stem(self.attempt.id(), self.request.kind);
+        let note = self.entry.note(None, &Values::new(self.request.value.clone()));
+        (format!("{}/{stem}", self.directory), note)
+    }
+
+    /// Writes down the node, and lists the queue if the list of the same flight does not show it.
+    pub(crate) async fn entered(
+        &self,
+        node: Node,
+        listed: Result<Vec<String>, ZkError>,
+    ) -> Result<(&Node, Vec<String>)> {
+        let node = self.entry.created(node);
+        self.session.young.add(&self.entry);
+        match listed {
+            Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
+            _ => Ok((node, self.session.list(&self.directory).await?)),
         }
     }
 
     /// Makes the lock's directory. The server deletes containers that have become empty.
-    async fn make_directory(&self) -> Result<()> {
+    pub(crate) async fn make_directory(&self) -> Result<()> {
         let exchange = self.session.begin()?;
         let options = CreateMode::Container.with_acls(self.acls);
         match exchange.answer(exchange.client.mkdir(&self.directory, &options)).await {
@@ -209,16 +234,20 @@ impl Candidate {
         }
     }
 
-    /// Becomes the holder, unless the session is not sure to live; then the caller looks again,
-    /// which asks the server.
-    async fn hold(&self, node: &Node) -> Result<Option<Box<dyn Lease>>> {
-        if self.request.term == Term::Fixed {
-            self.refresh(node).await?;
+    /// Becomes the holder. While the session is not sure to live, it asks the server.
+    pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
+        // A fixed term is never extended, so it must not begin with an old proof of life.
+        let age = Clock::Boot.now().since(self.session.confirmed());
+        if self.request.term == Term::Fixed && age > margin(self.session.ttl()) {
+            self.check_node(node).await?;
         }
-        let until = self.session.safe_until();
-        if Clock::Boot.now() >= until {
-            return Ok(None);
-        }
+        let until = loop {
+            let until = self.session.safe_until();
+            if Clock::Boot.now() < until {
+                break until;
+            }
+            self.check_node(node).await?;
+        };
         let validity = Validity::new(&self.request.name, until);
         if !self.entry.hold(validity.clone()) {
             return Err(vanished());
@@ -228,32 +257,32 @@ impl Candidate {
             return Err(self.session.error("acquire"));
         }
         let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Some(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity))))
+        Ok(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity)))
     }
 
-    /// A fixed term is never extended, so it must not begin with an old proof of life.
-    async fn refresh(&self, node: &Node) -> Result<()> {
-        let age: Duration = Clock::Boot.now().since(self.session.confirmed());
-        if age > margin(self.session.ttl()) && self.session.stat(&node.path).await?.is_none() {
-            return Err(vanished());
-        }
-        Ok(())
+    async fn check_node(&self, node: &Node) -> Result<()> {
+        self.session.stat(&node.path).await?.map(drop).ok_or_else(vanished)
     }
 
     /// Removes what the attempt may have left.
     pub(crate) async fn leave(&self) {
         let swept = match self.entry.node() {
-            Some(node) => self.session.remove(&node.path).await,
+            Some(node) => self.session.remove(&node.path).await.map(drop),
             None if self.entry.was_asked() => {
                 self.session.sweep(&self.directory, self.attempt.id()).await
             }
-            None => Ok(false),
+            None => Ok(()),
         };
         if let Err(error) = swept
             && !self.session.is_over()
         {
             tracing::warn!(target: "distlock", %error, "an entry stays until its session ends");
         }
+        self.left();
+    }
+
+    /// Whatever the attempt left is gone.
+    pub(crate) fn left(&self) {
         self.session.forget(self.attempt.id());
         self.entry.gone();
     }

@@ -22,6 +22,8 @@ pub(crate) struct Entry {
     pub(crate) attempt: Uuid,
     pub(crate) term: Term,
     kind: Kind,
+    /// The attempt whose grant it takes over.
+    upgraded: Option<Uuid>,
     holder: Arc<str>,
     since: u64,
     asked: AtomicBool,
@@ -78,6 +80,7 @@ impl Entry {
             attempt,
             term: request.term,
             kind: request.kind,
+            upgraded: None,
             holder: request.holder.clone(),
             since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             asked: AtomicBool::new(false),
@@ -89,11 +92,17 @@ impl Entry {
         }
     }
 
+    /// An entry that takes a grant over, which others know by its first attempt.
+    pub(crate) fn upgrade(old: &Self, attempt: Uuid, request: &Request) -> Self {
+        let upgraded = Some(old.upgraded.unwrap_or(old.attempt));
+        Self { upgraded, ..Self::new(attempt, request) }
+    }
+
     /// The data of the node.
     pub(crate) fn note(&self, became: Option<Became>, values: &Values) -> Vec<u8> {
         let (first, lengths) = (values.first(), values.lengths());
-        let (holder, since) = (&*self.holder, self.since);
-        let mut data = Note { holder, since, became, first, values: lengths }.write();
+        let (holder, since, attempt) = (&*self.holder, self.since, self.upgraded);
+        let mut data = Note { holder, since, became, attempt, first, values: lengths }.write();
         values.append_to(&mut data);
         data
     }

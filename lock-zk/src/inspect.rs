@@ -16,7 +16,8 @@ use crate::{
 /// Beyond this place only the attempts are told, not what they say about themselves.
 const MOST_NOTES: usize = 256;
 
-/// Holders and waiters of a lock's directory, the holders first.
+/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node lives as
+/// long as its session, and ZooKeeper tells no client how long another's session still does.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;
@@ -54,5 +55,5 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
     let since = UNIX_EPOCH + Duration::from_millis(note.since);
     let token = FencingToken::new(stat.czxid.unsigned_abs());
     let holder = Holder::new(Some(note.holder), Some(since), Some(token));
-    Entry::new(child::attempt(name), holder).with_kind(kind)
+    Entry::new(note.attempt.or_else(|| child::attempt(name)), holder).with_kind(kind)
 }

@@ -107,13 +107,12 @@ impl ZkLease {
         let mut request = self.request.clone();
         (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
         let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
-        Candidate::new(
-            self.session.clone(),
-            directory.to_owned(),
-            self.acls,
-            request,
-            Attempt::new(),
-        )
+        let attempt = Attempt::new();
+        let entry = Arc::new(Entry::upgrade(old, attempt.id(), &request));
+        let (session, directory) = (self.session.clone(), directory.to_owned());
+        let mut candidate = Candidate::new(session, directory, self.acls, request, attempt);
+        candidate.entry = entry;
+        candidate
     }
 }
 

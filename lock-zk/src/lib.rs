@@ -24,7 +24,7 @@
 //! `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and place;
 //! `"became":"admitted"` for permits that were granted while others may have seen them waiting. An
 //! upgrade is a new, exclusive node behind the shared one, which goes once it has turned out that
-//! nobody else was there.
+//! nobody else was there; it says whose grant it has taken over (`"attempt":..`).
 //!
 //! This is the layout of Curator's `InterProcessMutex`, so Curator and this crate exclude each
 //! other and queue up together on the same path; Curator takes each of our nodes, of whatever kind,
@@ -54,6 +54,10 @@
 //! When nothing was heard for one TTL the session is given up: holders have been told by their
 //! deadlines, waiters are told now, and the next acquire opens a new one.
 //!
+//! How long a lock still lives if nobody renews it is not in what `inspect` shows
+//! ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no client when the session of another
+//! was last heard of.
+//!
 //! One gap is left, and it needs two faults at once: in an ensemble, a follower tells the leader
 //! twice per tick which sessions are alive. If it dies after an answer and before telling, and the
 //! client reaches no other server, the leader counts from the answer before. The fencing token
@@ -70,10 +74,12 @@
 //! | permits granted after a wait, if there are more | 1 write, so that the next one is first in line: it reads that, and watches the directory |
 //! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; nothing is written |
 //! | try, if it is granted | 1 list more than an acquire, 2 reads more beside a downgraded writer |
+//! | a set of n locks that are free, acquire and release | 3n + 1: lists, then one creation with lists, then deletions, each in one flight; before ZooKeeper 3.9 a stat more, in a flight of its own |
+//! | such a set, if it is refused | n lists; nothing is written |
 //! | downgrade | 1 |
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
-//! | revoke | sync and list in one flight, then delete |
+//! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
 //! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |
@@ -88,7 +94,8 @@
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
 //! then two tries at the same moment may both find the lock busy. So may a try at the same moment as
-//! an upgrade.
+//! an upgrade. Sets create all of their nodes in one transaction, at most 64, so of several sets at the
+//! same moment, and nobody else, one gets all of its locks; one request removes the nodes of the others.
 //!
 //! # Elections
 //!
@@ -150,6 +157,7 @@ mod recover;
 mod sentinel;
 mod session;
 mod sessions;
+mod set;
 mod upgrade;
 mod values;
 mod wait;

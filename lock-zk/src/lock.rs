@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl,
-    Survives, Wake,
+    Survives, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -23,6 +23,7 @@ use crate::{
     probe,
     session::Session,
     sessions::{Sessions, default_ttl},
+    set::{CandidateSet, NAMES_AT_ONCE},
     values,
 };
 
@@ -83,6 +84,23 @@ impl ZkLock {
         self.sessions.any(self.guarantees.default_ttl).await
     }
 
+    /// The wishes in one session, which one request needs.
+    fn candidates(
+        &self,
+        session: Arc<Session>,
+        caller: &Attempt,
+        wishes: &[Wish],
+    ) -> Result<CandidateSet> {
+        let acls = self.sessions.config().access.acls();
+        let candidate = |(request, attempt): &Wish| {
+            let directory = self.directory(&request.name)?;
+            let (request, attempt) = (request.clone(), attempt.clone());
+            Ok(Candidate::new(session.clone(), directory, acls, request, attempt))
+        };
+        let all = wishes.iter().map(candidate).collect::<Result<_>>()?;
+        Ok(CandidateSet::new(session.clone(), caller.clone(), all))
+    }
+
     fn directory(&self, name: &LockName) -> Result<String> {
         let config = self.sessions.config();
         directory(&config.prefix, config.layout, name)
@@ -109,6 +127,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Client;
     guarantees.expiry_slack = expiry_slack(least);
+    guarantees.names_at_once = NAMES_AT_ONCE;
     guarantees.ttl = range;
     guarantees.default_ttl = default_ttl;
     Ok(ZkLock { sessions, guarantees })
@@ -167,6 +186,21 @@ impl DistributedLock for ZkLock {
         }
     }
 
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let ttl = wishes.iter().map(|(request, _)| request.ttl).min();
+        let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
+            return Ok(Some(Vec::new()));
+        };
+        let set = self.candidates(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        match set.run().await {
+            Err(_) if set.may_begin_again() => {
+                let session = self.session(ttl, &caller).await?;
+                self.candidates(session, &caller, &wishes)?.run().await
+            }
+            result => result,
+        }
+    }
+
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let directory = self.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
@@ -184,7 +218,7 @@ impl DistributedLock for ZkLock {
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let directory = self.directory(name)?;
         let session = self.any_session().await?;
-        let revoked = session.sweep(&directory, attempt).await?;
+        let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.
         if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
     }

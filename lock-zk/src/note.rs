@@ -1,6 +1,7 @@
 //! What an entry's node says besides its name: who made it, and what has become of it since.
 
 use serde::{Deserialize, Serialize};
+use uuid::Uuid;
 
 /// The data of a node, up to the first newline. Curator's and kazoo's nodes have none that reads like
 /// this.
@@ -11,6 +12,9 @@ pub(crate) struct Note<S = String> {
     pub(crate) since: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) became: Option<Became>,
+    /// Whose grant it is, if not that of the attempt in the node's name: an upgrade's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) attempt: Option<Uuid>,
     /// The number of the first of the values that lie behind the note.
     #[serde(default, skip_serializing_if = "is_nothing")]
     pub(crate) first: u64,
@@ -38,6 +42,11 @@ impl Note {
     pub(crate) fn became(data: &[u8]) -> Option<Became> {
         Self::read(data)?.became
     }
+
+    /// Whose grant the node with this data stands for, if not that of the attempt in its name.
+    pub(crate) fn attempt(data: &[u8]) -> Option<Uuid> {
+        Self::read(data)?.attempt
+    }
 }
 
 fn is_nothing(number: &u64) -> bool {
@@ -56,7 +65,8 @@ mod tests {
     use super::*;
 
     fn note(became: Option<Became>) -> Note<&'static str> {
-        Note { holder: "the \"importer\"", since: 7, became, first: 0, values: Vec::new() }
+        let (holder, values) = ("the \"importer\"", Vec::new());
+        Note { holder, since: 7, became, attempt: None, first: 0, values }
     }
 
     #[test]
@@ -69,6 +79,8 @@ mod tests {
             assert_eq!((read.holder.as_str(), read.since), (note(None).holder, 7));
             assert_eq!(Note::became(&data), Some(became));
         }
+        let attempt = Some(Uuid::new_v4());
+        assert_eq!(Note::attempt(&Note { attempt, ..note(None) }.write()), attempt);
     }
 
     #[test]

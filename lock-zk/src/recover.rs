@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, FencingToken, Result};
+use futures_util::TryFutureExt;
+use lock_core::{Error, FencingToken, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -12,6 +13,7 @@ use crate::{
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
+    note::Note,
     queue,
     session::Session,
 };
@@ -61,14 +63,48 @@ impl Session {
         Ok(self.stat(&path).await?.and_then(|stat| self.adopt(path, &stat)))
     }
 
-    /// Deletes whatever an attempt may have left, of whatever client; answers whether there was
-    /// something.
-    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<bool> {
-        let mut found = false;
+    /// Deletes whatever an attempt may have left.
+    pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
         for name in self.nodes_of(directory, attempt).await? {
-            found |= self.remove(&format!("{directory}/{name}")).await?;
+            self.remove(&format!("{directory}/{name}")).await?;
         }
-        Ok(found)
+        Ok(())
+    }
+
+    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
+    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
+        loop {
+            let queue = queue::in_order(self.list_after_sync(directory).await?);
+            let (mut found, mut moved) = (false, false);
+            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
+                let removed = self.remove(&format!("{directory}/{name}")).await?;
+                (found, moved) = (found || removed, moved || !removed);
+            }
+            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
+                return Ok(true);
+            }
+            if !moved {
+                return Ok(false);
+            }
+            // Its grant has gone to another node since the list, or it has released.
+        }
+    }
+
+    /// The node of an upgrade says in its note whose grant it took over.
+    async fn revoke_upgraded(
+        &self,
+        directory: &str,
+        queue: &[String],
+        attempt: Uuid,
+    ) -> Result<bool> {
+        for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
+            let path = format!("{directory}/{name}");
+            let data = self.data(&path).await?.unwrap_or_default();
+            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
@@ -149,6 +185,22 @@ impl Session {
                     self.again("delete", error).await?;
                 }
             }
+        }
+    }
+
+    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
+    /// sure.
+    pub(crate) async fn remove_all(&self, nodes: &[&Node]) -> bool {
+        let Ok(exchange) = self.begin() else { return false };
+        let mut multi = exchange.client.new_multi_writer();
+        if nodes.iter().any(|node| multi.add_delete(&node.path, None).is_err()) {
+            return false;
+        }
+        let delete = multi.commit().map_err(ZkError::from);
+        tokio::select! {
+            biased;
+            deleted = exchange.answer(delete) => deleted.is_ok(),
+            () = self.over() => false,
         }
     }
 

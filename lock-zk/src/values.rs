@@ -14,7 +14,7 @@ const MOST: usize = 16;
 /// How many bytes the earlier ones may have together.
 const MOST_BYTES: usize = 16 * 1024;
 /// A server breaks the connection of whoever sends more than 1 MiB at once (`jute.maxbuffer`).
-const LONGEST: usize = 900_000;
+pub(crate) const LONGEST: usize = 900_000;
 
 /// The newest values of a leader, the newest one last; none if it holds a plain lock.
 #[derive(Clone, Debug)]
@@ -112,7 +112,9 @@ mod tests {
 
     fn data(values: &Values) -> Vec<u8> {
         let (first, lengths) = (values.first(), values.lengths());
-        let mut data = Note { holder: "h", since: 7, became: None, first, values: lengths }.write();
+        let note =
+            Note { holder: "h", since: 7, became: None, attempt: None, first, values: lengths };
+        let mut data = note.write();
         values.append_to(&mut data);
         data
     }

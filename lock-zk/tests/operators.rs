@@ -81,6 +81,26 @@ async fn every_kind_can_be_revoked_and_leaves_nothing() {
     assert!(!operator.revoke(&name, Uuid::new_v4()).await.unwrap());
 }
 
+#[tokio::test]
+async fn an_upgraded_lock_is_revoked_by_what_was_seen_before() {
+    let server = shared().await;
+    let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
+    let name = fresh("seen");
+    let mut guard = locks.shared(&name).unwrap().acquire().await.unwrap();
+    let seen = async || operator.inspect(&name).await.unwrap()[0].attempt.unwrap();
+    let attempt = seen().await;
+    for _ in 0..2 {
+        assert!(guard.try_upgrade().await.unwrap());
+        assert_eq!(seen().await, attempt);
+        guard.downgrade().await.unwrap();
+        assert_eq!(seen().await, attempt);
+    }
+    assert!(operator.revoke(&name, attempt).await.unwrap());
+    assert!(!operator.revoke(&name, attempt).await.unwrap());
+    assert_eq!(soon("the holder is told", guard.lost()).await, LossReason::EntryGone);
+    assert!(operator.inspect(&name).await.unwrap().is_empty());
+}
+
 /// A conversion of a grant that is gone says so, whichever notices first.
 #[tokio::test]
 async fn a_revoked_lock_is_not_converted() {

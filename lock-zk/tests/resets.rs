@@ -11,6 +11,7 @@ use std::{
 };
 
 use lock_core::Clock;
+use lock_lab::ZooKeeper;
 use support::*;
 
 /// Replies get lost at every stage of acquiring, waiting and releasing; nobody must notice more
@@ -50,6 +51,45 @@ async fn nothing_is_lost_granted_twice_or_left_behind() {
         clients.push(locks);
     }
     break_until(end, &proxies, workers).await;
+    nothing_remains(&server).await;
+}
+
+/// A reply of each kind is lost now and then, also that to the creation of all nodes of a set.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sets_are_held_as_a_whole_or_not_at_all() {
+    let server = server().await;
+    let proxies = [proxy(&server).await, proxy(&server).await];
+    let held: Arc<[AtomicBool; 3]> = Arc::default();
+    let end = Clock::Boot.now() + Duration::from_secs(4);
+    let mut clients = Vec::new();
+    let mut workers = tokio::task::JoinSet::new();
+    for (client, proxy) in proxies.iter().enumerate() {
+        let locks = open(&server.url_via(proxy)).await;
+        for worker in 0..3 {
+            let numbers = if worker == 0 { vec![client] } else { vec![worker - 1, worker] };
+            let (held, set) = (held.clone(), locks.all(numbers.iter().map(|n| format!("set{n}"))));
+            let set = set.unwrap();
+            workers.spawn(async move {
+                let mut grants = 0_u64;
+                while Clock::Boot.now() < end {
+                    let guard = set.acquire().await.unwrap();
+                    let twice = numbers.iter().any(|n| held[*n].swap(true, Ordering::SeqCst));
+                    assert!(!twice, "held twice");
+                    assert!(guard.is_valid());
+                    numbers.iter().for_each(|n| held[*n].store(false, Ordering::SeqCst));
+                    guard.release().await.unwrap();
+                    grants += 1;
+                }
+                grants
+            });
+        }
+        clients.push(locks);
+    }
+    break_until(end, &proxies, workers).await;
+    nothing_remains(&server).await;
+}
+
+async fn nothing_remains(server: &ZooKeeper) {
     eventually("nothing remains on the server", || async {
         let counters = server.counters().await.unwrap();
         counters.get("ephemerals") == 0 && counters.get("watches") == 0

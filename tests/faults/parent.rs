@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::{
     child::{NAME, TTL, URL, boot_nanos},
-    support::{connect, eventually, start},
+    support::{Store, connect, eventually, start},
 };
 
 type Played = Pin<Box<dyn Future<Output = Result<(), String>>>>;
@@ -83,7 +83,7 @@ async fn next(locks: &Locks) -> Result<LockGuard, String> {
 }
 
 async fn killed(store: &str) -> Result<(), String> {
-    let server = start(store).await;
+    let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
     let holder = Holder::start(&server.url()).await;
     holder.signal("-KILL");
@@ -95,7 +95,7 @@ async fn killed(store: &str) -> Result<(), String> {
 /// The holder stands still until somebody else has the lock. Then it finds its lock invalid as the
 /// first thing, its work is not polled again, and its late write is rejected.
 async fn stopped(store: &str) -> Result<(), String> {
-    let server = start(store).await;
+    let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
     let holder = Holder::start(&server.url()).await;
     let resource = Gate::new("nobody");
@@ -119,7 +119,7 @@ async fn stopped(store: &str) -> Result<(), String> {
 
 /// The holder is asked to end: it gives the lock back, and nobody waits for its TTL.
 async fn terminated(store: &str) -> Result<(), String> {
-    let server = start(store).await;
+    let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
     let mut holder = Holder::start(&server.url()).await;
     let busy = locks.lock(NAME).unwrap().try_acquire().await.map_err(|error| error.to_string())?;

@@ -9,8 +9,8 @@ pub const URL: &str = "DISTLOCK_TEST_SETS_URL";
 /// In which order the names are given.
 pub const ORDER: &str = "DISTLOCK_TEST_SETS_ORDER";
 
-/// How many sets each process locks.
-pub const ROUNDS: usize = 5_000;
+/// How many sets the process locks.
+pub const ROUNDS: &str = "DISTLOCK_TEST_SETS_ROUNDS";
 
 const TASKS: usize = 8;
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
@@ -20,7 +20,8 @@ pub fn lock_sets(url: &str) -> ExitCode {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let backwards = std::env::var(ORDER).is_ok_and(|order| order == "backwards");
-    match runtime.block_on(work(url, backwards)) {
+    let rounds = std::env::var(ROUNDS).ok().and_then(|rounds| rounds.parse().ok());
+    match runtime.block_on(work(url, backwards, rounds.expect("a number of rounds"))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             println!("{error}");
@@ -29,18 +30,23 @@ pub fn lock_sets(url: &str) -> ExitCode {
     }
 }
 
-async fn work(url: &str, backwards: bool) -> distlock::Result<()> {
+async fn work(url: &str, backwards: bool, rounds: usize) -> distlock::Result<()> {
     let locks = distlock::connect(url).await?;
     let mut tasks = tokio::task::JoinSet::new();
     for task in 0..TASKS {
-        tasks.spawn(one_task(locks.clone(), task, backwards));
+        tasks.spawn(one_task(locks.clone(), task, backwards, rounds / TASKS));
     }
     tasks.join_all().await.into_iter().collect::<distlock::Result<()>>()?;
     locks.close().await
 }
 
-async fn one_task(locks: Locks, task: usize, backwards: bool) -> distlock::Result<()> {
-    for round in 0..ROUNDS / TASKS {
+async fn one_task(
+    locks: Locks,
+    task: usize,
+    backwards: bool,
+    rounds: usize,
+) -> distlock::Result<()> {
+    for round in 0..rounds {
         let first = (task + round) % NAMES.len();
         let mut names = [first, (first + 1) % NAMES.len(), (first + 2) % NAMES.len()];
         if backwards {

@@ -1,22 +1,29 @@
-//! A private server of each store that is compiled in.
+//! A private store of each kind that is compiled in.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::{ops::Deref, time::Duration};
 
 use distlock::Locks;
 use lock_lab::Server;
+use tempfile::TempDir;
 
 /// A running private server; it ends when it is dropped.
 pub type Running = Box<dyn Deref<Target = Server> + Send + Sync>;
 
 /// The stores by name, as far as they are compiled in.
 pub const STORES: &[&str] = &[
+    #[cfg(feature = "sqlite")]
+    "sqlite",
     #[cfg(feature = "etcd")]
     "etcd",
     #[cfg(feature = "redis")]
     "redis",
     #[cfg(feature = "zookeeper")]
     "zookeeper",
+    #[cfg(feature = "postgres")]
+    "postgres",
+    #[cfg(feature = "mysql")]
+    "mysql",
 ];
 
 /// Starts a server of the store with this name.
@@ -25,9 +32,33 @@ pub async fn start(store: &str) -> Running {
         "etcd" => lock_lab::Etcd::start().await.map(|server| Box::new(server) as Running),
         "redis" => lock_lab::Redis::start().await.map(|server| Box::new(server) as Running),
         "zookeeper" => lock_lab::ZooKeeper::start().await.map(|server| Box::new(server) as Running),
+        "postgres" => lock_lab::Postgres::start().await.map(|server| Box::new(server) as Running),
+        "mysql" => lock_lab::MariaDb::start().await.map(|server| Box::new(server) as Running),
         other => panic!("no server for {other}"),
     };
     started.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A store that nobody else uses: a server's, or a file's. It ends when it is dropped.
+pub enum Store {
+    Server(Running),
+    File(TempDir),
+}
+
+impl Store {
+    pub async fn open(store: &str) -> Self {
+        match store {
+            "sqlite" => Self::File(tempfile::tempdir().expect("a directory")),
+            server => Self::Server(start(server).await),
+        }
+    }
+
+    pub fn url(&self) -> String {
+        match self {
+            Self::Server(server) => server.url(),
+            Self::File(directory) => format!("sqlite:{}/locks.db", directory.path().display()),
+        }
+    }
 }
 
 /// Connects, or fails the test.

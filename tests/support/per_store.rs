@@ -1,13 +1,27 @@
 //! Tests that are the same for every store.
 
 /// One test of each function on every store that is compiled in, named `store::function`.
+#[allow(unused_macros, reason = "some tests need a server")]
 macro_rules! on_every_store {
     ($($check:ident),+ $(,)?) => {
-        on_every_store!(@store "etcd" etcd $($check)+);
-        on_every_store!(@store "redis" redis $($check)+);
-        on_every_store!(@store "zookeeper" zookeeper $($check)+);
+        test_on!("sqlite" sqlite $($check)+);
+        on_every_server!($($check),+);
+        test_on!("postgres" postgres $($check)+);
+        test_on!("mysql" mysql $($check)+);
     };
-    (@store $feature:literal $store:ident $($check:ident)+) => {
+}
+
+/// The same on etcd, Redis and ZooKeeper.
+macro_rules! on_every_server {
+    ($($check:ident),+ $(,)?) => {
+        test_on!("etcd" etcd $($check)+);
+        test_on!("redis" redis $($check)+);
+        test_on!("zookeeper" zookeeper $($check)+);
+    };
+}
+
+macro_rules! test_on {
+    ($feature:literal $store:ident $($check:ident)+) => {
         #[cfg(feature = $feature)]
         mod $store {
             $(

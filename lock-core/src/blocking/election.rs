@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Leadership, runtime::Connected};
-use crate::{Leader, Observed, Result, options::options};
+use crate::{Error, Leader, Observed, Result, options::options};
 
 /// An election with its options, as [`crate::Election`]. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -24,7 +24,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    /// Those, and [`Error::Unsupported`] inside an async runtime.
     pub fn campaign(&self, value: impl AsRef<[u8]>) -> Result<Leadership> {
         let leading = self.connected.wait("campaign", self.election.campaign(value))?;
         Ok(Leadership::new(&self.connected, leading))
@@ -44,7 +44,7 @@ impl Election {
     ///
     /// # Errors
     ///
-    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    /// Those, and [`Error::Unsupported`] inside an async runtime.
     pub fn leader(&self) -> Result<Option<Leader>> {
         self.connected.wait("leader", self.election.leader())
     }
@@ -56,30 +56,34 @@ impl Election {
     /// As [`leader`](Self::leader).
     pub fn observe(&self) -> Result<Observer> {
         let observer = self.connected.wait("observe", self.election.observe())?;
-        Ok(Observer { connected: self.connected.clone(), observer })
+        Ok(Observer { connected: self.connected.clone(), observer: Some(observer) })
     }
 }
 
 /// Who leads, from one change to the next, as [`crate::Observer`]. As an iterator it waits for each
-/// change; inside an async runtime each is [`Error::Unsupported`](crate::Error::Unsupported).
+/// change, and ends after an error.
 #[derive(Debug)]
 pub struct Observer {
     connected: Arc<Connected>,
-    observer: crate::Observer,
+    /// `None` once it has ended.
+    observer: Option<crate::Observer>,
 }
 
 impl Observer {
-    /// Waits for the next change, for at most `limit`; `None` if there was none, or will be none any
-    /// more.
+    /// Waits for the next change, for at most `limit`; `None` if there was none.
     ///
     /// # Errors
     ///
-    /// As [`crate::Observer::next`], and [`Error::Unsupported`](crate::Error::Unsupported) inside an
-    /// async runtime.
+    /// As [`crate::Observer::next`], [`Error::Closed`] when there will be no change any more, and
+    /// [`Error::Unsupported`] inside an async runtime.
     pub fn next_within(&mut self, limit: Duration) -> Result<Option<Option<Leader>>> {
-        let next = self.observer.next();
-        let next = async { tokio::time::timeout(limit, next).await.ok().flatten().transpose() };
-        self.connected.wait("observe", next)
+        let closed = || Error::Closed { store: self.connected.locks.guarantees().store };
+        let observer = self.observer.as_mut().ok_or_else(closed)?;
+        let next = async { Ok(tokio::time::timeout(limit, observer.next()).await) };
+        match self.connected.wait("observe", next)? {
+            Ok(change) => change.unwrap_or_else(|| Err(closed())).map(Some),
+            Err(_) => Ok(None),
+        }
     }
 }
 
@@ -87,7 +91,12 @@ impl Iterator for Observer {
     type Item = Observed;
 
     fn next(&mut self) -> Option<Observed> {
-        let next = async { Ok(self.observer.next().await) };
-        self.connected.wait("observe", next).unwrap_or_else(|error| Some(Err(error)))
+        let observer = self.observer.as_mut()?;
+        let next = async { Ok(observer.next().await) };
+        let change = self.connected.wait("observe", next).unwrap_or_else(|error| Some(Err(error)));
+        if !matches!(change, Some(Ok(_))) {
+            self.observer = None;
+        }
+        change
     }
 }

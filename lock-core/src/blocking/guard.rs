@@ -112,6 +112,11 @@ macro_rules! held {
                 self.connected.wait("wait for a loss", lost)
             }
 
+            /// The driver's own lease, for guarded writes, as [`Held::lease_as`](crate::Held::lease_as).
+            pub fn lease_as<L: crate::Lease>(&self) -> Option<&L> {
+                self.inner().lease_as()
+            }
+
             /// As [`Held::renew`](crate::Held::renew).
             ///
             /// # Errors
@@ -161,6 +166,21 @@ impl LockSetGuard {
     /// Each name with its fencing token, in the order of the names.
     pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
         self.guard.iter().flat_map(|guard| guard.tokens())
+    }
+}
+
+impl LockSetGuard {
+    /// Waits until one of the locks is lost, for at most `limit`, and says which and how; `None` if none
+    /// was.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime.
+    pub fn lost_within(&self, limit: Duration) -> Result<Option<(LockName, LossReason)>> {
+        let Some(guard) = &self.guard else { return Ok(None) };
+        let lost = guard.lost();
+        let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
+        self.connected.wait("wait for a loss", lost)
     }
 }
 

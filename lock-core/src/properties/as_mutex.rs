@@ -51,7 +51,7 @@ impl Guise {
         match self {
             Self::Lock(kind) => Ok(Mutex::Lock(locks.lock(name)?.kind(kind)?)),
             Self::Leadership => Ok(Mutex::Lock(locks.election(name)?.with_value("the leader"))),
-            Self::SetOfOne => Ok(Mutex::Set(locks.all([name])?)),
+            Self::SetOfOne => Ok(Mutex::Set(locks.all([name])?.alone_too())),
         }
     }
 }

@@ -25,6 +25,8 @@ const INSTALL: &str = "apt-get install postgresql";
 /// Where Debian puts the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
+/// Each database is 300 files to copy, so there is none to spare.
+///
 /// Nobody can log in with what is in here: the server reads another `pg_hba.conf`, which demands
 /// passwords, and there are none yet.
 const MAKE: &str = r#"
@@ -32,15 +34,18 @@ const MAKE: &str = r#"
     --wal-segsize=1 >/dev/null
 single() { "$server" --single -D new -c fsync=off "$1" >/dev/null; }
 server=$1
-single postgres <<'END'
+single template1 <<'END'
 CREATE ROLE lab LOGIN CREATEROLE IN ROLE pg_read_all_stats
-CREATE DATABASE lab OWNER lab
+ALTER DATABASE postgres OWNER TO lab
+ALTER DATABASE postgres RENAME TO lab
+ALTER DATABASE template0 IS_TEMPLATE false
+DROP DATABASE template0
 END
 single lab <<'END'
 CREATE EXTENSION pg_stat_statements
 END
 "#;
-const FIRST: &str = r#""$1" --single -D new -c fsync=off postgres <password.sql >/dev/null"#;
+const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null"#;
 
 /// What only a PostgreSQL has.
 #[derive(Clone, Debug, Default)]

@@ -27,7 +27,7 @@ impl Default for RedisOptions {
 }
 
 impl Builder<Redis> {
-    /// Demands a password from clients. It is part of [`Server::url`]. Default: none.
+    /// Demands a password from clients. It is part of the URL. Default: none.
     pub fn password(mut self, password: impl Into<String>) -> Self {
         self.options.password = Some(password.into());
         self

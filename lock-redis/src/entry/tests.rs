@@ -17,7 +17,7 @@ fn entry() -> Entry {
         term: Term::Renewed,
         period: TTL / 3,
         leads: false,
-        shares: AtomicBool::new(false),
+        alone: Mutex::new(Some(Instant::default())),
         described: false,
         stage: Mutex::new(Stage::Asking { pushed: None }),
         moved: Notify::new(),
@@ -152,5 +152,18 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     entry.seen(sent + TTL / 3, Seen::Holds(7));
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
     entry.seen(sent + TTL / 2, Seen::Gone);
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}
+
+#[test]
+fn a_late_answer_from_between_two_conversions_loses_nothing() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    let validity = entry.hold(sent).unwrap();
+    entry.share(true);
+    entry.share(false);
+    entry.renewed(sent, false);
+    assert!(!validity.has_ended());
+    entry.renewed(CLOCK.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

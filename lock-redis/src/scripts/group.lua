@@ -144,9 +144,31 @@ local function pass_on(lock, base, now, leader)
   vacate(lock, base, leader, value)
 end
 
+-- Without `holders`, which was evicted or deleted, nobody knows how long each member is alive: each is as
+-- long as the lock, which lives as long as the longest-lived, unless it says so anew.
+local function revive(lock, base, now)
+  local holders, members = base .. 'holders', base .. 'members'
+  if redis.call('HLEN', members) == 2 then
+    -- The group and what is taken: the last one is out.
+    return
+  end
+  -- Removes nothing, but works without memory; once a script has written, its other writes do too.
+  redis.call('DEL', holders)
+  local alive = digits(now + math.max(redis.call('PTTL', lock), 1) * 1000)
+  for _, attempt in ipairs(redis.call('HKEYS', members)) do
+    if attempt ~= 'group' and attempt ~= 'taken' then
+      redis.call('ZADD', holders, alive, attempt)
+    end
+  end
+  stretch(lock, base, now)
+end
+
 -- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The last
 -- one out hands the lock over, or frees it. Answers what `pump` does.
 local function regroup(lock, base, now, group, left)
+  if redis.call('EXISTS', base .. 'holders') == 0 then
+    revive(lock, base, now)
+  end
   local expired = redis.call('ZRANGEBYSCORE', base .. 'holders', '-inf', digits(now))
   for _, attempt in ipairs(expired) do
     part(base, attempt)

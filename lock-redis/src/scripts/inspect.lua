@@ -13,6 +13,16 @@ local members, waiting = {}, {}
 if group_of(base, value) then
   value = false
   local alive = redis.call('ZRANGEBYSCORE', base .. 'holders', '(' .. digits(now), '+inf', 'WITHSCORES')
+  if redis.call('EXISTS', base .. 'holders') == 0 then
+    -- Lost, and nobody has revived it yet: see `revive`.
+    local left = digits(now + math.max(redis.call('PTTL', lock), 1) * 1000)
+    for _, attempt in ipairs(redis.call('HKEYS', base .. 'members')) do
+      if attempt ~= 'group' and attempt ~= 'taken' then
+        table.insert(alive, attempt)
+        table.insert(alive, left)
+      end
+    end
+  end
   for i = 1, #alive, 2 do
     table.insert(members, alive[i])
     table.insert(members, digits(alive[i + 1]))

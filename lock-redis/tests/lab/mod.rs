@@ -9,7 +9,7 @@ use lock_core::{
     Attempt, DistributedLock, Error, Kind, Lease, LockName, Locks, Request, Result, StoreUrl, Term,
     Wait,
 };
-use lock_lab::Redis;
+use lock_lab::{Proxy, Redis};
 use lock_redis::{RedisConfig, RedisLock};
 
 /// Longer than anything here takes on a busy machine.
@@ -21,6 +21,35 @@ pub async fn server() -> Redis {
 
 pub async fn driver(url: &str) -> Arc<RedisLock> {
     Arc::new(try_driver(url).await.unwrap())
+}
+
+/// A server with one client.
+pub async fn one_driver() -> (Redis, Arc<RedisLock>) {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    (server, driver)
+}
+
+/// A server with two clients.
+pub async fn two_drivers() -> (Redis, Arc<RedisLock>, Arc<RedisLock>) {
+    let (server, one) = one_driver().await;
+    let two = driver(&server.url()).await;
+    (server, one, two)
+}
+
+/// A server, and a client behind a proxy.
+pub async fn behind_a_proxy() -> (Redis, Proxy, Arc<RedisLock>) {
+    let server = server().await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let far = driver(&server.url_via(&proxy)).await;
+    (server, proxy, far)
+}
+
+/// A server, a client behind a proxy, and one that has no proxy.
+pub async fn far_and_near() -> (Redis, Proxy, Arc<RedisLock>, Arc<RedisLock>) {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let near = driver(&server.url()).await;
+    (server, proxy, far, near)
 }
 
 pub async fn try_driver(url: &str) -> Result<RedisLock> {

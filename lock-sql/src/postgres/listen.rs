@@ -97,7 +97,9 @@ fn heard(session: &Session, push: &PgNotification) {
 }
 
 fn name(hex: &str) -> Option<LockName> {
-    let pairs = hex.as_bytes().chunks_exact(2);
+    // A sign is no digit, but would be read with the number.
+    let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
+    let pairs = hex.as_bytes().chunks_exact(2).take_while(|_| is_hex);
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<_>> = pairs.map(byte).collect();
     LockName::new(String::from_utf8(bytes?).ok()?).ok()

@@ -1,0 +1,157 @@
+//! What the scripts answer, and what pushes say.
+
+use std::time::Duration;
+
+use lock_core::Error;
+use redis::Value;
+use uuid::Uuid;
+
+use crate::error;
+
+/// What ACQUIRE answers.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Acquired {
+    Granted(u64),
+    Busy,
+    Waits(Waits),
+    /// Others count with this many permits.
+    OtherLimit(u32),
+}
+
+/// What the server says to an attempt that waits.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Waits {
+    /// The last token of the name: a grant that is older than this answer has no greater one.
+    pub(crate) fence: u64,
+    /// When what is in the way ends unless it is renewed; `None` if never.
+    pub(crate) pttl: Option<Duration>,
+    /// The place in the queue if it is known; 1 is next.
+    pub(crate) place: Option<usize>,
+    /// Whether the holder's release tells nobody.
+    pub(crate) foreign: bool,
+}
+
+/// What ROUND answers for an attempt that waits, or does not hold alone.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Seen {
+    Gone,
+    Waits(Waits),
+    Holds(u64),
+}
+
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
+    match value {
+        Value::Int(0) => Ok(Acquired::Busy),
+        Value::Int(limit @ ..0) => {
+            let found = u32::try_from(limit.unsigned_abs()).unwrap_or(u32::MAX);
+            Ok(Acquired::OtherLimit(found))
+        }
+        Value::Int(token) => Ok(Acquired::Granted(token.unsigned_abs())),
+        Value::BulkString(digits) => {
+            let token = std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok());
+            token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
+        }
+        Value::Array(parts) => match numbers(parts).as_deref() {
+            Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
+                *fence,
+                *pttl,
+                usize::try_from(*place).ok(),
+                *foreign > 0,
+            ))),
+            _ => Err(error::unexpected("acquire", value)),
+        },
+        _ => Err(error::unexpected("acquire", value)),
+    }
+}
+
+/// The tokens of several locks; `None` if one was busy.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
+    let tokens = match value {
+        Value::Int(0) => return Ok(None),
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let tokens = tokens.ok_or_else(|| error::unexpected("acquire", value))?;
+    Ok(Some(tokens.into_iter().map(i64::unsigned_abs).collect()))
+}
+
+/// Per attempt that holds alone whether it was renewed, and what was seen of each other one.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
+    let answer = match value {
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let answer = answer
+        .filter(|answer| answer.len() >= held)
+        .ok_or_else(|| error::unexpected("renew", value))?;
+    let (renewed, seen) = answer.split_at(held);
+    Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
+}
+
+fn seen_in(four: &[i64]) -> Seen {
+    match *four {
+        [3, token, ..] => Seen::Holds(token.unsigned_abs()),
+        [state @ (1 | 2), fence, pttl, first] => {
+            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), state == 2))
+        }
+        _ => Seen::Gone,
+    }
+}
+
+fn waits(fence: i64, pttl: i64, place: Option<usize>, foreign: bool) -> Waits {
+    let pttl = u64::try_from(pttl).ok().map(Duration::from_millis);
+    Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
+}
+
+fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
+    let number = |part: &Value| match part {
+        Value::Int(number) => Some(*number),
+        _ => None,
+    };
+    parts.iter().map(number).collect()
+}
+
+/// What a push says about an attempt.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Push {
+    Granted(u64),
+    Gone,
+}
+
+/// Reads a push: a token or `gone`, the attempt, and the lock's key.
+pub(crate) fn push(payload: &[u8]) -> Option<(Push, Uuid)> {
+    let mut parts = payload.splitn(3, |b| *b == b' ').map(std::str::from_utf8);
+    let push = match parts.next()?.ok()? {
+        "gone" => Push::Gone,
+        token => Push::Granted(token.parse().ok()?),
+    };
+    let attempt = Uuid::try_parse(parts.next()?.ok()?).ok()?;
+    Some((push, attempt))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pushes_are_told_apart() {
+        let attempt = Uuid::new_v4();
+        let id = attempt.simple();
+        assert_eq!(push(format!("7 {id} a b").as_bytes()), Some((Push::Granted(7), attempt)));
+        assert_eq!(push(format!("gone {id} a b").as_bytes()), Some((Push::Gone, attempt)));
+        for odd in ["", "gone", "7", "7 8", "x 8 9"] {
+            assert_eq!(push(odd.as_bytes()), None, "{odd}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! How a client gets its connections.
+
+use std::{
+    sync::{Arc, Weak, atomic::Ordering},
+    time::Duration,
+};
+
+use lock_core::{this_process, trace};
+use redis::{RedisError, cmd};
+use tokio::{
+    sync::watch,
+    time::{sleep, timeout},
+};
+
+use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session, jitter};
+use crate::{
+    connection::{Connection, OnPush, Peer},
+    error::{self, STORE},
+    key::client_key,
+};
+
+/// How long a client's description outlives it, and how often it is written again.
+const DESCRIPTION_TTL: Duration = Duration::from_secs(3600);
+const DESCRIPTION_PERIOD: Duration = Duration::from_secs(1200);
+
+impl Session {
+    /// Makes a connection and asks on it for everything that may have changed meanwhile.
+    pub(super) async fn connect(
+        self: &Arc<Self>,
+        previous: Option<&Peer>,
+    ) -> Result<(), RedisError> {
+        let number = self.connections.fetch_add(1, Ordering::Relaxed) + 1;
+        let weak = Arc::downgrade(self);
+        let on_push: OnPush = Arc::new(move |info| {
+            if let Some(session) = weak.upgrade() {
+                session.pushed(number, info);
+            }
+        });
+        let connection = self.connector.connect(number, previous, on_push).await?;
+        self.describe(&connection).await?;
+        self.link.send_if_modified(|link| match link {
+            Link::Closed => false,
+            _ => {
+                *link = Link::Up(connection);
+                true
+            }
+        });
+        self.book().everything_is_due();
+        self.due.notify_one();
+        Ok(())
+    }
+
+    /// Says who this client is, for people who look at a queue. A server that is full, or does not
+    /// let this client write there, is good enough for locks.
+    async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
+        let mut set = cmd("SET");
+        set.arg(client_key(&self.id)).arg(&*this_process());
+        set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
+        match connection.call(&set, LONGEST_PAUSE).await {
+            Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Connects again whenever the connection is lost, until the session is gone.
+pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
+        // An error means that the session is gone, and then the next line returns.
+        let _ = timeout(DESCRIPTION_PERIOD, lost).await;
+        let Some(session) = session.upgrade() else { return };
+        let state = link.borrow().clone();
+        match state {
+            Link::Closed => return,
+            Link::Up(connection) => {
+                // A failure shows in the next round as well.
+                let _ = session.describe(&connection).await;
+            }
+            Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
+                Ok(()) => {
+                    trace::connected(STORE);
+                    pause = FIRST_PAUSE;
+                }
+                Err(error) => {
+                    session.link.send_modify(|link| {
+                        if let Link::Down(why, _) = link {
+                            *why = Arc::new(error);
+                        }
+                    });
+                    drop(session);
+                    sleep(jitter(pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            },
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Whose a lock is, as its key says.
+
+use uuid::Uuid;
+
+/// What an attempt writes into the lock's key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ticket {
+    pub(crate) attempt: Uuid,
+    text: [u8; Self::CLIENT + 33],
+    start: u8,
+}
+
+impl Ticket {
+    /// The length of a client's id: 16 hex digits.
+    pub(crate) const CLIENT: usize = 16;
+
+    /// A ticket that says whom to tell about a grant.
+    pub(crate) fn queued(client: &str, attempt: Uuid) -> Self {
+        let mut ticket = Self::simple(attempt);
+        for (to, from) in ticket.text.iter_mut().zip(client.bytes()) {
+            *to = from;
+        }
+        Self { start: 0, ..ticket }
+    }
+
+    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be told
+    /// anything, and its release tells nobody.
+    pub(crate) fn simple(attempt: Uuid) -> Self {
+        let mut text = [b':'; Self::CLIENT + 33];
+        attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);
+        Self { attempt, text, start: 16 }
+    }
+
+    pub(crate) fn text(&self) -> &[u8] {
+        &self.text[usize::from(self.start)..]
+    }
+
+    /// Takes a ticket's text apart: client, empty if it is a simple one, and attempt.
+    pub(crate) fn parse(text: &[u8]) -> Option<(&str, Uuid)> {
+        let (client, attempt) = std::str::from_utf8(text).ok()?.split_once(':')?;
+        let ours = [0, Self::CLIENT].contains(&client.len()) && attempt.len() == 32;
+        ours.then_some((client, Uuid::try_parse(attempt).ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tickets_are_read_as_they_are_written() {
+        let (client, attempt) = ("0123456789abcdef", Uuid::new_v4());
+        let queued = Ticket::queued(client, attempt);
+        assert_eq!(Ticket::parse(queued.text()), Some((client, attempt)));
+        assert_eq!(Ticket::parse(Ticket::simple(attempt).text()), Some(("", attempt)));
+        for odd in [attempt.simple().to_string(), format!(":{attempt}"), format!("x:{attempt}")] {
+            assert_eq!(Ticket::parse(odd.as_bytes()), None, "{odd}");
+        }
+    }
+}

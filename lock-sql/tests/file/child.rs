@@ -1,0 +1,142 @@
+//! Other processes: this test binary again, which then plays one part.
+
+use std::{
+    env,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use crate::{by_url, locks};
+
+const PART: &str = "LOCK_SQL_TEST_PART";
+const ARGUMENT: &str = "LOCK_SQL_TEST_ARGUMENT";
+
+/// A process, its lines, and its orders.
+pub struct Other {
+    pub process: Child,
+    orders: Option<ChildStdin>,
+    lines: BufReader<ChildStdout>,
+}
+
+/// Starts a process that plays a part; `change` makes it somebody else's, or takes its environment.
+pub fn start(part: &str, argument: &str, change: impl FnOnce(&mut Command)) -> Other {
+    let mut command = Command::new(env::current_exe().unwrap());
+    change(&mut command);
+    command.args(["--exact", "child::play", "--nocapture", "--test-threads=1"]);
+    command.env(PART, part).env(ARGUMENT, argument);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut process = command.spawn().unwrap();
+    let (orders, lines) = (process.stdin.take(), process.stdout.take().unwrap());
+    Other { process, orders, lines: BufReader::new(lines) }
+}
+
+impl Other {
+    /// The next word that the process says: what follows `said `.
+    pub fn says(&mut self) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.lines.read_line(&mut line).unwrap() > 0, "the process said no more");
+            // The test runner may have begun the line.
+            if let Some((_, said)) = line.trim_end().split_once("said ") {
+                return said.to_owned();
+            }
+        }
+    }
+
+    /// Lets the process go on.
+    pub fn go(&mut self) {
+        writeln!(self.orders.as_mut().unwrap(), "go").unwrap();
+    }
+
+    pub fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Waits for its end, which must be a good one.
+    pub fn ends(mut self) {
+        drop(self.orders.take());
+        assert!(self.process.wait().unwrap().success());
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// What the other process does. Without a part, nothing: then it is only a test like the others.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn play() {
+    let (Ok(part), Ok(argument)) = (env::var(PART), env::var(ARGUMENT)) else { return };
+    match part.as_str() {
+        "count" => count(Path::new(&argument)).await,
+        "hurry" => hurry(Path::new(&argument)).await,
+        "hold" => hold(&argument).await,
+        "try" => try_once(&argument).await,
+        "open" => match by_url(&argument).await {
+            Ok(driver) => say(driver.path().unwrap().display()),
+            Err(error) => say(error),
+        },
+        other => panic!("no part {other}"),
+    }
+}
+
+fn say(what: impl std::fmt::Display) {
+    println!("said {what}");
+    std::io::stdout().flush().unwrap();
+}
+
+fn until_told() {
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+}
+
+/// Adds to a number in a file that nothing but the lock protects.
+async fn count(directory: &Path) {
+    let locks = locks(&directory.join("locks.db")).await;
+    let counter = directory.join("counter");
+    for _ in 0..50 {
+        let guard = locks.lock("counter").unwrap().acquire().await.unwrap();
+        let number: u64 = std::fs::read_to_string(&counter).unwrap().parse().unwrap();
+        std::fs::write(&counter, (number + 1).to_string()).unwrap();
+        guard.release().await.unwrap();
+    }
+}
+
+/// Takes locks and gives them back as fast as it can, and says their tokens, until it is killed.
+async fn hurry(path: &Path) {
+    let locks = locks(path).await;
+    let lock = locks.lock("hurry").unwrap().ttl(Duration::from_secs(1));
+    loop {
+        let guard = lock.acquire().await.unwrap();
+        say(guard.token());
+        guard.release().await.unwrap();
+    }
+}
+
+async fn hold(url: &str) {
+    let locks = lock_core::Locks::new(by_url(url).await.unwrap());
+    let guard = locks.lock("shared").unwrap().acquire().await.unwrap();
+    say(guard.token());
+    until_told();
+    guard.release().await.unwrap();
+    say("released");
+    until_told();
+}
+
+async fn try_once(url: &str) {
+    let locks = lock_core::Locks::new(by_url(url).await.unwrap());
+    match locks.lock("shared").unwrap().try_acquire().await.unwrap() {
+        Some(guard) => {
+            say(guard.token());
+            guard.release().await.unwrap();
+        }
+        None => say("busy"),
+    }
+}

@@ -1,0 +1,27 @@
+//! SQLite: a file, and who may share it.
+
+mod boot;
+mod child;
+mod killed;
+mod processes;
+mod users;
+
+use std::path::Path;
+
+use lock_core::{Locks, Result, StoreUrl};
+use lock_sql::{SqlConfig, SqlLock};
+
+/// Connects to a file.
+pub async fn driver(path: &Path) -> Result<SqlLock> {
+    SqlLock::connect(SqlConfig::file(Some(path.to_owned()))).await
+}
+
+/// The same for people.
+pub async fn locks(path: &Path) -> Locks {
+    Locks::new(driver(path).await.unwrap())
+}
+
+/// Connects as a program does.
+pub async fn by_url(url: &str) -> Result<SqlLock> {
+    SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
+}

@@ -1,0 +1,105 @@
+//! PostgreSQL and MariaDB: rights, lost replies, what a lock costs, and whose clock counts.
+
+mod costs;
+mod fenced;
+mod pushes;
+mod replies;
+mod rights;
+
+use std::{ops::Deref, time::Duration};
+
+use lock_core::{Locks, Result, StoreUrl};
+use lock_lab::{MariaDb, Postgres, Server};
+use lock_sql::{Dialect, SqlConfig, SqlLock};
+
+/// A private server of one of the two.
+pub enum Database {
+    /// For both MySQL and MariaDB.
+    MariaDb(MariaDb),
+    /// PostgreSQL.
+    Postgres(Postgres),
+}
+
+impl Database {
+    /// Starts one.
+    pub async fn start(dialect: Dialect) -> Self {
+        match dialect {
+            Dialect::Postgres => Self::Postgres(Postgres::start().await.unwrap()),
+            _ => Self::MariaDb(MariaDb::start().await.unwrap()),
+        }
+    }
+
+    /// Runs statements as the owner of the database.
+    pub async fn sql(&self, statements: &str) -> String {
+        let answer = match self {
+            Self::MariaDb(server) => server.sql(statements).await,
+            Self::Postgres(server) => server.sql(statements).await,
+        };
+        answer.unwrap()
+    }
+
+    /// How many entries there are.
+    pub async fn entries(&self) -> u64 {
+        let count = self.sql("SELECT count(*) FROM distlock_v1_entries").await;
+        count.trim().parse().unwrap()
+    }
+
+    /// The same URL with another login.
+    pub fn url_as(&self, login: &str) -> String {
+        let url = self.url();
+        let (scheme, rest) = url.split_once("://").unwrap();
+        let (_, host) = rest.rsplit_once('@').unwrap();
+        format!("{scheme}://{login}@{host}")
+    }
+}
+
+impl Deref for Database {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        match self {
+            Self::MariaDb(server) => server,
+            Self::Postgres(server) => server,
+        }
+    }
+}
+
+/// Connects as a program does.
+pub async fn connect(url: &str) -> Result<SqlLock> {
+    SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
+}
+
+/// The same for people.
+pub async fn locks(url: &str) -> Locks {
+    Locks::new(connect(url).await.unwrap())
+}
+
+/// Waits until something is so.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+    waited.unwrap_or_else(|_| panic!("still not so: {what}"));
+}
+
+/// One test of each function on both servers.
+macro_rules! on_both {
+    ($($check:ident),+ $(,)?) => {
+        mod postgres {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $check() {
+                super::$check(lock_sql::Dialect::Postgres).await;
+            })+
+        }
+        mod mariadb {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $check() {
+                super::$check(lock_sql::Dialect::MySql).await;
+            })+
+        }
+    };
+}
+use on_both;

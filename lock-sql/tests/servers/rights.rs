@@ -1,0 +1,62 @@
+//! A user who may not create tables.
+
+use lock_core::Error;
+use lock_sql::{Dialect, schema};
+
+use crate::{Database, connect, locks, on_both};
+
+on_both!(tables_by_a_migration, no_password_is_printed);
+
+/// A user without any right but to log in, and the statements that let him lock.
+fn user(dialect: Dialect) -> (&'static str, String) {
+    let tables = ["slots", "entries", "values"].map(|table| format!("distlock_v1_{table}"));
+    let grant = |to: &str| {
+        let grants = tables
+            .iter()
+            .map(|table| format!("GRANT SELECT, INSERT, UPDATE, DELETE ON {table} TO {to};\n"));
+        grants.collect::<String>()
+    };
+    match dialect {
+        Dialect::Postgres => ("CREATE ROLE plain LOGIN PASSWORD 'plain'", grant("plain")),
+        _ => (
+            "CREATE USER plain@'%' IDENTIFIED BY 'plain'; GRANT CREATE TEMPORARY TABLES ON lab.* TO \
+             plain@'%'",
+            grant("plain@'%'"),
+        ),
+    }
+}
+
+async fn tables_by_a_migration(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (create, grant) = user(dialect);
+    server.sql(create).await;
+    let url = server.url_as("plain:plain");
+    let refused = connect(&url).await.unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    let shown = refused.to_string();
+    assert!(shown.contains(&format!("lock_sql::schema(Dialect::{dialect:?})")), "{shown}");
+    server.sql(&schema(dialect)).await;
+    server.sql(&grant).await;
+    let locks = locks(&url).await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    assert_eq!(server.entries().await, 1);
+    guard.release().await.unwrap();
+    // Whoever creates them again does no harm.
+    server.sql(&schema(dialect)).await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+async fn no_password_is_printed(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let locks = locks(&server.url()).await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let url = server.url();
+    let (_, login) = url.split_once("://").unwrap();
+    let (_, password) = login.split_once(':').unwrap();
+    // As far as it is the same in a URL and elsewhere.
+    let password: String = password.chars().take_while(char::is_ascii_alphanumeric).collect();
+    assert!(password.len() > 8, "{password}");
+    for shown in [format!("{locks:?}"), format!("{guard:?}"), format!("{:?}", locks.driver())] {
+        assert!(!shown.contains(&password), "{shown}");
+    }
+}

@@ -1,0 +1,194 @@
+//! Several locks in one step.
+
+use std::sync::Arc;
+
+use futures_util::{
+    TryFutureExt,
+    future::{join_all, try_join_all},
+};
+use lock_core::{Attempt, Error, Lease, Result};
+use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
+
+use crate::{
+    acquire::{Candidate, cancelled, vanished},
+    entry::Node,
+    error::{self, STORE},
+    queue::Ahead,
+    session::Session,
+    values,
+};
+
+/// The longest names make a request of about 100 KiB then, a tenth of what a server takes.
+pub(crate) const NAMES_AT_ONCE: usize = 64;
+
+/// Attempts of one caller in one session that enter their queues with one request, or not at all.
+pub(crate) struct CandidateSet {
+    session: Arc<Session>,
+    /// Any of the attempts: whoever cancels one cancels all.
+    caller: Attempt,
+    all: Vec<Candidate>,
+}
+
+type Listed = Result<Vec<String>, ZkError>;
+
+impl CandidateSet {
+    pub(crate) fn new(session: Arc<Session>, caller: Attempt, all: Vec<Candidate>) -> Self {
+        Self { session, caller, all }
+    }
+
+    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again then,
+    /// and when it fails.
+    pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        self.all.iter().for_each(|candidate| self.session.add(&candidate.entry));
+        let result = tokio::select! {
+            biased;
+            result = self.take() => result,
+            () = self.session.over() => Err(self.session.error("acquire")),
+            () = self.caller.cancelled() => Err(cancelled()),
+        };
+        if result.is_err() {
+            self.leave().await;
+        }
+        match result {
+            Ok(leases) => Ok(Some(leases)),
+            Err(Error::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// As [`Candidate::may_begin_again`].
+    pub(crate) fn may_begin_again(&self) -> bool {
+        self.all.iter().all(Candidate::may_begin_again)
+    }
+
+    async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
+        self.check_size()?;
+        try_join_all(self.all.iter().map(Candidate::look)).await?;
+        let (nodes, lists): (Vec<_>, Vec<_>) = self.enter().await?.into_iter().unzip();
+        let places = self.all.iter().zip(&nodes).zip(lists);
+        let checks = places.map(|((candidate, node), list)| candidate.check_place(node, list));
+        try_join_all(checks).await?;
+        // All are first by now: a grant is only given up again by an error.
+        let grants = self.all.iter().zip(nodes).map(|(candidate, node)| candidate.hold(node));
+        try_join_all(grants).await
+    }
+
+    /// Whether all fit into one request: holders may say much about themselves.
+    fn check_size(&self) -> Result<()> {
+        let size = |(path, data): (String, Vec<u8>)| path.len() + data.len();
+        let bytes: usize = self.all.iter().map(|candidate| size(candidate.wanted())).sum();
+        if bytes <= values::LONGEST {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            store: STORE,
+            what: format!("take names with {bytes} bytes of data in one request"),
+        })
+    }
+
+    /// As [`Candidate::enter`], with all nodes or none.
+    async fn enter(&self) -> Result<Vec<(&Node, Vec<String>)>> {
+        loop {
+            let (created, lists) = self.create_and_list().await?;
+            let nodes = match created {
+                Ok(results) => self.adopt(results).await?,
+                Err(ZkError::NoNode) => {
+                    self.make_directories(&lists).await?;
+                    continue;
+                }
+                Err(error) => {
+                    self.session.again("create", error).await?;
+                    let Some(nodes) = self.find().await? else { continue };
+                    nodes
+                }
+            };
+            let places = self.all.iter().zip(nodes).zip(lists);
+            let entered = places.map(|((candidate, node), list)| candidate.entered(node, list));
+            return try_join_all(entered).await;
+        }
+    }
+
+    /// Creates all nodes with one request, and lists their directories in the same flight.
+    async fn create_and_list(
+        &self,
+    ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
+        let exchange = self.session.begin()?;
+        let mut multi = exchange.client.new_multi_writer();
+        for candidate in &self.all {
+            let (stem, note) = candidate.ask();
+            let options = CreateMode::EphemeralSequential.with_acls(candidate.acls);
+            let added = multi.add_create(&stem, &note, &options);
+            added.map_err(|error| error::write_failed("create", error))?;
+        }
+        let create = multi.commit().map_err(ZkError::from);
+        let lists = self
+            .all
+            .iter()
+            .map(|candidate| exchange.answer(exchange.client.list_children(&candidate.directory)));
+        Ok(tokio::join!(exchange.answer(create), join_all(lists)))
+    }
+
+    async fn make_directories(&self, lists: &[Listed]) -> Result<()> {
+        let places = self.all.iter().zip(lists);
+        let missing = places.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
+        try_join_all(missing.map(|(candidate, _)| candidate.make_directory())).await.map(drop)
+    }
+
+    /// The nodes that one transaction has created, so that all are told by the stat of any. Servers
+    /// before 3.9 answer with none (ZOOKEEPER-4026), and are asked for it.
+    async fn adopt(&self, results: Vec<MultiWriteResult>) -> Result<Vec<Node>> {
+        let created = |result| match result {
+            MultiWriteResult::Create { path, stat } => Some((path, stat)),
+            _ => None,
+        };
+        let created: Vec<_> = results.into_iter().filter_map(created).collect();
+        let (path, stat) = created.first().ok_or_else(vanished)?;
+        let stat = match stat.is_invalid() {
+            true => self.session.stat(path).await?.ok_or_else(vanished)?,
+            false => *stat,
+        };
+        let nodes = created.into_iter().map(|(path, _)| self.session.adopt(path, &stat));
+        nodes.collect::<Option<_>>().ok_or_else(vanished)
+    }
+
+    /// Finds the nodes that an unanswered creation may have left: all or none, unless somebody has
+    /// deleted one since.
+    async fn find(&self) -> Result<Option<Vec<Node>>> {
+        let find = |candidate: &Candidate| {
+            let (directory, attempt) = (candidate.directory.clone(), candidate.attempt.id());
+            async move { self.session.find(&directory, attempt).await }
+        };
+        let mut found = try_join_all(self.all.iter().map(find)).await?;
+        if found.iter().any(Option::is_none) {
+            // It may have come between the looks.
+            found = try_join_all(self.all.iter().map(find)).await?;
+        }
+        if found.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        found.into_iter().collect::<Option<_>>().map(Some).ok_or_else(vanished)
+    }
+
+    /// As [`Candidate::leave`], with one request if all nodes are there.
+    async fn leave(&self) {
+        let nodes: Option<Vec<_>> =
+            self.all.iter().map(|candidate| candidate.entry.node()).collect();
+        match nodes {
+            Some(nodes) if self.session.remove_all(&nodes).await => {
+                self.all.iter().for_each(Candidate::left);
+            }
+            _ => drop(join_all(self.all.iter().map(Candidate::leave)).await),
+        }
+    }
+}
+
+impl Candidate {
+    /// Whether a try is admitted by the list that shows its node.
+    async fn check_place(&self, node: &Node, children: Vec<String>) -> Result<()> {
+        let mut ahead = Ahead::new(self.request.kind);
+        if !ahead.see(children, node.name(), node.sequence) {
+            return Err(vanished());
+        }
+        self.check_at_once(&mut ahead).await
+    }
+}

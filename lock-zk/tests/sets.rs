@@ -1,0 +1,271 @@
+//! Several locks in one step: what they cost, and networks that break on the way.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, LockName, LockSet, LockSetGuard, Locks, LossReason, Result};
+use lock_lab::{Proxy, ZooKeeper};
+use lock_zk::client::Client;
+use support::*;
+use tokio::task::JoinHandle;
+
+const NAMES: [&str; 3] = ["x", "y", "z"];
+
+fn set(locks: &Locks) -> LockSet {
+    locks.all(NAMES).unwrap()
+}
+
+/// The entries of each name.
+async fn entries(raw: &Client) -> [usize; 3] {
+    let mut count = [0; 3];
+    for (name, count) in NAMES.iter().zip(&mut count) {
+        let children = children(raw, &format!("/locks/{name}")).await;
+        *count = children.iter().filter(|child| child.contains("-lock-")).count();
+    }
+    count
+}
+
+async fn keep_all(server: &ZooKeeper, names: impl IntoIterator<Item = impl AsRef<str>>) {
+    for name in names {
+        let directory = LockName::new(name).unwrap().escaped().into_owned();
+        keep(server, &format!("/locks/{directory}")).await;
+    }
+}
+
+#[tokio::test]
+async fn three_free_names_are_eleven_requests() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    keep_all(&server, NAMES).await;
+    let pair = || async { set(&locks).acquire().await.unwrap().release().await.unwrap() };
+    // Lists, a creation with lists, the stat that servers before 3.9 leave out, and deletions.
+    let packets = packets(&server, pair).await;
+    assert!(packets == 3 + (1 + 3) + 1 + 3 || packets == 3 + (1 + 3) + 3, "{packets}");
+    let (used, ()) = cost(&server, pair()).await;
+    assert_eq!(used.get("requests.update"), 1 + 3, "{used}");
+}
+
+#[tokio::test]
+async fn three_free_names_are_three_flights() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let locks = open(&server.url_via(&proxy)).await;
+    keep_all(&server, NAMES).await;
+    let one_way = Duration::from_millis(200);
+    proxy.delay(one_way);
+    let mut least = Duration::MAX;
+    for _ in 0..3 {
+        let start = Clock::Boot.now();
+        let guard = set(&locks).acquire().await.unwrap();
+        least = least.min(Clock::Boot.now().since(start));
+        guard.release().await.unwrap();
+    }
+    assert!(least >= one_way * 6 && least < one_way * 8, "{least:?}");
+}
+
+#[tokio::test]
+async fn one_busy_name_is_enough_and_changes_nothing() {
+    let server = server().await;
+    let (locks, other, raw) =
+        (open(&server.url()).await, open(&server.url()).await, raw(&server).await);
+    for (busy, expected) in [("x", [1, 0, 0]), ("z", [0, 0, 1])] {
+        let guard = other.lock(busy).unwrap().acquire().await.unwrap();
+        let (used, ()) = cost(&server, async {
+            assert!(set(&locks).try_acquire().await.unwrap().is_none());
+        })
+        .await;
+        assert_eq!(used.get("requests.update"), 0, "{used}");
+        assert_eq!(entries(&raw).await, expected);
+        guard.release().await.unwrap();
+    }
+    set(&locks).try_acquire().await.unwrap().unwrap().release().await.unwrap();
+}
+
+/// It is first in line, and has not heard of it.
+#[tokio::test]
+async fn a_name_that_somebody_only_waits_for_is_busy() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let (locks, waiter) = (open(&server.url()).await, open(&server.url_via(&proxy)).await);
+    let guard = locks.lock("y").unwrap().acquire().await.unwrap();
+    let waiting = queue_up(&locks, waiter.lock("y").unwrap(), "y", 1).await;
+    proxy.cut();
+    guard.release().await.unwrap();
+    assert!(set(&locks).try_acquire().await.unwrap().is_none());
+    assert!(!waiting.is_finished());
+    proxy.heal();
+    let guard = soon("the waiter holds", waiting).await.unwrap().unwrap();
+    assert!(guard.is_valid());
+    assert!(set(&locks).try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}
+
+/// The nodes of the set are there for a moment, and one request removes them.
+#[tokio::test]
+async fn whoever_comes_after_the_look_is_not_overtaken() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let (locks, other) = (open(&server.url_via(&proxy)).await, open(&server.url()).await);
+    keep_all(&server, NAMES).await;
+    let mut met = Vec::new();
+    for last in ["x", "z"].repeat(3) {
+        proxy.half_open();
+        let before = server.counters().await.unwrap();
+        let attempt = tokio::spawn(set(&locks).try_acquire());
+        eventually("the set has looked", || async {
+            server.counters().await.unwrap().since(&before).get("requests.read") >= 3
+        })
+        .await;
+        let guard = other.lock(last).unwrap().acquire().await.unwrap();
+        proxy.heal();
+        assert!(soon("the answer", attempt).await.unwrap().unwrap().is_none());
+        let used = server.counters().await.unwrap().since(&before);
+        assert_eq!(entries(&raw).await, NAMES.map(|name| usize::from(name == last)));
+        met.push((last, used.get("requests.update")));
+        assert!(guard.is_valid());
+        guard.release().await.unwrap();
+    }
+    // The other's node; those of the set come, and go, unless the reads were somebody else's.
+    assert!(met.contains(&("x", 3)) && met.contains(&("z", 3)), "{met:?}");
+}
+
+#[tokio::test]
+async fn the_most_and_longest_names_are_one_request() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let names: Vec<_> = (0..locks.guarantees().names_at_once)
+        .map(|n| format!("{n:0width$}", width = 3) + &"/".repeat(LockName::MAX_BYTES - 3))
+        .collect();
+    keep_all(&server, &names).await;
+    let all = locks.all(&names).unwrap();
+    let (used, held) = cost(&server, all.acquire()).await;
+    assert_eq!(used.get("requests.update"), 1, "{used}");
+    held.unwrap().release().await.unwrap();
+    // Too much for one request: one after the other.
+    let verbose = all.clone().holder("h".repeat(20_000)).acquire().await.unwrap();
+    verbose.release().await.unwrap();
+    assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
+}
+
+#[tokio::test]
+async fn an_operator_takes_one_of_them() {
+    let server = server().await;
+    let (locks, operator) = (open(&server.url()).await, open(&server.url()).await);
+    let held = set(&locks).acquire().await.unwrap();
+    let attempt = operator.inspect("y").await.unwrap()[0].attempt.unwrap();
+    assert!(operator.revoke("y", attempt).await.unwrap());
+    let (name, reason) = soon("the holder is told", held.lost()).await;
+    assert_eq!((name.as_str(), reason), ("y", LossReason::EntryGone));
+    assert!(held.get("x").unwrap().is_valid() && held.get("z").unwrap().is_valid());
+    assert!(matches!(held.release().await, Err(Error::Lost { .. })));
+    assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);
+}
+
+/// Loses the answer to the creation of the nodes.
+async fn unanswered(
+    server: &ZooKeeper,
+    proxy: &Proxy,
+    raw: &Client,
+) -> JoinHandle<Result<Option<LockSetGuard>>> {
+    let locks = open(&server.url_via(proxy)).await;
+    set(&locks).acquire().await.unwrap().release().await.unwrap();
+    loop {
+        proxy.delay(Duration::from_millis(200));
+        let mut attempt = tokio::spawn(set(&locks).try_acquire());
+        eventually("the server has created the nodes", || async { entries(raw).await == [1; 3] })
+            .await;
+        proxy.half_open();
+        proxy.delay(Duration::ZERO);
+        let Ok(answered) = tokio::time::timeout(Duration::from_millis(50), &mut attempt).await
+        else {
+            return attempt;
+        };
+        // This machine stood still for so long that the answer came through.
+        proxy.heal();
+        answered.unwrap().unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn an_unanswered_creation_is_found_again() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let attempt = unanswered(&server, &proxy, &raw).await;
+    let before = server.counters().await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    let held = soon("the set", attempt).await.unwrap().unwrap().unwrap();
+    assert!(held.is_valid());
+    assert_eq!(entries(&raw).await, [1; 3]);
+    let used = server.counters().await.unwrap().since(&before);
+    assert_eq!(used.get("requests.update"), 0, "{used}");
+    held.release().await.unwrap();
+    assert_eq!(entries(&raw).await, [0; 3]);
+}
+
+#[tokio::test]
+async fn an_unanswered_creation_of_a_caller_who_left_is_swept() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let attempt = unanswered(&server, &proxy, &raw).await;
+    attempt.abort();
+    soon("the caller leaves", attempt).await.unwrap_err();
+    proxy.reset();
+    proxy.heal();
+    eventually("nothing remains", || async { entries(&raw).await == [0; 3] }).await;
+    assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+}
+
+/// An operator deletes one of the nodes before anybody knows of them.
+#[tokio::test]
+async fn an_unanswered_creation_that_lost_a_node_leaves_nothing() {
+    let server = server().await;
+    let (proxy, raw) = (proxy(&server).await, raw(&server).await);
+    let attempt = unanswered(&server, &proxy, &raw).await;
+    let node = children(&raw, "/locks/y").await.remove(0);
+    raw.delete(&format!("/locks/y/{node}"), None).await.unwrap();
+    proxy.reset();
+    proxy.heal();
+    let error = soon("the answer", attempt).await.unwrap().unwrap_err();
+    assert!(is_unavailable(&error), "{error}");
+    assert_eq!(entries(&raw).await, [0; 3]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for caller in 0..1_000_u64 {
+        let pair = [NAMES[caller as usize % 3], NAMES[(caller as usize + 1) % 3]];
+        let set = locks.all(pair).unwrap();
+        tasks.spawn(async move {
+            // From "before anything was sent" to "after the grant".
+            let patience = Duration::from_micros(caller * 7919 % 20_000);
+            let acquire = async {
+                match caller % 2 {
+                    0 => drop(set.try_acquire().await.unwrap()),
+                    _ => set.acquire().await.unwrap().release().await.unwrap(),
+                }
+            };
+            let _ = tokio::time::timeout(patience, acquire).await;
+        });
+        while tasks.len() > 20 {
+            tasks.join_next().await.unwrap().unwrap();
+        }
+    }
+    while let Some(ended) = tasks.join_next().await {
+        ended.unwrap();
+    }
+    soon("the names are free again", set(&locks).acquire()).await.unwrap().release().await.unwrap();
+    eventually("nothing remains on the server", || async {
+        let counters = server.counters().await.unwrap();
+        counters.get("ephemerals") == 0 && counters.get("watches") == 0
+    })
+    .await;
+    eventually("nothing remains in the client", || async {
+        format!("{locks:?}").contains("entries: 0")
+    })
+    .await;
+}
