@@ -1,4 +1,12 @@
 //! Closing a connection: what it held is free at once, whoever waits is told, and later calls are.
+#![cfg(any(
+    feature = "sqlite",
+    feature = "etcd",
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "postgres",
+    feature = "mysql"
+))]
 
 #[macro_use]
 #[path = "support/per_store.rs"]

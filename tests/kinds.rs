@@ -28,6 +28,7 @@ async fn memory() {
     all_kinds("memory:kinds").await;
 }
 
+#[allow(dead_code, reason = "there may be no feature but memory")]
 async fn threads_and_tasks(store: &str) {
     let server = support::Store::open(store).await;
     all_kinds(&server.url()).await;
