@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Entry, Error, FencingToken, Guarantees, LockName, Observed, Request, Result,
-    Validity,
+    Attempt, Clock, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed, Request,
+    Result, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -205,12 +205,19 @@ pub trait Lease: Any + Debug + Send + Sync {
     async fn release(&self) -> Result<()>;
 }
 
-/// The error for a semaphore with `limit` permits on a name that others use with `found` permits.
-pub fn limit_conflict(name: &LockName, limit: u32, found: u32) -> Error {
-    Error::InvalidOption {
-        option: "permits".to_owned(),
-        value: limit.to_string(),
-        allowed: format!("{name} is in use with {found} permits; all must name the same number"),
+/// The error for a request on a name that others use with `found` permits.
+pub fn limit_conflict(request: &Request, found: u32) -> Error {
+    let name = &request.name;
+    match request.kind {
+        Kind::Permit { limit, .. } => Error::InvalidOption {
+            option: "permits".to_owned(),
+            value: limit.to_string(),
+            allowed: format!(
+                "{name} is in use with {found} permits; all must name the same number"
+            ),
+        },
+        // Only a semaphore has a limit.
+        _ => Error::Contended { name: name.clone() },
     }
 }
 

@@ -265,11 +265,9 @@ fn refusal(request: &Request, before: &[Place]) -> Option<Error> {
     // Lists come in the order of their keys, and the first in line sets the number of permits.
     before.sort_unstable_by_key(|(revision, _)| *revision);
     let (kind, before) = (request.kind, before.into_iter().map(|(_, k)| k).collect::<Vec<_>>());
-    match (kind, queue::other_limit(before.iter().copied(), kind)) {
-        (queue::Kind::Permit { limit, .. }, Some(found)) => {
-            Some(limit_conflict(&request.name, limit, found))
-        }
-        _ => (queue::judge(&before, kind) != Verdict::Admitted).then(|| contended(request)),
+    match queue::other_limit(before.iter().copied(), kind) {
+        Some(found) => Some(limit_conflict(request, found)),
+        None => (queue::judge(&before, kind) != Verdict::Admitted).then(|| contended(request)),
     }
 }
 

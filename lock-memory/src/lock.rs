@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Kind, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Validity,
-    Wait, Wake, limit_conflict, trace,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Validity, Wait,
+    Wake, limit_conflict, trace,
 };
 
 use tokio::sync::mpsc;
@@ -112,7 +112,7 @@ impl MemoryLock {
                 Answer::Granted(grant) => return Ok(grant),
                 Answer::Busy => return Err(Error::Contended { name: wish.name }),
                 Answer::Gone => return Err(entry_expired()),
-                Answer::OtherLimit(found) => return Err(other_limit(request, found)),
+                Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position) {
                         trace::queued(&request.name, wish.attempt, position);
@@ -132,14 +132,6 @@ impl MemoryLock {
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
         }
-    }
-}
-
-fn other_limit(request: &Request, found: u32) -> Error {
-    match request.kind {
-        Kind::Permit { limit, .. } => limit_conflict(&request.name, limit, found),
-        // Only a semaphore has a limit.
-        _ => Error::Contended { name: request.name.clone() },
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) async fn acquire(
     match answer {
         Acquired::Granted(token) => Ok((sent, token)),
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
-        Acquired::OtherLimit(found) => Err(other_limit(request, found)),
+        Acquired::OtherLimit(found) => Err(limit_conflict(request, found)),
         Acquired::Waits(said) => {
             if let Some(place) = said.place {
                 trace::queued(&entry.name, attempt.id(), place);
@@ -87,14 +87,6 @@ pub(crate) async fn ask<T>(
         entries.iter().for_each(|entry| clean_up(session, entry));
     }
     answer
-}
-
-fn other_limit(request: &Request, found: u32) -> Error {
-    match request.kind {
-        Kind::Permit { limit, .. } => limit_conflict(&request.name, limit, found),
-        // Only a semaphore has a limit.
-        _ => Error::Contended { name: request.name.clone() },
-    }
 }
 
 async fn wait(

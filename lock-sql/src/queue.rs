@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait,
+    Attempt, Effect, Error, Instant, Request, Result, Term, Wait,
     deadline::safe_until,
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
@@ -102,9 +102,9 @@ async fn ask(
 
 /// Why the attempt is not in the queue.
 fn refused(request: &Request, queue: &[Row]) -> Error {
-    match (request.kind, other_limit(queue.iter().map(|row| row.kind), request.kind)) {
-        (Kind::Permit { limit, .. }, Some(found)) => limit_conflict(&request.name, limit, found),
-        _ => Error::Contended { name: request.name.clone() },
+    match other_limit(queue.iter().map(|row| row.kind), request.kind) {
+        Some(found) => limit_conflict(request, found),
+        None => Error::Contended { name: request.name.clone() },
     }
 }
 

@@ -144,11 +144,9 @@ impl Candidate {
     }
 
     fn check_limit(&self, ahead: &Ahead) -> Result<()> {
-        match (self.request.kind, ahead.other_limit()) {
-            (Kind::Permit { limit, .. }, Some(found)) => {
-                Err(limit_conflict(&self.request.name, limit, found))
-            }
-            _ => Ok(()),
+        match ahead.other_limit() {
+            Some(found) => Err(limit_conflict(&self.request, found)),
+            None => Ok(()),
         }
     }
 
