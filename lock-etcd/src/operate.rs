@@ -1,7 +1,8 @@
 //! What operators do: which names are in use, and taking a lock away from whoever has it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
+use futures_util::future::try_join_all;
 use lock_core::{Clock, Entry, LockName, Result};
 use uuid::Uuid;
 
@@ -17,13 +18,12 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
     let leases: BTreeSet<_> =
         held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
-    for lease in leases {
-        let Some(left) = requests::ttl_left(connection, lease).await.map_err(failed)? else {
-            continue;
-        };
-        let own = entries.iter_mut().zip(&standing);
-        let own = own.filter(|(entry, standing)| entry.holds && standing.lease == lease);
-        own.for_each(|(entry, _)| entry.ttl_left = Some(left));
+    // Together: many readers are many leases, and whoever waited in vain asks this, too.
+    let left = leases.iter().map(|lease| requests::ttl_left(connection, *lease));
+    let left: HashMap<_, _> =
+        leases.iter().zip(try_join_all(left).await.map_err(failed)?).collect();
+    for (entry, standing) in entries.iter_mut().zip(&standing).filter(|(entry, _)| entry.holds) {
+        entry.ttl_left = left.get(&standing.lease).copied().flatten();
     }
     Ok(entries)
 }

@@ -61,21 +61,17 @@ pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>) -> Txn {
 
 /// The transaction that enters an empty queue only. Sent again, it does nothing.
 pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>) -> Txn {
-    Txn::new().when([is_empty(queue)]).and_then(entry.puts())
+    enter_all_if_free(std::iter::once((queue, entry)))
 }
 
 /// As [`enter_if_free`] for several queues: all or none.
 pub(crate) fn enter_all_if_free<'a>(entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>) -> Txn {
     let (mut free, mut puts) = (Vec::new(), Vec::new());
     for (queue, entry) in entries {
-        free.push(is_empty(queue));
+        free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
     }
     Txn::new().when(free).and_then(puts)
-}
-
-fn is_empty(queue: &str) -> Compare {
-    Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix()
 }
 
 /// As [`enter_if_free`], and tells who is there if the queue is not empty.
