@@ -14,6 +14,8 @@ use std::{
     time::{Duration, SystemTime},
 };
 
+use uuid::Uuid;
+
 /// A reading of a [`Clock`]. Readings of different clocks must not be compared. The default is
 /// earlier than every reading.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
@@ -104,6 +106,12 @@ impl Clock {
 #[allow(clippy::disallowed_methods, reason = "the one place that reads the wall clock")]
 pub fn wall_clock() -> SystemTime {
     SystemTime::now()
+}
+
+/// Between half and all of a pause, so that clients do not march in step.
+pub fn jitter(pause: Duration) -> Duration {
+    let random = Uuid::new_v4().as_u64_pair().0 % 1000;
+    pause / 2 + pause.mul_f64(random as f64 / 2000.0)
 }
 
 /// How long before the store can grant a lock to somebody else its holder is told: 50 ms or a

@@ -7,7 +7,8 @@ use std::{
 
 use lock_core::{
     Attempt, Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
-    deadline::safe_until, this_process,
+    deadline::{jitter, safe_until},
+    this_process,
 };
 use redis::Cmd;
 use tokio::sync::Notify;
@@ -18,7 +19,7 @@ use crate::{
     error,
     key::Key,
     script,
-    session::{CLOCK, Session, jitter},
+    session::{CLOCK, Session},
     ticket::Ticket,
 };
 

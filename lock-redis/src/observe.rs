@@ -11,7 +11,7 @@ use std::{
 };
 
 use futures_util::future::join;
-use lock_core::{Effect, Error, Instant, Leader, Observed, Result};
+use lock_core::{Effect, Error, Instant, Leader, Observed, Result, deadline::jitter};
 use redis::Value;
 use tokio::{
     sync::{mpsc, watch},
@@ -23,7 +23,7 @@ use crate::{
     key::Key,
     leader::{Known, Looked, Next, State, Told},
     script,
-    session::{CLOCK, Failure, Link, Session, jitter},
+    session::{CLOCK, Failure, Link, Session},
 };
 
 /// How many changes may wait for an observer that does not look, and how many pushes before them.

@@ -331,12 +331,6 @@ impl Session {
     }
 }
 
-/// Between half and all of a pause, so that clients do not march in step.
-pub(crate) fn jitter(pause: Duration) -> Duration {
-    let random = Uuid::new_v4().as_u64_pair().0 % 1000;
-    pause / 2 + pause.mul_f64(random as f64 / 2000.0)
-}
-
 impl Drop for Session {
     fn drop(&mut self) {
         self.due.notify_one();

@@ -2,7 +2,7 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, Request, Result, Wait};
+use lock_core::{Attempt, Error, Instant, Request, Result, Wait, deadline::jitter};
 
 use crate::{
     answer::{self, Acquired},
@@ -10,7 +10,7 @@ use crate::{
     error,
     queue::ask,
     script,
-    session::{Session, jitter},
+    session::Session,
 };
 
 /// Waiters ask after this long, then less and less often.

@@ -8,6 +8,7 @@ use std::{
 
 use lock_core::{
     Instant, LockName,
+    deadline::jitter,
     queue::{Verdict, admitted, judge},
     trace,
 };
@@ -20,7 +21,7 @@ use crate::{
     error::is_final,
     round::{Book, until},
     row::Row,
-    session::{CLOCK, Session, jitter},
+    session::{CLOCK, Session},
 };
 
 /// Looks that are due at about the same time are made together.

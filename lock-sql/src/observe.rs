@@ -6,7 +6,9 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result};
+use lock_core::{
+    Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result, deadline::jitter,
+};
 use tokio::{
     sync::{Notify, mpsc},
     time::timeout,
@@ -17,7 +19,7 @@ use crate::{
     dialect::Dialect,
     error::{self, is_final},
     row::Row,
-    session::{Session, jitter},
+    session::Session,
 };
 
 /// How many changes may wait for an observer that does not look.

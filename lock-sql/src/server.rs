@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Error, Result, deadline::jitter};
 use tokio::time::sleep;
 
 use crate::{
@@ -11,7 +11,6 @@ use crate::{
     dialect::Dialect,
     error::{self, Refusal},
     schema,
-    session::jitter,
 };
 
 /// How long a client waits for one answer while it connects.

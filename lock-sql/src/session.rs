@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, Effect, Error, Instant, LockName, Result};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, LockName, Result, deadline::jitter};
 use tokio::{sync::Notify, time::sleep};
 use uuid::Uuid;
 
@@ -206,12 +206,6 @@ impl Session {
             result => result,
         }
     }
-}
-
-/// Between half and all of a pause, so that clients do not march in step.
-pub(crate) fn jitter(pause: Duration) -> Duration {
-    let random = Uuid::new_v4().as_u64_pair().0 % 1000;
-    pause / 2 + pause.mul_f64(random as f64 / 2000.0)
 }
 
 impl Drop for Session {

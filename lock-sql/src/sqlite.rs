@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Effect, Error, Instant, Result, trace};
+use lock_core::{Attempt, Effect, Error, Instant, Result, deadline::jitter, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
@@ -23,7 +23,7 @@ use crate::{
     error::{self, is_passing},
     row::Row,
     schema,
-    session::{CLOCK, jitter},
+    session::CLOCK,
     sqlite::place::Place,
 };
 

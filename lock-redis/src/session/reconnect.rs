@@ -5,14 +5,14 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{this_process, trace};
+use lock_core::{deadline::jitter, this_process, trace};
 use redis::{RedisError, cmd};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
 
-use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session, jitter};
+use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session};
 use crate::{
     connection::{Connection, OnPush, Peer},
     error::{self, STORE},

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{LockName, trace};
+use lock_core::{LockName, deadline::jitter, trace};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
 use tokio::{
     sync::Notify,
@@ -13,10 +13,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use crate::{
-    script::OBSERVERS,
-    session::{Session, jitter},
-};
+use crate::{script::OBSERVERS, session::Session};
 
 /// Pauses between attempts to connect grow up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
