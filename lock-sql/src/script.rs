@@ -3,11 +3,14 @@
 //! They have no parameters, since several statements in one message cannot have any: what is put in is
 //! a number or hexadecimal, and nothing else.
 
-use std::{collections::BTreeSet, time::Duration};
+mod push;
+
+use std::time::Duration;
 
 use lock_core::{Kind, LockName, Wait};
 use uuid::Uuid;
 
+pub(crate) use self::push::OBSERVERS;
 use crate::{
     dialect::Dialect,
     row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
@@ -126,22 +129,6 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Waits until whoever is about to enter one of these queues has entered: who comes later is not
-    /// overlooked.
-    fn after_arrivals(self, names: &[&LockName]) -> String {
-        let slot = |name: &&LockName| self.0.slot(name.as_str().as_bytes());
-        let slots: BTreeSet<_> = names.iter().map(slot).collect();
-        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
-        let slots = slots.join(", ");
-        let share = match self.0 {
-            // One write at a time.
-            Dialect::Sqlite => return String::new(),
-            Dialect::MySql => "LOCK IN SHARE MODE",
-            Dialect::Postgres => "FOR SHARE",
-        };
-        format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {share};")
-    }
-
     /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value. `doubtful`:
     /// a request to enter that was not answered may still be under way.
     pub(crate) fn leave<'a>(
@@ -155,10 +142,7 @@ impl Script {
         let pushes = self.0 == Dialect::Postgres;
         let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
         let (names, ids) = (self.names(names), self.ids(attempts));
-        let remove = format!(
-            "DELETE FROM distlock_v1_entries WHERE attempt IN ({ids}) AND name IN ({names});"
-        );
-        let wake = self.wake(&names, client);
+        let (remove, wake) = (remove(&ids, &names), self.wake(&names, client));
         if !leads && after.is_empty() {
             return remove + &wake;
         }
@@ -265,17 +249,13 @@ impl Script {
 
     /// Removes an entry of whatever client, and answers it.
     pub(crate) fn revoke(self, name: &LockName, attempt: Uuid, client: Uuid) -> String {
-        let names = self.name(name);
-        let remove = format!(
-            "DELETE FROM distlock_v1_entries WHERE attempt = {} AND name = {names};",
-            self.id(attempt)
-        );
-        let keep = self.keep(&leads_among(&self.id(attempt)));
+        let (names, id) = (self.name(name), self.id(attempt));
+        let keep = self.keep(&leads_among(&id));
         let statements = self.after_arrivals(&[name])
             + &self.own(attempt)
             + &self.tell_victim(&names, attempt)
             + &keep
-            + &remove
+            + &remove(&id, &names)
             + &self.wake(&names, client)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)
@@ -344,47 +324,10 @@ impl Script {
     }
 }
 
-/// PostgreSQL pushes.
-impl Script {
-    /// Wakes the other clients that may have somebody to let in: up to the first exclusive entry.
-    fn wake(self, names: &str, client: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let own = self.id(client);
-        format!(
-            "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex')) FROM \
-             (SELECT DISTINCT client, name FROM distlock_v1_entries AS next WHERE name IN ({names}) \
-             AND client <> {own} AND token <= COALESCE((SELECT MIN(token) FROM distlock_v1_entries \
-             AS earliest WHERE earliest.name = next.name AND earliest.kind = {EXCLUSIVE}), next.token)) \
-             AS waiting;"
-        )
-    }
-
-    fn tell_victim(self, name: &str, attempt: Uuid) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        let id = self.id(attempt);
-        format!(
-            "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), '-' || encode(attempt, 'hex')) \
-             FROM distlock_v1_entries WHERE attempt = {id} AND name = {name};"
-        )
-    }
-
-    fn tell_observers(self, names: &str) -> String {
-        if self.0 != Dialect::Postgres {
-            return String::new();
-        }
-        format!(
-            "SELECT pg_notify('{OBSERVERS}', encode(name, 'hex')) \
-             FROM unnest(ARRAY[{names}]) AS name;"
-        )
-    }
+/// Removes entries of these names.
+fn remove(ids: &str, names: &str) -> String {
+    format!("DELETE FROM distlock_v1_entries WHERE attempt IN ({ids}) AND name IN ({names});")
 }
-
-/// Where PostgreSQL tells that a leader, or its value, has changed.
-pub(crate) const OBSERVERS: &str = "distlock_v1_values";
 
 /// The condition that an entry is one of these and the first of its queue.
 fn leads_among(ids: &str) -> String {

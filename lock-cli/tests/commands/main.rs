@@ -199,7 +199,7 @@ fn a_closed_stdout_is_no_panic() {
 fn no_message_shows_a_password() {
     let place = Place::new();
     let mut ls = place.command(&["ls"]);
-    ls.env("DISTLOCK_STORE", "sqlite:/tmp/x?password=QXZQXZ");
+    ls.env("DISTLOCK_STORE", "sqlite:x.db?password=QXZQXZ");
     let (code, out, error) = said(&ls.output().unwrap());
     assert_eq!(code, Some(78));
     assert!(!format!("{out}{error}").contains("QXZ"), "{error}");
