@@ -10,6 +10,7 @@ use std::time::Duration;
 use lock_core::{Kind, LockName, Wait};
 use uuid::Uuid;
 
+#[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
 use crate::{
     dialect::Dialect,
