@@ -4,18 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl};
 
-/// Every scheme with the feature that compiles its driver in.
-const SCHEMES: [(&str, &str, bool); 9] = [
-    ("memory", "memory", cfg!(feature = "memory")),
-    ("etcd", "etcd", cfg!(feature = "etcd")),
-    ("redis", "redis", cfg!(feature = "redis")),
-    ("zookeeper", "zookeeper", cfg!(feature = "zookeeper")),
-    ("sqlite", "sqlite", cfg!(feature = "sqlite")),
-    ("mysql", "mysql", cfg!(feature = "mysql")),
-    ("mariadb", "mysql", cfg!(feature = "mysql")),
-    ("postgres", "postgres", cfg!(feature = "postgres")),
-    ("postgresql", "postgres", cfg!(feature = "postgres")),
-];
+use crate::{STORES, Store};
 
 /// How long connecting may take: a store that is not there must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
@@ -56,18 +45,19 @@ fn open(url: StoreUrl) -> Opening {
     })
 }
 
-/// The store of the URL's scheme.
+/// The scheme of a URL whose driver is compiled in.
 fn known(url: &StoreUrl) -> Result<&'static str> {
-    let scheme = SCHEMES.iter().find(|(scheme, ..)| *scheme == url.scheme());
-    match scheme {
-        Some((scheme, _, true)) => Ok(scheme),
-        Some((scheme, feature, false)) => Err(url.error(format!(
+    let Some(store) = Store::of_scheme(url.scheme()) else {
+        let schemes: Vec<_> = STORES.iter().flat_map(Store::schemes).collect();
+        let (scheme, schemes) = (url.scheme(), schemes.join(", "));
+        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}")));
+    };
+    let (scheme, feature) = (store.scheme, store.feature);
+    match store.compiled_in {
+        true => Ok(scheme),
+        false => Err(url.error(format!(
             "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
         ))),
-        None => {
-            let schemes: Vec<_> = SCHEMES.iter().map(|(scheme, ..)| *scheme).collect();
-            Err(url.error(format!("unknown scheme {:?}; known are {}", url.scheme(), schemes.join(", "))))
-        }
     }
 }
 

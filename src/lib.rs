@@ -37,6 +37,7 @@
 
 pub mod blocking;
 mod connect;
+mod stores;
 
 pub use lock_core::{
     Connect, Effect, Election, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate,
@@ -55,4 +56,7 @@ pub use lock_sql as sql;
 #[cfg(feature = "zookeeper")]
 pub use lock_zk as zookeeper;
 
-pub use crate::connect::connect;
+pub use crate::{
+    connect::connect,
+    stores::{STORES, Store},
+};

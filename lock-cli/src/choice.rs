@@ -37,10 +37,35 @@ struct Config {
 }
 
 impl Choice {
+    /// The one store of a command.
+    ///
+    /// # Errors
+    ///
+    /// If several are named; else as [`make`](Self::make).
+    pub(crate) fn one(arguments: &[String]) -> Result<Self, Failure> {
+        match arguments {
+            [] => Self::make(None),
+            [url] => Self::make(Some(url)),
+            _ => Err(Failure::new(Code::Usage, "only `check` takes more than one --store")),
+        }
+    }
+
+    /// All stores that are named, or the one that is meant.
+    ///
+    /// # Errors
+    ///
+    /// As [`make`](Self::make).
+    pub(crate) fn all(arguments: &[String]) -> Result<Vec<Self>, Failure> {
+        match arguments {
+            [] => Ok(vec![Self::make(None)?]),
+            urls => urls.iter().map(|url| Self::make(Some(url))).collect(),
+        }
+    }
+
     /// # Errors
     ///
     /// If a config file cannot be read, or is wrong.
-    pub(crate) fn make(argument: Option<&str>) -> Result<Self, Failure> {
+    fn make(argument: Option<&str>) -> Result<Self, Failure> {
         if let Some(url) = argument {
             return Ok(Self { url: url.to_owned(), origin: Origin::Argument });
         }
@@ -55,6 +80,11 @@ impl Choice {
             }
         }
         Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Nobody })
+    }
+
+    /// The URL, with its password.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
     }
 
     /// Whether it was named on the command line.

@@ -18,6 +18,8 @@ pub(crate) enum Code {
     Denied = 77,
     Config = 78,
     Lost = 79,
+    /// A store broke a promise.
+    Broken = 80,
     TimedOut = 124,
     NotExecutable = 126,
     NotFound = 127,
@@ -64,6 +66,12 @@ impl Failure {
         }
         say(&self.text);
         self.code.into()
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

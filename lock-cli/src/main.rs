@@ -3,6 +3,8 @@
 //! One file per command; `opt` is the command line, `choice` finds the store, `exit` the exit code.
 //! `supervise` is what stands between `run` and its command.
 
+#[cfg(target_os = "linux")]
+mod check;
 mod choice;
 #[cfg(target_os = "linux")]
 mod elect;
@@ -66,7 +68,11 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::ManPages(opt) => return generate::man_pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
-    let store = Choice::make(opt.common.store.as_deref())?;
+    #[cfg(target_os = "linux")]
+    if let Command::Check(check) = &opt.command {
+        return check::check(check, &Choice::all(&opt.common.store)?).await;
+    }
+    let store = Choice::one(&opt.common.store)?;
     match &opt.command {
         Command::Leader(opt) => leader::leader(opt, &store).await?,
         Command::Ls(opt) => ls::ls(opt, &store).await?,

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use comfy_table::{Table, presets};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use lock_core::wall_clock;
 use serde::Serialize;
 
@@ -29,13 +29,34 @@ pub(crate) fn table(
     headings: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> io::Result<()> {
+    let headings: Vec<_> = headings.iter().map(|text| text.to_uppercase()).collect();
+    text(columns(&headings, rows).trim_fmt())
+}
+
+/// The same with the headings as they are, broken into lines where a terminal is too narrow;
+/// the first column stays whole.
+pub(crate) fn fitted(
+    headings: &[impl ToString],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> io::Result<()> {
+    let mut table = columns(headings, rows);
+    if let Some((width, _)) = terminal_size::terminal_size_of(io::stdout()) {
+        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width.0);
+        if let Some(first) = table.column_mut(0) {
+            first.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    text(table.trim_fmt())
+}
+
+fn columns(headings: &[impl ToString], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_header(headings.iter().map(|text| text.to_uppercase()));
+    table.load_style(presets::NOTHING).set_header(headings.iter().map(ToString::to_string));
     table.add_rows(rows);
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }
-    text(table.trim_fmt())
+    table
 }
 
 /// How long ago something was, in whole seconds.

@@ -1,6 +1,6 @@
 //! `distlock stores`: what there is, and what it promises.
 
-use distlock::{Fairness, Fencing, Guarantees, Wake};
+use distlock::{Fairness, Fencing, Guarantees, STORES, Store, Wake};
 use serde::Serialize;
 
 use crate::{choice::Choice, exit::Failure, opt::Stores, print};
@@ -14,50 +14,12 @@ struct Known {
     promises: &'static str,
 }
 
-const KNOWN: [Known; 7] = [
-    Known {
-        store: "sqlite",
-        url: "sqlite:[PATH]",
-        compiled_in: cfg!(feature = "sqlite"),
-        promises: "one machine, first come first served, strict tokens; nothing to install",
-    },
-    Known {
-        store: "etcd",
-        url: "etcd://HOST[:2379][,HOST..]",
-        compiled_in: cfg!(feature = "etcd"),
-        promises: "survives the loss of a node, first come first served, strict tokens",
-    },
-    Known {
-        store: "zookeeper",
-        url: "zookeeper://HOST[:2181][,HOST..][/CHROOT]",
-        compiled_in: cfg!(feature = "zookeeper"),
-        promises: "survives the loss of a node, first come first served, strict tokens",
-    },
-    Known {
-        store: "redis",
-        url: "redis://HOST[:6379][/DB]",
-        compiled_in: cfg!(feature = "redis"),
-        promises: "one server, first come first served, tokens as a best effort",
-    },
-    Known {
-        store: "postgres",
-        url: "postgres://HOST[:5432][/DB]",
-        compiled_in: cfg!(feature = "postgres"),
-        promises: "one server, first come first served, strict tokens",
-    },
-    Known {
-        store: "mysql",
-        url: "mysql://HOST[:3306]/DB",
-        compiled_in: cfg!(feature = "mysql"),
-        promises: "one server, first come first served, strict tokens",
-    },
-    Known {
-        store: "memory",
-        url: "memory:[NAME]",
-        compiled_in: cfg!(feature = "memory"),
-        promises: "one process only: to try things out",
-    },
-];
+impl From<&Store> for Known {
+    fn from(store: &Store) -> Self {
+        let Store { scheme, url, compiled_in, promises, .. } = *store;
+        Self { store: scheme, url, compiled_in, promises }
+    }
+}
 
 /// What a store promises as it is deployed.
 #[derive(Serialize)]
@@ -80,11 +42,12 @@ pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> 
         return one(opt, store).await;
     }
     if opt.json {
-        return Ok(print::json(&KNOWN)?);
+        let known: Vec<_> = STORES.iter().map(Known::from).collect();
+        return Ok(print::json(&known)?);
     }
-    let rows = KNOWN.iter().map(|known| {
-        let there = if known.compiled_in { "yes" } else { "no" };
-        [known.store, there, known.url, known.promises].map(str::to_owned).to_vec()
+    let rows = STORES.iter().map(|store| {
+        let there = if store.compiled_in { "yes" } else { "no" };
+        [store.scheme, there, store.url, store.promises].map(str::to_owned).to_vec()
     });
     Ok(print::table(&["store", "built in", "url", "promises"], rows)?)
 }

@@ -66,19 +66,23 @@ impl Client for MemoryClient {
         &self.locks
     }
 
-    async fn cut(&self) {
+    async fn cut(&self) -> Result<(), Failure> {
         self.faults.partition();
+        Ok(())
     }
 
-    async fn cut_replies(&self) {
+    async fn cut_replies(&self) -> Result<(), Failure> {
         self.faults.cut_replies();
+        Ok(())
     }
 
-    async fn heal(&self) {
+    async fn heal(&self) -> Result<(), Failure> {
         self.faults.heal();
+        Ok(())
     }
 
-    async fn crash(&self) {
+    async fn crash(&self) -> Result<(), Failure> {
         self.faults.crash();
+        Ok(())
     }
 }

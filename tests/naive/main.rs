@@ -54,18 +54,23 @@ impl Client for Connected {
         &self.locks
     }
 
-    async fn cut(&self) {
+    async fn cut(&self) -> Result<(), Failure> {
         self.pool.close().await;
+        Ok(())
     }
 
-    async fn cut_replies(&self) {
+    async fn cut_replies(&self) -> Result<(), Failure> {
         self.pool.close().await;
+        Ok(())
     }
 
-    async fn heal(&self) {}
+    async fn heal(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 
-    async fn crash(&self) {
+    async fn crash(&self) -> Result<(), Failure> {
         self.pool.close().await;
+        Ok(())
     }
 }
 

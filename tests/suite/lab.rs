@@ -65,20 +65,24 @@ impl Client for Remote {
         &self.locks
     }
 
-    async fn cut(&self) {
+    async fn cut(&self) -> Result<(), Failure> {
         self.proxy.cut();
+        Ok(())
     }
 
-    async fn cut_replies(&self) {
+    async fn cut_replies(&self) -> Result<(), Failure> {
         self.proxy.half_open();
+        Ok(())
     }
 
-    async fn heal(&self) {
+    async fn heal(&self) -> Result<(), Failure> {
         self.proxy.heal();
+        Ok(())
     }
 
-    async fn crash(&self) {
+    async fn crash(&self) -> Result<(), Failure> {
         self.proxy.refuse();
+        Ok(())
     }
 }
 

@@ -134,6 +134,10 @@ impl Harness for AsMutex {
         self.harness.ttl()
     }
 
+    fn longest_name(&self) -> usize {
+        self.harness.longest_name()
+    }
+
     fn guise(&self) -> Guise {
         self.guise
     }

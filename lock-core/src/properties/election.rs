@@ -123,7 +123,7 @@ async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Checked {
     let dead = soon("campaign", here.campaign("dead")).await??;
     let heir = tokio::spawn(there.campaign("heir"));
     wait_for_queue(&*b, &name, 2).await?;
-    a.crash().await;
+    a.crash().await?;
     let limit = expiry_limit(h, &*b);
     let heir = tokio::time::timeout(limit, heir).await;
     let heir = heir.map_err(|_| format!("a dead leader still led after {limit:?}"))???;
@@ -145,13 +145,13 @@ async fn an_observer_that_was_cut_off(h: &dyn Harness) -> Checked {
     reports(&mut observer, None).await?;
     let first = soon("campaign", here.campaign("first")).await??;
     reports(&mut observer, Some("first")).await?;
-    b.cut().await;
+    b.cut().await?;
     soon("resign", first.resign()).await??;
     soon("campaign", here.campaign("between")).await??.resign().await?;
     let last = soon("campaign", here.campaign("last")).await??;
     // The scenario: out of reach for longer than the TTL.
     tokio::time::sleep(h.ttl() + h.ttl() / 2).await;
-    b.heal().await;
+    b.heal().await?;
     let mut newest = None;
     loop {
         let now = next(&mut observer).await?;

@@ -54,7 +54,7 @@ async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
             waiters[2].abort();
             wait_for_queue(&*holder, &name, 5).await?;
         }
-        Third::Dies => clients[2].crash().await,
+        Third::Dies => clients[2].crash().await?,
     }
     soon("release", guard.release()).await??;
     let special = (third != Third::Stays).then(|| waiters.remove(2));

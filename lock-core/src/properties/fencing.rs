@@ -26,7 +26,7 @@ async fn across_expiry(h: &dyn Harness) -> Checked {
     let lost = h.client().await?;
     let guard = acquire(h, &*lost, &tokens.name).await?;
     tokens.check(guard.token(), "a release")?;
-    lost.cut().await;
+    lost.cut().await?;
     tokens.next(h, "an expiry").await?;
     Ok(Outcome::Kept)
 }

@@ -7,7 +7,13 @@ use async_trait::async_trait;
 use super::{Failure, Guise};
 use crate::{Kind, LockName, Locks};
 
-/// A store for the properties, with its faults. Dropping it cleans up.
+/// What a harness answers where it cannot do what a check needs: the check is skipped, and this is why.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct NotHere(pub String);
+
+/// A store for the properties, with its faults. Dropping it cleans up. Whatever it cannot do, it answers
+/// with [`NotHere`].
 #[async_trait]
 pub trait Harness: Send + Sync {
     /// A new client with a connection and a session of its own, as another process would be.
@@ -15,6 +21,11 @@ pub trait Harness: Send + Sync {
 
     /// A TTL for the checks that wait for an expiry: short, but one that the store keeps.
     fn ttl(&self) -> Duration;
+
+    /// The longest name that can be used, in bytes. Default: [`LockName::MAX_BYTES`].
+    fn longest_name(&self) -> usize {
+        LockName::MAX_BYTES
+    }
 
     /// What the checks of an exclusive lock are made with; [`AsMutex`](super::AsMutex) takes something
     /// else that acts like one.
@@ -36,22 +47,22 @@ pub trait Harness: Send + Sync {
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 }
 
-/// One client and the faults of its own network.
+/// One client and the faults of its own network, [`NotHere`] if they cannot be had.
 #[async_trait]
 pub trait Client: Send + Sync {
     /// The client's locks.
     fn locks(&self) -> &Locks;
 
     /// Cuts the network without a word to either side: nothing arrives any more.
-    async fn cut(&self);
+    async fn cut(&self) -> Result<(), Failure>;
 
     /// Half a cut: requests arrive, replies do not.
-    async fn cut_replies(&self);
+    async fn cut_replies(&self) -> Result<(), Failure>;
 
     /// Ends a cut.
-    async fn heal(&self);
+    async fn heal(&self) -> Result<(), Failure>;
 
     /// What the store sees when the client's process dies: its connections are closed, nothing
     /// else is said, and it never comes back.
-    async fn crash(&self);
+    async fn crash(&self) -> Result<(), Failure>;
 }

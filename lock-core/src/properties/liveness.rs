@@ -27,7 +27,7 @@ async fn holder_crashed(h: &dyn Harness) -> Checked {
     let name = fresh("crashed");
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
-    a.crash().await;
+    a.crash().await?;
     replaced_in_time(h, &*b, waiter).await?;
     drop(guard);
     Ok(Outcome::Kept)
@@ -38,7 +38,7 @@ async fn holder_cut_off(h: &dyn Harness) -> Checked {
     let name = fresh("cut-off");
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
-    a.cut().await;
+    a.cut().await?;
     replaced_in_time(h, &*b, waiter).await?;
     drop(guard);
     Ok(Outcome::Kept)

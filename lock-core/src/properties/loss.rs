@@ -57,7 +57,7 @@ async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
 async fn told_before_the_next_grant(
     h: &dyn Harness,
     a: &dyn Client,
-    cut: impl Future<Output = ()>,
+    cut: impl Future<Output = Result<(), Failure>>,
 ) -> Checked {
     let (name, b) = (fresh("loss"), h.client().await?);
     let guard = acquire(h, a, &name).await?;
@@ -68,7 +68,7 @@ async fn told_before_the_next_grant(
         clock.now()
     });
     let waiter = queue_up(h, &*b, &name, 1).await?;
-    cut.await;
+    cut.await?;
     let next = soon("the next grant", waiter).await???;
     let granted: Instant = clock.now();
     let told = soon("being told", told).await??;
@@ -141,9 +141,9 @@ async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
     }
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
-    b.cut().await;
+    b.cut().await?;
     wait_for_queue(&*a, &name, 1).await?;
-    b.heal().await;
+    b.heal().await?;
     match soon("the waiter's answer", waiter).await?? {
         Err(Error::Unavailable { .. }) => {}
         Err(error) => return unexpected(&error),

@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Each check wants a store of its own, or one that nobody else uses meanwhile: some restart it,
-//! some count what is left in it.
+//! some count what is left in it. A harness may also keep each check to names of its own in a store that
+//! others use, and answer [`NotHere`] where it cannot do what is asked.
 
 mod as_mutex;
 mod cancellation;
@@ -46,10 +47,15 @@ use std::{future::Future, pin::Pin};
 use crate::LockKind;
 
 pub use as_mutex::{AS_MUTEX, AsMutex, Guise};
-pub use harness::{Client, Harness};
+pub use harness::{Client, Harness, NotHere};
 
 /// Why a check failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// What did not happen in time, although it was in no hurry: the store hangs, or is too slow for the check.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Late(pub String);
 
 /// How a check ended.
 pub type Checked = Result<Outcome, Failure>;
@@ -60,7 +66,7 @@ pub type Checked = Result<Outcome, Failure>;
 pub enum Outcome {
     /// The store keeps the promise.
     Kept,
-    /// The store does not make the promise; the text says so in its words.
+    /// The store does not make the promise, or the harness cannot try it; the text says so in its words.
     Skipped(String),
 }
 
@@ -69,6 +75,8 @@ pub enum Outcome {
 pub struct Property {
     /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
     pub name: &'static str,
+    /// The promise in a few words, for people who run a store.
+    pub words: &'static str,
     /// Whether its checks are those of an exclusive lock, which others that act as one can be put to
     /// as well: [`AsMutex`].
     pub of_exclusive: bool,
@@ -100,7 +108,13 @@ impl Check {
                 return Ok(skipped);
             }
         }
-        (self.run)(harness).await
+        match (self.run)(harness).await {
+            Err(failure) => match failure.downcast::<NotHere>() {
+                Ok(why) => Ok(Outcome::Skipped(why.to_string())),
+                Err(failure) => Err(failure),
+            },
+            checked => checked,
+        }
     }
 }
 
@@ -132,12 +146,22 @@ macro_rules! ensure {
 use ensure;
 
 macro_rules! properties {
-    (of_exclusive: $($name:ident),+; of_kinds: $($other:ident),+;) => {
+    (of_exclusive: $($name:ident $words:literal),+; of_kinds: $($other:ident $more:literal),+;) => {
         /// All properties.
         pub fn all() -> &'static [Property] {
             &[
-                $(Property { name: stringify!($name), of_exclusive: true, checks: $name::CHECKS }),+,
-                $(Property { name: stringify!($other), of_exclusive: false, checks: $other::CHECKS }),+
+                $(Property {
+                    name: stringify!($name),
+                    words: $words,
+                    of_exclusive: true,
+                    checks: $name::CHECKS,
+                }),+,
+                $(Property {
+                    name: stringify!($other),
+                    words: $more,
+                    of_exclusive: false,
+                    checks: $other::CHECKS,
+                }),+
             ]
         }
     };
@@ -145,7 +169,22 @@ macro_rules! properties {
 
 properties!(
     of_exclusive:
-    mutual_exclusion, liveness, symmetry, fencing, cancellation, loss, fairness, try_acquire, names,
-    reconnect, renewal, timeouts, operators;
-    of_kinds: sharing, permits, sets, election;
+    mutual_exclusion "Mutual exclusion: never two holders",
+    liveness "A holder that is gone blocks nobody",
+    symmetry "Nobody's late call frees another's lock",
+    fencing "Fencing tokens rise with every grant",
+    cancellation "An attempt given up leaves nothing",
+    loss "A loser is told before the next gets in",
+    fairness "First come, first served",
+    try_acquire "A try answers at once, overtakes nobody",
+    names "Any text is a name of its own",
+    reconnect "A restart costs nobody a lock or a place",
+    renewal "A lock lasts while it is renewed",
+    timeouts "Time limits are kept, down to zero",
+    operators "Locks can be listed and taken away";
+    of_kinds:
+    sharing "Shared locks: no reader beside a writer",
+    permits "Semaphores: never more than the permits",
+    sets "Several locks at once: all or none",
+    election "Elections: one leads, all see who";
 );

@@ -155,7 +155,7 @@ async fn a_crashed_holder(h: &dyn Harness) -> Checked {
     let alive = take(&there, 1).await?;
     let waiter = tokio::spawn(there.acquire());
     wait_for_queue(&*b, &name, 3).await?;
-    a.crash().await;
+    a.crash().await?;
     let limit = expiry_limit(h, &*b);
     match tokio::time::timeout(limit, waiter).await {
         Ok(guard) => guard??.release().await?,

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use tokio::{task::JoinHandle, time::timeout};
 
-use super::{Client, Failure, Harness, Outcome, as_mutex::Mutex};
+use super::{Client, Failure, Harness, Late, Outcome, as_mutex::Mutex};
 use crate::{Fairness, LockGuard, LockKind, LockName, Result};
 
 /// How long anything may take that should be quick; only a check that fails waits as long.
@@ -16,11 +16,10 @@ pub(super) fn fresh(tag: &str) -> LockName {
     LockName::new(format!("{tag}-{}", uuid::Uuid::new_v4().simple())).expect("a short name")
 }
 
-/// Fails with `what` if something takes longer than [`PATIENCE`].
+/// Fails with [`Late`] if something takes longer than [`PATIENCE`].
 pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
-    timeout(PATIENCE, work)
-        .await
-        .map_err(|_| format!("{what}: still not after {PATIENCE:?}").into())
+    let late = |_| Late(format!("{what}: still not after {PATIENCE:?}"));
+    Ok(timeout(PATIENCE, work).await.map_err(late)?)
 }
 
 /// The lock `name` of a client, with the harness's TTL.
@@ -73,7 +72,7 @@ pub(super) async fn wait_for_queue(
     length: usize,
 ) -> Result<(), Failure> {
     let length = if shows_waiters(client) { length } else { length.min(1) };
-    soon("the queue's length", async {
+    soon(&format!("{length} in the queue of {name}"), async {
         loop {
             let queue = client.locks().inspect(name).await?;
             if queue.len() == length {
@@ -82,8 +81,7 @@ pub(super) async fn wait_for_queue(
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
-    .await
-    .map_err(|error| format!("{error} (expected {length} in the queue of {name})"))?
+    .await?
 }
 
 /// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.

@@ -227,7 +227,7 @@ async fn a_crashed_reader(h: &dyn Harness) -> Checked {
     }
     let (dead, alive) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
     let waiter = writer(h, &*b, &name, 3).await?;
-    a.crash().await;
+    a.crash().await?;
     soon("release", alive.release()).await??;
     let limit = expiry_limit(h, &*b);
     match tokio::time::timeout(limit, waiter).await {

@@ -1,0 +1,75 @@
+//! A driver whose names are all below a prefix.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use distlock::{Entry, Guarantees, LockName, Result};
+use lock_core::{Attempt, Clock, DistributedLock, Lease, Observed, Request, Wish};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+/// Whoever uses it sees and touches nothing of others.
+#[derive(Debug)]
+pub(super) struct Namespace {
+    pub(super) driver: Arc<dyn DistributedLock>,
+    pub(super) prefix: String,
+}
+
+impl Namespace {
+    fn outer(&self, name: &LockName) -> Result<LockName> {
+        LockName::new(format!("{}{name}", self.prefix))
+    }
+
+    fn inner(&self, name: &LockName) -> Option<LockName> {
+        LockName::new(name.as_str().strip_prefix(&self.prefix)?).ok()
+    }
+
+    fn request(&self, request: Request) -> Result<Request> {
+        let name = self.outer(&request.name)?;
+        let mut request = request;
+        request.name = name;
+        Ok(request)
+    }
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl DistributedLock for Namespace {
+    fn guarantees(&self) -> &Guarantees {
+        self.driver.guarantees()
+    }
+
+    fn clock(&self) -> Clock {
+        self.driver.clock()
+    }
+
+    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
+        self.driver.acquire(self.request(request)?, attempt).await
+    }
+
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let outer = |(request, attempt): Wish| Ok((self.request(request)?, attempt));
+        self.driver.try_all(wishes.into_iter().map(outer).collect::<Result<_>>()?).await
+    }
+
+    async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
+        self.driver.inspect(&self.outer(name)?).await
+    }
+
+    async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
+        self.driver.observe(&self.outer(name)?).await
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
+        let names = self.driver.names(&format!("{}{prefix}", self.prefix)).await?;
+        Ok(names.iter().filter_map(|name| self.inner(name)).collect())
+    }
+
+    async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
+        self.driver.revoke(&self.outer(name)?, attempt).await
+    }
+
+    async fn close(&self) -> Result<()> {
+        self.driver.close().await
+    }
+}

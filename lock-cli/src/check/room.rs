@@ -1,0 +1,158 @@
+//! One check's part of the store: its harness.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use distlock::{LockName, Locks};
+use lock_core::{
+    DistributedLock,
+    properties::{Client, Failure, Harness, NotHere},
+};
+
+use super::{
+    namespace::Namespace,
+    proxy::{Mode, Proxy},
+    site::{Site, Way, via},
+};
+
+/// Long enough for a busy store, and short enough to wait for.
+const TTL: Duration = Duration::from_secs(5);
+
+/// The store for one check, which sees only what is its own.
+pub(super) struct Room {
+    site: Arc<Site>,
+    prefix: String,
+    /// Without faults.
+    locks: Locks,
+}
+
+impl Room {
+    pub(super) fn new(site: &Arc<Site>, number: usize) -> Self {
+        let prefix = site.prefix(number);
+        let locks = Locks::new(Namespace { driver: site.driver.clone(), prefix: prefix.clone() });
+        Self { site: site.clone(), prefix, locks }
+    }
+
+    fn locks(&self, driver: Arc<dyn DistributedLock>) -> Locks {
+        Locks::new(Namespace { driver, prefix: self.prefix.clone() })
+    }
+
+    async fn connect(&self, url: &str) -> Result<Locks, Failure> {
+        Ok(self.locks(distlock::connect(url).await?.driver().clone()))
+    }
+}
+
+#[async_trait]
+impl Harness for Room {
+    async fn client(&self) -> Result<Box<dyn Client>, Failure> {
+        let url = self.site.url();
+        let (locks, network) = match &self.site.way {
+            Way::Proxy(hosts) => {
+                let proxy = Proxy::start(hosts).await?;
+                (self.connect(&via(url, &proxy)).await?, Network::Proxy(proxy))
+            }
+            #[cfg(feature = "sqlite")]
+            Way::File => {
+                use distlock::sql::{SqlConfig, SqlLock};
+                let config = SqlConfig::from_url(&lock_core::StoreUrl::parse(url)?)?;
+                let driver = SqlLock::connect(config).await?;
+                let faults = driver.faults();
+                (self.locks(Arc::new(driver)), Network::File(faults))
+            }
+            Way::Bare(why) => (self.connect(url).await?, Network::None(why.clone())),
+        };
+        Ok(Box::new(Process { locks, network: Arc::new(network) }))
+    }
+
+    fn ttl(&self) -> Duration {
+        let allowed = &self.locks.guarantees().ttl;
+        TTL.clamp(*allowed.start(), *allowed.end())
+    }
+
+    fn longest_name(&self) -> usize {
+        LockName::MAX_BYTES - self.prefix.len()
+    }
+
+    async fn restart(&self) -> Result<(), Failure> {
+        Err(own_server())
+    }
+
+    async fn delete(&self, _: &LockName) -> Result<(), Failure> {
+        Err(own_server())
+    }
+
+    /// What any operator would see.
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        Ok(self.locks.names("").await?.iter().map(ToString::to_string).collect())
+    }
+}
+
+fn own_server() -> Failure {
+    NotHere("needs a server of its own".to_owned()).into()
+}
+
+/// A client that could be another process. When it is dropped, it says good-bye as a process would.
+struct Process {
+    locks: Locks,
+    network: Arc<Network>,
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // One that never was cut off, or is dead.
+        let _ = self.network.set(Mode::Open);
+        let (locks, network) = (self.locks.clone(), self.network.clone());
+        tokio::spawn(async move {
+            // Whoever does not get through is cleaned up in the end.
+            let _ = locks.close().await;
+            drop(network);
+        });
+    }
+}
+
+enum Network {
+    Proxy(Proxy),
+    #[cfg(feature = "sqlite")]
+    File(distlock::sql::Faults),
+    None(String),
+}
+
+impl Network {
+    fn set(&self, mode: Mode) -> Result<(), Failure> {
+        match self {
+            Self::Proxy(proxy) => proxy.set(mode),
+            #[cfg(feature = "sqlite")]
+            Self::File(faults) => match mode {
+                Mode::Open => faults.heal(),
+                Mode::Requests => faults.cut_replies(),
+                Mode::Nothing => faults.cut(),
+                Mode::Dead => faults.crash(),
+            },
+            Self::None(why) => return Err(NotHere(why.clone()).into()),
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Client for Process {
+    fn locks(&self) -> &Locks {
+        &self.locks
+    }
+
+    async fn cut(&self) -> Result<(), Failure> {
+        self.network.set(Mode::Nothing)
+    }
+
+    async fn cut_replies(&self) -> Result<(), Failure> {
+        self.network.set(Mode::Requests)
+    }
+
+    async fn heal(&self) -> Result<(), Failure> {
+        self.network.set(Mode::Open)
+    }
+
+    async fn crash(&self) -> Result<(), Failure> {
+        self.network.set(Mode::Dead)
+    }
+}

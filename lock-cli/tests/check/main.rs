@@ -1,0 +1,168 @@
+//! `distlock check` beside others on real stores: what it says of those that keep their promises, of those
+//! that promise less, and of one that breaks them.
+
+#![cfg(target_os = "linux")]
+
+mod place;
+
+use place::{Answer, Place};
+
+/// Everything that can be checked on somebody's store is kept; others' locks and names stay as they are.
+fn keeps_all(store: &str) {
+    let place = Place::new();
+    let mut other = place.hold(store, "somebody/else");
+    let before = place.names(store);
+    let answer = place.check(&["--json", "--store", store]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.verdicts("broken"), Vec::<String>::new());
+    let not_checked = [
+        "fencing: across_deletion",
+        "fencing: across_restart",
+        "loss: told_when_deleted",
+        "reconnect: while_holding",
+        "reconnect: while_waiting",
+    ];
+    assert_eq!(answer.verdicts("not_checked"), not_checked);
+    assert!(answer.verdicts("kept").len() > 50, "{answer:?}");
+    assert_eq!(place.names(store), before);
+    assert_eq!(before, ["somebody/else"]);
+    // It is the same one that has held it all the time.
+    assert_eq!(other.release(), Some(0));
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn sqlite_keeps_all() {
+    let place = Place::new();
+    keeps_all(&place.file());
+}
+
+macro_rules! servers {
+    ($($feature:literal $name:ident $server:ident;)*) => {$(
+        #[tokio::test(flavor = "multi_thread")]
+        #[cfg(feature = $feature)]
+        async fn $name() {
+            let server = lock_lab::$server::start().await.unwrap();
+            let url = server.url();
+            tokio::task::spawn_blocking(move || keeps_all(&url)).await.unwrap();
+        }
+    )*};
+}
+
+servers!(
+    "redis" redis_keeps_all Redis;
+    "etcd" etcd_keeps_all Etcd;
+    "zookeeper" zookeeper_keeps_all ZooKeeper;
+    "postgres" postgres_keeps_all Postgres;
+    "mysql" mariadb_keeps_all MariaDb;
+);
+
+/// Less is promised, and nothing broken.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn what_is_not_promised_is_not_checked() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let store = format!("{}?mode=simple", server.url());
+    let check = move || {
+        let place = Place::new();
+        let wanted = ["--property", "fairness", "--property", "sharing", "--property", "fencing"];
+        place.check(&[&["--json", "--store", &store], &wanted as &[&str]].concat())
+    };
+    let answer = tokio::task::spawn_blocking(check).await.unwrap();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.verdicts("kept"), ["fencing: across_expiry", "fencing: across_release"]);
+    assert!(answer.out.contains("promises no order in this mode"), "{answer:?}");
+}
+
+/// An eviction, or an operator: whatever the server has is deleted all the time.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn a_server_that_forgets_is_found_out() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let store = server.url();
+    let check = tokio::task::spawn_blocking(move || {
+        Place::new().check(&["--store", &store, "--property", "renewal", "--property", "loss"])
+    });
+    while !check.is_finished() {
+        server.command(&[b"FLUSHALL"]).await.unwrap();
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    }
+    let answer = check.await.unwrap();
+    assert_eq!(answer.code, Some(80), "{answer:?}");
+    let renewal = answer.out.lines().find(|line| line.starts_with("A lock lasts")).unwrap();
+    assert!(renewal.ends_with("NO"), "{answer:?}");
+    for said in ["  outlives its ttl", "NO: lost although nothing was wrong", "BREAKS"] {
+        assert!(answer.out.contains(said), "{answer:?}");
+    }
+}
+
+/// A server that is gone has broken no promise.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn a_server_that_is_gone_is_not_to_blame() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let store = server.url();
+    let check = tokio::task::spawn_blocking(move || {
+        Place::new().check(&["--json", "--store", &store, "--property", "renewal"])
+    });
+    let started = |key: &Vec<u8>| String::from_utf8_lossy(key).contains("renewed-");
+    while !server.keys().await.unwrap().iter().any(started) {}
+    server.kill();
+    let answer = check.await.unwrap();
+    assert_eq!(answer.code, Some(69), "{answer:?}");
+    assert_eq!(answer.verdicts("broken"), Vec::<String>::new(), "{answer:?}");
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_store_out_of_reach_does_not_hide_the_others() {
+    let place = Place::new();
+    let (file, gone) = (place.file(), "sqlite:/proc/none/db");
+    let answer = place.check(&["--store", gone, "--property", "names"]);
+    assert!(answer.code == Some(77) && answer.out.is_empty(), "{answer:?}");
+    let stores = ["--store", gone, "--store", &file];
+    let answer = place.check(&[&stores as &[&str], &["--property", "fencing"]].concat());
+    assert_eq!(answer.code, Some(77), "{answer:?}");
+    let row = answer.out.lines().nth(1).unwrap_or_default();
+    assert!(row.starts_with("Fencing tokens rise") && row.ends_with("yes"), "{answer:?}");
+    for said in ["not checked: needs a server of its own", "none/db: not checked", "keeps all 1"] {
+        assert!(answer.out.contains(said), "{answer:?}");
+    }
+    let both = place.check(&["--store", &file, "--store", &file, "--property", "fairness"]);
+    assert!(both.code == Some(0), "{both:?}");
+    let yes = |line: &str| line.matches(" yes").count() == 2;
+    assert!(both.out.lines().any(yes), "{both:?}");
+}
+
+/// In one process, nothing can be cut off; that is said, and not taken for kept.
+#[test]
+#[cfg(feature = "memory")]
+fn without_a_network_there_are_no_faults() {
+    let answer = Place::new().check(&["--json", "--store", "memory:", "--property", "liveness"]);
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    assert_eq!(answer.verdicts("kept"), ["liveness: holder_dropped"]);
+    assert!(answer.out.contains("no network that could be cut"), "{answer:?}");
+}
+
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_signal_leaves_nothing() {
+    let place = Place::new();
+    let file = place.file();
+    let mut check = place.start(&["check", "--store", &file]);
+    while !place.names(&file).iter().any(|name| name.starts_with("distlock-check.")) {
+        assert_eq!(check.try_wait(), None, "it ended before anything was locked");
+    }
+    check.interrupt();
+    assert_eq!(check.wait(), Some(130));
+    assert_eq!(place.names(&file), Vec::<String>::new());
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    let place = Place::new();
+    let twice: Answer = place.run(&["ls", "--store", "memory:", "--store", "memory:"]);
+    assert!(twice.code == Some(64) && twice.error.contains("only `check`"), "{twice:?}");
+    let unknown = place.check(&["--property", "immortality"]);
+    assert!(unknown.code == Some(64) && unknown.error.contains("immortality"), "{unknown:?}");
+}
