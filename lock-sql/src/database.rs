@@ -9,6 +9,7 @@ use crate::{
     connections::Failure,
     dialect::Dialect,
     entry::Entry,
+    limit::Limit,
     row::Row,
     session::Session,
 };
@@ -90,6 +91,7 @@ impl Database {
         script: &str,
         limit: Duration,
     ) -> Answer {
+        let limit = &Limit::new(limit);
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.run(script, limit, attempt).await,
@@ -137,6 +139,16 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
+        }
+    }
+
+    /// Whoever is told of changes makes sure, from time to time, that he is.
+    pub(crate) fn check_pushes(&self) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.check(),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            _ => {}
         }
     }
 

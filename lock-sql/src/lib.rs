@@ -149,6 +149,7 @@ mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 mod faults;
 mod lease;
+mod limit;
 mod lock;
 mod looks;
 #[cfg(feature = "mysql")]
@@ -165,6 +166,7 @@ mod script;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server;
 mod session;
+mod set;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
@@ -11,6 +11,7 @@ use sqlx::{
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
+    limit::Limit,
     row::Row,
     server::CONNECTIONS,
 };
@@ -21,7 +22,7 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 
 /// One client's connections to a server.
 #[derive(Debug)]
-pub(crate) struct MySql(Connections<MySqlConnection>);
+pub(crate) struct MySql(Arc<Connections<MySqlConnection>>);
 
 impl MySql {
     /// Nothing is sent yet.
@@ -32,7 +33,7 @@ impl MySql {
     pub(crate) async fn run(
         &self,
         script: &str,
-        limit: Duration,
+        limit: &Limit,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         self.0.run(script, limit, attempt).await

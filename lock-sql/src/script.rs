@@ -4,15 +4,17 @@
 //! a number or hexadecimal, and nothing else.
 
 mod push;
+mod set;
 
 use std::time::Duration;
 
-use lock_core::{Kind, LockName, Wait};
+use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
 pub(crate) use self::push::OBSERVERS;
 use crate::{
     dialect::Dialect,
+    entry::Entry,
     row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
 };
 
@@ -30,6 +32,21 @@ pub(crate) struct Wish<'a> {
     pub(crate) wait: Wait,
     pub(crate) holder: &'a str,
     pub(crate) value: Option<&'a [u8]>,
+}
+
+impl<'a> Wish<'a> {
+    pub(crate) fn new(client: Uuid, entry: &'a Entry, request: &'a Request) -> Self {
+        Self {
+            name: &entry.name,
+            attempt: entry.attempt,
+            client,
+            kind: request.kind,
+            ttl: entry.ttl,
+            wait: request.wait,
+            holder: &request.holder,
+            value: request.value.as_deref(),
+        }
+    }
 }
 
 /// Writes statements in one dialect.
@@ -77,10 +94,10 @@ impl Script {
         )
     }
 
-    /// One attempt's entry.
-    fn own(self, attempt: Uuid) -> String {
-        let (columns, id) = (Row::columns(&self.0.now(), true), self.id(attempt));
-        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt = {id};")
+    /// The entries of these attempts.
+    fn own(self, ids: &str) -> String {
+        let columns = Row::columns(&self.0.now(), true);
+        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
     }
 
     /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards is
@@ -129,7 +146,7 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value. `doubtful`:
+    /// Removes entries, and wakes whoever is next. `leads`: one of them may have a value. `doubtful`:
     /// a request to enter that was not answered may still be under way.
     pub(crate) fn leave<'a>(
         self,
@@ -142,15 +159,15 @@ impl Script {
         let pushes = self.0 == Dialect::Postgres;
         let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
         let (names, ids) = (self.names(names), self.ids(attempts));
-        let (remove, wake) = (remove(&ids, &names), self.wake(&names, client));
+        let (wake, remove) = (self.wake(&names, &ids, client), remove(&ids, &names));
         if !leads && after.is_empty() {
-            return remove + &wake;
+            return remove;
         }
         let (keep, tell) = match leads {
             true => (self.keep(&leads_among(&ids)), self.tell_observers(&names)),
             false => (String::new(), String::new()),
         };
-        self.0.transaction(&(after + &keep + &remove + &wake + &tell))
+        self.0.transaction(&(after + &keep + &wake + &remove + &tell))
     }
 
     /// Makes an exclusive entry a shared one, and answers it.
@@ -173,7 +190,7 @@ impl Script {
             Dialect::Postgres => self.after_arrivals(&[name]),
             _ => String::new(),
         };
-        after + &change + &self.wake(&self.name(name), client) + &self.own(attempt)
+        after + &change + &self.wake_readers(&self.name(name), client) + &self.own(&id)
     }
 
     /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
@@ -193,7 +210,7 @@ impl Script {
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
              WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
         );
-        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(attempt);
+        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
         self.0.transaction(&statements)
     }
 
@@ -212,7 +229,7 @@ impl Script {
              WHERE attempt = {id} AND version < {version};"
         );
         let tell = self.tell_observers(&self.name(name));
-        self.0.transaction(&(keep + &change + &tell + &self.own(attempt)))
+        self.0.transaction(&(keep + &change + &tell + &self.own(&id)))
     }
 
     /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
@@ -252,11 +269,11 @@ impl Script {
         let (names, id) = (self.name(name), self.id(attempt));
         let keep = self.keep(&leads_among(&id));
         let statements = self.after_arrivals(&[name])
-            + &self.own(attempt)
+            + &self.own(&id)
             + &self.tell_victim(&names, attempt)
             + &keep
+            + &self.wake(&names, &id, client)
             + &remove(&id, &names)
-            + &self.wake(&names, client)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)
     }
@@ -276,10 +293,10 @@ impl Script {
         )
     }
 
-    /// Answers, as a token, a number that changes whenever another connection changes anything at all.
-    /// Only SQLite has one.
+    /// Answers, as a token, a number that changes whenever another connection changes anything at all,
+    /// and when this is another connection than before. Only SQLite has one.
     pub(crate) fn version(self) -> String {
-        format!("{} FROM pragma_data_version;", self.number("data_version"))
+        format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
     }
 
     /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
@@ -297,6 +314,11 @@ impl Script {
             Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
         };
         format!("{};", self.number(outlives))
+    }
+
+    /// Answers, as a token, how many counters for tokens there are.
+    pub(crate) fn counters(self) -> String {
+        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots)"))
     }
 
     /// Answers a number in the place of a token.

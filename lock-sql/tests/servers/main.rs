@@ -1,5 +1,6 @@
 //! PostgreSQL and MariaDB: rights, lost replies, what a lock costs, and whose clock counts.
 
+mod connections;
 mod costs;
 mod fenced;
 mod pushes;

@@ -1,6 +1,6 @@
 //! PostgreSQL tells the next in line, and polls nothing. MySQL has no pushes.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use lock_core::Clock;
 use lock_sql::Dialect;
@@ -22,6 +22,80 @@ async fn a_release_wakes_the_next_client() {
         let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
         next.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+/// A permit that comes back wakes the one client that it lets in, and nobody is overlooked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_wakes_whoever_it_lets_in() {
+    const CLIENTS: u64 = 8;
+    let server = Database::start(Dialect::Postgres).await;
+    let here = locks(&server.url()).await;
+    let mut held = VecDeque::new();
+    for _ in 0..2 {
+        held.push_back(here.semaphore("p", 2).unwrap().acquire().await.unwrap());
+    }
+    let mut waiters = Vec::new();
+    for n in 1..=CLIENTS {
+        let there = locks(&server.url()).await;
+        waiters.push(tokio::spawn(there.semaphore("p", 2).unwrap().acquire()));
+        eventually("a waiter", async || server.entries().await == 2 + n).await;
+    }
+    let (start, before) = (Clock::Boot.now(), server.counters().await.unwrap());
+    for waiter in waiters {
+        held.pop_front().unwrap().release().await.unwrap();
+        let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
+        held.push_back(next.unwrap().unwrap());
+    }
+    let since = server.counters().await.unwrap().since(&before);
+    println!("{CLIENTS} permits handed over: {since}");
+    // A release locks the counter, and whom it wakes looks; a slow look may come in between.
+    let slow = CLIENTS * (1 + Clock::Boot.now().since(start).as_secs() * 2 / 5);
+    assert!(since.get("cmd.select") < CLIENTS * 2 + slow, "{since}");
+    assert_eq!(since.get("cmd.with"), CLIENTS);
+}
+
+/// Two who leave at the same time both see the other one still there, unless they leave in turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permits_that_come_back_together_are_enough_for_a_greater_one() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let (permits, more) = (here.semaphore("p", 2).unwrap(), there.semaphore("p", 2).unwrap());
+    for _ in 0..50 {
+        let first = permits.acquire().await.unwrap();
+        let second = permits.acquire().await.unwrap();
+        let both = tokio::spawn(more.acquire_many(2));
+        eventually("a waiter", async || server.entries().await == 3).await;
+        let (first, second) = (tokio::spawn(first.release()), tokio::spawn(second.release()));
+        let both = tokio::time::timeout(SOON, both).await.expect("no push for two permits");
+        first.await.unwrap().unwrap();
+        second.await.unwrap().unwrap();
+        both.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+/// A connection whose other end has died without a word: nothing but a question shows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_for_pushes_is_replaced() {
+    let server = Database::start(Dialect::Postgres).await;
+    let locks = locks(&server.url()).await;
+    let listening = "SELECT min(pid) FROM pg_stat_activity WHERE query ~ '^(LISTEN|$)' \
+                     AND application_name = 'distlock'";
+    let mut silent = 0;
+    eventually("who listens", async || {
+        silent = server.sql(listening).await.trim().parse().unwrap_or(0);
+        silent != 0
+    })
+    .await;
+    let (short, pid) = (Duration::from_secs(2), rustix::process::Pid::from_raw(silent).unwrap());
+    let guard = locks.lock("a").unwrap().ttl(short).acquire().await.unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let others = format!("{listening} AND pid <> {silent}");
+    let replaced = eventually("another connection listens", async || {
+        !server.sql(&others).await.trim().is_empty()
+    });
+    replaced.await;
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    guard.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
