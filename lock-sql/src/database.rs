@@ -108,9 +108,7 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().join(session),
             #[cfg(feature = "mysql")]
-            Self::MySql(_) => {
-                let _ = session;
-            }
+            Self::MySql(mysql) => mysql.place().join(session),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.listen(session),
         }
@@ -127,9 +125,11 @@ impl Database {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().ring(session, name),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            // They hear of it from the server, or see it.
-            _ => {
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.place().ring(session, name),
+            // They hear of it from the server.
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => {
                 let _ = (session, name);
             }
         }
@@ -139,6 +139,9 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
+        } else if entry.shares {
+            // The next one may get in, too.
+            self.changed_by(session, &entry.name);
         }
     }
 

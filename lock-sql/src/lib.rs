@@ -156,6 +156,8 @@ mod looks;
 mod mysql;
 mod observe;
 mod operators;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+mod place;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;

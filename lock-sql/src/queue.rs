@@ -65,7 +65,7 @@ pub(crate) async fn acquire(
     }
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
     trace::queued(&entry.name, attempt.id(), place);
-    entry.waits(sent);
+    entry.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(entry, look, rings);
     wait(session, entry, attempt).await

@@ -122,6 +122,13 @@ impl Session {
         self.observers.ring(name);
     }
 
+    /// Something has changed in a queue where others come first: only who is about to wait looks.
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
+    pub(crate) fn heard(&self, name: &LockName) {
+        self.book().rings += 1;
+        self.observers.ring(name);
+    }
+
     /// Everything may have changed.
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&self) {

@@ -2,7 +2,6 @@
 
 mod clock;
 mod file;
-mod place;
 
 use std::{
     path::{Path, PathBuf},
@@ -22,10 +21,10 @@ use crate::{
     dialect::Dialect,
     error::{self, is_passing},
     limit::Limit,
+    place::Place,
     row::Row,
     schema,
     session::CLOCK,
-    sqlite::place::Place,
 };
 
 /// How long SQLite itself waits for another process's transaction, shorter than any request may take.
@@ -55,7 +54,7 @@ impl Sqlite {
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
         let own = path.is_none();
         let path = file::resolve(path)?;
-        let place = Place::of(&path).map_err(|error| file::denied(&path, error))?;
+        let place = Place::of(file::identity(&path)?);
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(false)
