@@ -13,6 +13,8 @@ use crate::{
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.
 pub(crate) const OBSERVERS: &str = "distlock_v1_values";
+/// The greatest token that a table can have.
+const LAST: i64 = i64::MAX;
 /// Tells a client that something has changed in a queue.
 const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
 
@@ -55,10 +57,12 @@ impl Script {
         };
         let (was, is) = (admitted("was"), admitted("is"));
         format!(
-            "WITH queue AS (SELECT name, client, token, kind, weight, lim, attempt IN ({ids}) AS goes \
-             FROM distlock_v1_entries AS entry WHERE name IN ({names}) AND token <= COALESCE((\
-             SELECT MIN(token) FROM distlock_v1_entries AS stays WHERE stays.name = entry.name \
-             AND stays.kind = {EXCLUSIVE} AND stays.attempt NOT IN ({ids})), token)), \
+            "WITH queue AS (SELECT entry.*, attempt IN ({ids}) AS goes FROM (SELECT name, (\
+             SELECT MIN(token) FROM distlock_v1_entries AS stays WHERE stays.name = left_by.name \
+             AND kind = {EXCLUSIVE} AND attempt NOT IN ({ids})) AS last \
+             FROM (SELECT DISTINCT unnest(ARRAY[{names}]) AS name) AS left_by) AS bound \
+             JOIN distlock_v1_entries AS entry ON entry.name = bound.name \
+             AND token <= COALESCE(last, {LAST})), \
              place AS (SELECT name, client, kind, lim, goes, \
              COUNT(*) OVER everybody AS all_was, \
              COUNT(*) FILTER (WHERE NOT goes) OVER everybody AS all_is, \
