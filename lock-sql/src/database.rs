@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, LockName, Result};
+use lock_core::{Attempt, Error, Instant, Kind, LockName, Result};
 
 use crate::{
     config::{SqlConfig, Target},
@@ -139,7 +139,7 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
-        } else if entry.shares {
+        } else if entry.kind != Kind::Exclusive {
             // The next one may get in, too.
             self.changed_by(session, &entry.name);
         }

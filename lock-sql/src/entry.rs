@@ -24,8 +24,8 @@ pub(crate) struct Entry {
     pub(crate) period: Duration,
     /// Whether it has a value.
     pub(crate) leads: bool,
-    /// Whether others may hold the lock with it.
-    pub(crate) shares: bool,
+    /// As what it entered.
+    pub(crate) kind: Kind,
     stage: Mutex<Stage>,
     moved: Notify,
 }
@@ -65,7 +65,7 @@ impl Entry {
                 Dialect::Sqlite | Dialect::MySql => request.ttl / 8,
             },
             leads: request.value.is_some(),
-            shares: request.kind != Kind::Exclusive,
+            kind: request.kind,
             stage: Mutex::new(Stage::Asking),
             moved: Notify::new(),
         })

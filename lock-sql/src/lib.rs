@@ -42,8 +42,9 @@
 //!
 //! # Who waits
 //!
-//! PostgreSQL tells those who are let in by `NOTIFY`, and nobody else, on one connection per client besides
-//! its others. So whoever leaves has the name's counter to himself until his transaction ends. A look every
+//! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind readers, on one
+//! connection per client besides its others. So whoever leaves has the name's counter to himself until his
+//! transaction ends. A look every
 //! 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each round of renewals the client
 //! asks whether the connection for pushes is still there: one that has died in silence is replaced within a
 //! third of a TTL and 2 s. `LISTEN` does not work through a pooler of transactions (pgbouncer); there the
@@ -142,7 +143,7 @@
 //! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks of their
 //!   own.
 //! - A queue is read as a whole: who enters one of a thousand gets a thousand rows, and who gives back one
-//!   of a thousand permits has PostgreSQL count the others, for some milliseconds.
+//!   of a thousand permits has PostgreSQL add up the others, for some milliseconds.
 //! - On MySQL a lock name, value and holder go through statements that `max_allowed_packet` limits.
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]

@@ -15,6 +15,7 @@ type Places = HashMap<String, Weak<Place>>;
 #[derive(Debug, Default)]
 pub(crate) struct Place {
     /// Held while a script runs, where there is one at a time.
+    #[cfg(feature = "sqlite")]
     pub(crate) turn: tokio::sync::Mutex<()>,
     sessions: Mutex<Vec<Weak<Session>>>,
 }

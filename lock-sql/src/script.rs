@@ -6,11 +6,13 @@
 mod push;
 mod set;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
+use self::push::Leaving;
+#[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
 use crate::{
     dialect::Dialect,
@@ -146,20 +148,23 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Removes entries, and wakes whoever is next. `leads`: one of them may have a value. `doubtful`:
-    /// a request to enter that was not answered may still be under way.
-    pub(crate) fn leave<'a>(
-        self,
-        entries: impl IntoIterator<Item = (&'a LockName, Uuid)>,
-        leads: bool,
-        doubtful: bool,
-        client: Uuid,
-    ) -> String {
-        let (names, attempts): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered may still be under way.
+    pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
+        let mut queues = BTreeMap::<_, Vec<_>>::new();
+        for entry in entries {
+            queues.entry(&entry.name).or_default().push(entry);
+        }
         let pushes = self.0 == Dialect::Postgres;
+        let names: Vec<_> = queues.keys().copied().collect();
         let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
-        let (names, ids) = (self.names(names), self.ids(attempts));
-        let (wake, remove) = (self.wake(&names, &ids, client), remove(&ids, &names));
+        let wake = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
+            let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+            self.wake(&self.name(name), &ids, Leaving::of(entries), client)
+        };
+        let wake: String = queues.iter().map(wake).collect();
+        let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+        let names = self.names(names);
+        let (remove, leads) = (remove(&ids, &names), entries.iter().any(|entry| entry.leads));
         if !leads && after.is_empty() {
             return remove;
         }
@@ -272,7 +277,7 @@ impl Script {
             + &self.own(&id)
             + &self.tell_victim(&names, attempt)
             + &keep
-            + &self.wake(&names, &id, client)
+            + &self.wake(&names, &id, Leaving::Anybody, client)
             + &remove(&id, &names)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)

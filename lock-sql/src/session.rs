@@ -205,11 +205,7 @@ impl Session {
         deadline: Instant,
     ) -> Result<()> {
         let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
-        let leads = entries.iter().any(|entry| entry.leads);
-        let leave = |script: Script| {
-            let entries = entries.iter().map(|entry| (&entry.name, entry.attempt));
-            script.leave(entries, leads, doubtful, self.id)
-        };
+        let leave = |script: Script| script.leave(entries, doubtful, self.id);
         let left = self.insist(op, leave, patience, deadline, None).await;
         entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
         left.map(drop)

@@ -1,22 +1,43 @@
 //! Who is told of a change: PostgreSQL pushes, the others are asked.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use lock_core::LockName;
+use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
 use super::Script;
 use crate::{
     dialect::Dialect,
-    row::{EXCLUSIVE, SHARED},
+    entry::Entry,
+    row::{EXCLUSIVE, PERMIT, SHARED},
 };
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.
 pub(crate) const OBSERVERS: &str = "distlock_v1_values";
-/// The greatest token that a table can have.
-const LAST: i64 = i64::MAX;
 /// Tells a client that something has changed in a queue.
 const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
+
+/// Who leaves a queue, as far as it is known: the question who is let in is simpler then.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leaving {
+    Writers,
+    Permits,
+    /// Also a reader: he may be a writer by now.
+    Anybody,
+}
+
+impl Leaving {
+    pub(super) fn of(entries: &[&Arc<Entry>]) -> Self {
+        let all = |is: fn(Kind) -> bool| entries.iter().all(|entry| is(entry.kind));
+        if all(|kind| kind == Kind::Exclusive) {
+            Self::Writers
+        } else if all(|kind| matches!(kind, Kind::Permit { .. })) {
+            Self::Permits
+        } else {
+            Self::Anybody
+        }
+    }
+}
 
 impl Script {
     /// Waits until whoever is about to enter one of these queues has entered: who comes later is not
@@ -40,40 +61,40 @@ impl Script {
         slots.join(", ")
     }
 
-    /// Wakes the other clients that have somebody who is let in when these attempts have left, and was not
-    /// before: the [queue rule](lock_core::queue), which lets nobody in behind the first exclusive entry
-    /// that stays.
-    pub(super) fn wake(self, names: &str, ids: &str, client: Uuid) -> String {
+    /// Wakes the other clients that have somebody who is let in when these attempts have left a queue:
+    /// nobody behind the first exclusive entry that stays.
+    pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
         if self.0 != Dialect::Postgres {
             return String::new();
         }
         let own = self.id(client);
-        // Before an entry there are only entries that it goes with, and together they are not too many.
-        let admitted = |before: &str| {
-            format!(
-                "all_{before} = CASE kind WHEN {EXCLUSIVE} THEN 1 ELSE alike_{before} END \
-                 AND taken_{before} <= lim"
-            )
+        let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
+        let first = format!(
+            "SELECT * {queue} AND token <= COALESCE((SELECT MIN(token) {queue} \
+             AND kind = {EXCLUSIVE} AND attempt NOT IN ({ids})), token)"
+        );
+        let next = match who {
+            // A writer behind readers is woken in vain, which is cheaper than to find out.
+            Leaving::Writers => first,
+            // Whoever has enough of them now and had not before.
+            Leaving::Permits => format!(
+                "SELECT * FROM (SELECT name, client, attempt, kind, lim, SUM(weight) OVER line AS before, \
+                 SUM(weight) FILTER (WHERE attempt NOT IN ({ids})) OVER line AS now \
+                 FROM ({first}) AS first WINDOW line AS (ORDER BY token)) AS counted \
+                 WHERE kind <> {PERMIT} OR now <= lim AND before > lim"
+            ),
+            // When a reader leaves, other readers have been let in before, or are not now.
+            Leaving::Anybody => format!(
+                "SELECT * FROM ({first}) AS next WHERE CASE kind \
+                 WHEN {SHARED} THEN EXISTS (SELECT 1 {queue} AND attempt IN ({ids}) AND kind <> {SHARED}) \
+                 ELSE NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS reader WHERE reader.name = {name} \
+                 AND reader.token < next.token AND reader.kind = {SHARED} \
+                 AND reader.attempt NOT IN ({ids})) END"
+            ),
         };
-        let (was, is) = (admitted("was"), admitted("is"));
         format!(
-            "WITH queue AS (SELECT entry.*, attempt IN ({ids}) AS goes FROM (SELECT name, (\
-             SELECT MIN(token) FROM distlock_v1_entries AS stays WHERE stays.name = left_by.name \
-             AND kind = {EXCLUSIVE} AND attempt NOT IN ({ids})) AS last \
-             FROM (SELECT DISTINCT unnest(ARRAY[{names}]) AS name) AS left_by) AS bound \
-             JOIN distlock_v1_entries AS entry ON entry.name = bound.name \
-             AND token <= COALESCE(last, {LAST})), \
-             place AS (SELECT name, client, kind, lim, goes, \
-             COUNT(*) OVER everybody AS all_was, \
-             COUNT(*) FILTER (WHERE NOT goes) OVER everybody AS all_is, \
-             COUNT(*) OVER same AS alike_was, \
-             COUNT(*) FILTER (WHERE NOT goes) OVER same AS alike_is, \
-             SUM(weight) OVER everybody AS taken_was, \
-             SUM(weight) FILTER (WHERE NOT goes) OVER everybody AS taken_is FROM queue \
-             WINDOW everybody AS (PARTITION BY name ORDER BY token), \
-             same AS (PARTITION BY name, kind, lim ORDER BY token)) \
-             SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM place WHERE NOT goes \
-             AND client <> {own} AND {is} AND NOT ({was})) AS next;"
+            "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM ({next}) AS woken \
+             WHERE attempt NOT IN ({ids}) AND client <> {own}) AS woken;"
         )
     }
 
