@@ -104,20 +104,26 @@ async fn readers_and_writers_wake_each_other() {
 async fn a_silent_connection_for_pushes_is_replaced() {
     let server = Database::start(Dialect::Postgres).await;
     let locks = locks(&server.url()).await;
-    let listening = "SELECT min(pid) FROM pg_stat_activity WHERE query ~ '^(LISTEN|$)' \
-                     AND application_name = 'distlock'";
+    // The last query of a connection for pushes, before it is asked for the first time and then.
+    let listening = |query: &str| {
+        format!(
+            "SELECT min(pid) FROM pg_stat_activity WHERE application_name = 'distlock' \
+             AND state = 'idle' AND query ~ '{query}'"
+        )
+    };
+    let first = listening("^LISTEN .*values");
     let mut silent = 0;
     eventually("who listens", async || {
-        silent = server.sql(listening).await.trim().parse().unwrap_or(0);
+        silent = server.sql(&first).await.trim().parse().unwrap_or(0);
         silent != 0
     })
     .await;
     let (short, pid) = (Duration::from_secs(2), rustix::process::Pid::from_raw(silent).unwrap());
     let guard = locks.lock("a").unwrap().ttl(short).acquire().await.unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
-    let others = format!("{listening} AND pid <> {silent}");
+    let others = format!("{} AND pid <> {silent}", listening("^(LISTEN|$)"));
     let replaced = eventually("another connection listens", async || {
-        !server.sql(&others).await.trim().is_empty()
+        server.sql(&others).await.trim().parse::<i32>().is_ok()
     });
     replaced.await;
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();

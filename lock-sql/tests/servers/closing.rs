@@ -1,9 +1,6 @@
-//! A client's connections, and what it leaves behind when it closes.
-
-use std::time::Duration;
+//! What a client leaves behind when it closes: nothing.
 
 use lock_core::Error;
-use lock_lab::Proxy;
 use lock_sql::{
     Dialect,
     client::{Connection, PgConnection, raw_sql},
@@ -12,29 +9,6 @@ use lock_sql::{
 use crate::{Database, eventually, locks, on_both};
 
 on_both!(a_closed_client_leaves_nothing);
-
-/// MySQL blocks a host that often does not finish what it has begun (`max_connect_errors`).
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_connection_is_left_half_made() {
-    let server = Database::start(Dialect::MySql).await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let locks = locks(&server.url_via(&proxy)).await;
-    // Longer than a connection that is in use stays so.
-    proxy.delay(Duration::from_millis(5));
-    let work = (0..24).map(|n| {
-        let lock = locks.lock(format!("{n}")).unwrap();
-        tokio::spawn(async move {
-            for _ in 0..5 {
-                lock.acquire().await.unwrap().release().await.unwrap();
-            }
-        })
-    });
-    for done in work.collect::<Vec<_>>() {
-        done.await.unwrap();
-    }
-    let aborted = server.sql("SHOW GLOBAL STATUS LIKE 'Aborted_connects'").await;
-    assert_eq!(aborted.split_whitespace().last(), Some("0"), "{aborted}");
-}
 
 async fn a_closed_client_leaves_nothing(dialect: Dialect) {
     let server = Database::start(dialect).await;
