@@ -1,18 +1,24 @@
 //! A few connections to one database.
 
 use std::{
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use lock_core::{Attempt, Instant};
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
-use tokio::{
-    sync::{Notify, Semaphore},
-    time::timeout,
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    dialect::{Dialect, stamp},
+    error::may_have_run,
+    limit::Limit,
+    row::Row,
+    session::CLOCK,
 };
 
-use crate::{dialect::stamp, row::Row, session::CLOCK};
+/// How long a connection may take that is being made, even if the script that wants it waits for less.
+const MAKING: Duration = Duration::from_secs(1);
 
 /// Why a script has no answer.
 #[derive(Debug)]
@@ -33,14 +39,23 @@ pub(crate) struct Connections<C: Connection> {
     options: C::Options,
     /// What a connection is to be told first.
     setup: &'static str,
-    idle: Mutex<Vec<C>>,
+    idle: Mutex<Vec<Made<C>>>,
     /// Rings when one comes back.
     back: Notify,
+    /// For each script that runs.
     room: Semaphore,
+    /// For each connection that there is, also while it is being made.
+    places: Arc<Semaphore>,
+}
+
+/// A connection in its place.
+struct Made<C> {
+    connection: C,
+    _place: OwnedSemaphorePermit,
 }
 
 macro_rules! connections {
-    ($connection:ty) => {
+    ($connection:ty, $dialect:expr) => {
         impl Connections<$connection> {
             /// Runs a script, unless its attempt has been cancelled by the time that there is a
             /// connection. Answers when it was sent, and all entries that it answers.
@@ -49,102 +64,120 @@ macro_rules! connections {
             ///
             /// See [`Failure`].
             pub(crate) async fn run(
-                &self,
+                self: &Arc<Self>,
                 script: &str,
-                limit: Duration,
+                limit: &Limit,
                 attempt: Option<&Attempt>,
             ) -> Result<(Instant, Vec<Row>), Failure> {
-                let _room = match timeout(limit, self.room.acquire()).await {
-                    Ok(room) => room.map_err(|_| Failure::Closed)?,
-                    Err(_) => return Err(Failure::Down(silent(limit))),
-                };
-                let mut connection = tokio::select! {
-                    biased;
-                    connection = self.unused() => connection,
-                    connected = self.connect(limit) => connected?,
-                };
+                let room = limit.keep(self.room.acquire()).await.map_err(Failure::Down)?;
+                let _room = room.map_err(|_| Failure::Closed)?;
+                let mut made = limit.keep(self.take(limit)).await.map_err(Failure::Down)??;
                 if attempt.is_some_and(Attempt::is_cancelled) {
-                    self.put_back(connection);
+                    self.put_back(made);
                     return Err(Failure::Down(cancelled()));
                 }
                 let sent = CLOCK.now();
                 let script = stamp(script, sent);
-                let rows = raw_sql(AssertSqlSafe(script)).fetch_all(&mut connection);
-                let error = match timeout(limit, rows).await {
+                let rows = raw_sql(AssertSqlSafe(script)).fetch_all(&mut made.connection);
+                let error = match limit.keep(rows).await {
                     Ok(Ok(rows)) => {
                         let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
                         let rows = rows.map(Row::read).collect::<sqlx::Result<Vec<_>>>();
-                        self.put_back(connection);
+                        self.put_back(made);
                         return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
                     }
-                    Ok(Err(error)) => error,
-                    Err(_) => silent(limit),
+                    Ok(Err(error)) | Err(error) => error,
                 };
-                if error.as_database_error().is_none() {
+                if may_have_run($dialect, &error) {
                     // The others are likely to be broken, too.
                     self.idle().clear();
                     return Err(Failure::Lost(error));
                 }
                 // A script that ended half-way has left its transaction open, if it had one.
-                let rollback = raw_sql("ROLLBACK").execute(&mut connection);
-                match timeout(limit, rollback).await {
-                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.put_back(connection),
+                let rollback = raw_sql("ROLLBACK").execute(&mut made.connection);
+                match limit.keep(rollback).await {
+                    Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.put_back(made),
                     Ok(Err(_)) | Err(_) => self.idle().clear(),
                 }
                 Err(Failure::Refused(error))
             }
 
-            async fn connect(&self, limit: Duration) -> Result<$connection, Failure> {
-                let connect = async {
-                    let mut connection = <$connection>::connect_with(&self.options).await?;
-                    raw_sql(self.setup).execute(&mut connection).await?;
-                    Ok(connection)
-                };
-                match timeout(limit, connect).await {
-                    Ok(connected) => connected.map_err(Failure::Down),
-                    Err(_) => Err(Failure::Down(silent(limit))),
+            /// A connection that nobody uses: often one comes back sooner than a new one is made.
+            async fn take(self: &Arc<Self>, limit: &Limit) -> Result<Made<$connection>, Failure> {
+                loop {
+                    tokio::select! {
+                        biased;
+                        made = self.unused() => return Ok(made),
+                        added = self.add(limit.whole().max(MAKING)) => added?,
+                    }
                 }
+            }
+
+            /// Makes one more connection as soon as there is a place for it. Goes on when nobody waits for
+            /// it any more: MySQL blocks a host that leaves many connections half-made.
+            async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
+                let place = self.places.clone().acquire_owned().await;
+                let (connections, place) = (self.clone(), place.map_err(|_| Failure::Closed)?);
+                let making = tokio::spawn(async move {
+                    let connection = Limit::new(limit).keep(connections.connect()).await??;
+                    connections.put_back(Made { connection, _place: place });
+                    Ok::<(), sqlx::Error>(())
+                });
+                match making.await {
+                    Ok(made) => made.map_err(Failure::Down),
+                    // The runtime ends.
+                    Err(_) => Err(Failure::Closed),
+                }
+            }
+
+            async fn connect(&self) -> sqlx::Result<$connection> {
+                let mut connection = <$connection>::connect_with(&self.options).await?;
+                raw_sql(self.setup).execute(&mut connection).await?;
+                Ok(connection)
             }
         }
     };
 }
 
 #[cfg(feature = "mysql")]
-connections!(sqlx::MySqlConnection);
+connections!(sqlx::MySqlConnection, Dialect::MySql);
 #[cfg(feature = "postgres")]
-connections!(sqlx::PgConnection);
+connections!(sqlx::PgConnection, Dialect::Postgres);
 #[cfg(feature = "sqlite")]
-connections!(sqlx::SqliteConnection);
+connections!(sqlx::SqliteConnection, Dialect::Sqlite);
 
 impl<C: Connection> Connections<C> {
     /// At most `most` connections, each of which is told `setup` first.
-    pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Self {
-        Self {
+    pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Arc<Self> {
+        Arc::new(Self {
             options,
             setup,
             idle: Mutex::default(),
             back: Notify::new(),
             room: Semaphore::new(most),
-        }
+            places: Arc::new(Semaphore::new(most)),
+        })
     }
 
-    /// Waits for a connection that nobody uses: often one comes back sooner than a new one is made.
-    async fn unused(&self) -> C {
+    async fn unused(&self) -> Made<C> {
         loop {
             let idle = self.idle().pop();
             match idle {
-                Some(connection) => return connection,
+                Some(made) => return made,
                 None => self.back.notified().await,
             }
         }
     }
 
-    fn put_back(&self, connection: C) {
-        self.idle().push(connection);
-        self.back.notify_one();
+    fn put_back(&self, made: Made<C>) {
+        let mut idle = self.idle();
+        if !self.room.is_closed() {
+            idle.push(made);
+            self.back.notify_one();
+        }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<C>> {
+    fn idle(&self) -> MutexGuard<'_, Vec<Made<C>>> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -152,6 +185,7 @@ impl<C: Connection> Connections<C> {
     /// Ends all connections.
     pub(crate) fn close(&self) {
         self.room.close();
+        self.places.close();
         self.idle().clear();
     }
 }
@@ -165,11 +199,4 @@ impl<C: Connection> std::fmt::Debug for Connections<C> {
 
 fn cancelled() -> sqlx::Error {
     sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
-}
-
-fn silent(limit: Duration) -> sqlx::Error {
-    sqlx::Error::Io(std::io::Error::new(
-        std::io::ErrorKind::TimedOut,
-        format!("no answer within {limit:?}"),
-    ))
 }

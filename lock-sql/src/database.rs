@@ -2,13 +2,14 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, LockName, Result};
+use lock_core::{Attempt, Error, Instant, Kind, LockName, Result};
 
 use crate::{
     config::{SqlConfig, Target},
     connections::Failure,
     dialect::Dialect,
     entry::Entry,
+    limit::Limit,
     row::Row,
     session::Session,
 };
@@ -90,6 +91,7 @@ impl Database {
         script: &str,
         limit: Duration,
     ) -> Answer {
+        let limit = &Limit::new(limit);
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.run(script, limit, attempt).await,
@@ -106,9 +108,7 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().join(session),
             #[cfg(feature = "mysql")]
-            Self::MySql(_) => {
-                let _ = session;
-            }
+            Self::MySql(mysql) => mysql.place().join(session),
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.listen(session),
         }
@@ -125,9 +125,11 @@ impl Database {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.place().ring(session, name),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            // They hear of it from the server, or see it.
-            _ => {
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.place().ring(session, name),
+            // They hear of it from the server.
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => {
                 let _ = (session, name);
             }
         }
@@ -137,6 +139,19 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
+        } else if entry.kind != Kind::Exclusive {
+            // The next one may get in, too.
+            self.changed_by(session, &entry.name);
+        }
+    }
+
+    /// Whoever is told of changes makes sure, from time to time, that he is.
+    pub(crate) fn check_pushes(&self) {
+        match self {
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.check(),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            _ => {}
         }
     }
 

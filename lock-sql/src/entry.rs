@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{
-    Attempt, Instant, LockName, LossReason, Request, Term, Validity, deadline::safe_until,
+    Attempt, Instant, Kind, LockName, LossReason, Request, Term, Validity, deadline::safe_until,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -24,6 +24,8 @@ pub(crate) struct Entry {
     pub(crate) period: Duration,
     /// Whether it has a value.
     pub(crate) leads: bool,
+    /// As what it entered.
+    pub(crate) kind: Kind,
     stage: Mutex<Stage>,
     moved: Notify,
 }
@@ -33,7 +35,7 @@ enum Stage {
     /// Its first request is on its way.
     Asking,
     /// It waits, as confirmed by a request that was sent at `sent`.
-    Waiting { sent: Instant },
+    Waiting { sent: Instant, token: u64 },
     /// It was granted; nobody has taken note yet.
     Granted { sent: Instant, token: u64 },
     /// It holds, as confirmed by a request that was sent at `sent`.
@@ -63,6 +65,7 @@ impl Entry {
                 Dialect::Sqlite | Dialect::MySql => request.ttl / 8,
             },
             leads: request.value.is_some(),
+            kind: request.kind,
             stage: Mutex::new(Stage::Asking),
             moved: Notify::new(),
         })
@@ -79,10 +82,10 @@ impl Entry {
     }
 
     /// The database says that the attempt is in the queue.
-    pub(crate) fn waits(&self, sent: Instant) {
+    pub(crate) fn waits(&self, sent: Instant, token: u64) {
         let mut stage = self.stage();
         if let Stage::Asking = &*stage {
-            *stage = Stage::Waiting { sent };
+            *stage = Stage::Waiting { sent, token };
         }
     }
 
@@ -90,11 +93,20 @@ impl Entry {
         matches!(&*self.stage(), Stage::Waiting { .. })
     }
 
+    /// Its place among those who wait.
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
+    pub(crate) fn waiting_token(&self) -> Option<u64> {
+        match &*self.stage() {
+            Stage::Waiting { token, .. } => Some(*token),
+            _ => None,
+        }
+    }
+
     /// The database says that nobody is before it any more whom it would have to wait for.
-    pub(crate) fn admitted(&self, token: u64) {
+    pub(crate) fn admitted(&self) {
         let mut stage = self.stage();
-        if let Stage::Waiting { sent } = &*stage {
-            *stage = Stage::Granted { sent: *sent, token };
+        if let Stage::Waiting { sent, token } = &*stage {
+            *stage = Stage::Granted { sent: *sent, token: *token };
             self.moved.notify_one();
         }
     }
@@ -102,7 +114,9 @@ impl Entry {
     /// A renewal that was sent at `confirmed` has found it alive.
     pub(crate) fn renewed(&self, confirmed: Instant) {
         match &mut *self.stage() {
-            Stage::Waiting { sent } | Stage::Granted { sent, .. } => *sent = confirmed.max(*sent),
+            Stage::Waiting { sent, .. } | Stage::Granted { sent, .. } => {
+                *sent = confirmed.max(*sent)
+            }
             Stage::Held { sent, validity } => {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
@@ -127,7 +141,7 @@ impl Entry {
     /// Ends the wait if the database has not answered for a TTL: it has forgotten the attempt.
     pub(crate) fn expire_wait(&self, now: Instant) {
         let mut stage = self.stage();
-        if matches!(&*stage, Stage::Waiting { sent } if now.since(*sent) >= self.ttl) {
+        if matches!(&*stage, Stage::Waiting { sent, .. } if now.since(*sent) >= self.ttl) {
             *stage = Stage::Over(End::Unreachable);
             self.moved.notify_one();
         }

@@ -4,7 +4,8 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1040, 1053, 1203, 1205, 1213, 1226, 1290, 1317, 1836, 1927, 3169, 4031; PostgreSQL `08...`, `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P01` to `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `57P01`, `57P02`: it ends the connection or the statement, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
@@ -18,6 +19,8 @@ use crate::dialect::Dialect;
 pub(crate) enum Refusal {
     /// The same request may succeed soon.
     Passing,
+    /// The same, and this one may have taken effect before.
+    Ended,
     /// No patience helps.
     Denied,
     /// A table is missing.
@@ -47,9 +50,11 @@ impl Refusal {
 
     fn of_postgres(code: &str) -> Self {
         match code {
-            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P01" | "57P02"
-            | "57P03" | "57P05" => Self::Passing,
-            code if code.starts_with("08") => Self::Passing,
+            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P03" | "57P05" => {
+                Self::Passing
+            }
+            "57P01" | "57P02" => Self::Ended,
+            code if code.starts_with("08") => Self::Ended,
             "42501" => Self::Denied,
             "42P01" => Self::NoTable,
             code if code.starts_with("28") => Self::Denied,
@@ -59,9 +64,8 @@ impl Refusal {
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1053 | 1203 | 1205 | 1213 | 1226 | 1290 | 1317 | 1836 | 1927 | 3169 | 4031 => {
-                Self::Passing
-            }
+            1040 | 1203 | 1205 | 1213 | 1226 | 1290 | 1836 | 4031 => Self::Passing,
+            1053 | 1317 | 1927 | 3169 => Self::Ended,
             1044 | 1045 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
             _ => Self::Else,
@@ -86,6 +90,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
     match refusal {
         Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
+        Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, error),
         Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
         None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
         _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
@@ -94,7 +99,14 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
 
 /// Whether the same request may succeed soon, as the database says.
 pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::Passing)
+    let is_passing = |e| matches!(Refusal::of(dialect, e), Refusal::Passing | Refusal::Ended);
+    error.as_database_error().is_some_and(is_passing)
+}
+
+/// Whether nobody knows what has become of a script that was sent: no answer came, or the database took
+/// it for over in the middle.
+pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_none_or(|e| Refusal::of(dialect, e) == Refusal::Ended)
 }
 
 /// Whether no patience helps against what the database says.
@@ -142,7 +154,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        use Refusal::{Denied, Else, NoTable, Passing};
+        use Refusal::{Denied, Else, Ended, NoTable, Passing};
         for (code, expected) in
             [(5, Passing), (517, Passing), (6, Passing), (8, Denied), (13, Else)]
         {
@@ -153,6 +165,9 @@ mod tests {
             ("40001", Passing),
             ("40P01", Passing),
             ("57P03", Passing),
+            ("57P05", Passing),
+            ("57P01", Ended),
+            ("08006", Ended),
             ("28P01", Denied),
             ("42501", Denied),
             ("42P01", NoTable),
@@ -160,9 +175,15 @@ mod tests {
         ] {
             assert_eq!(Refusal::of_postgres(code), expected, "{code}");
         }
-        for (number, expected) in
-            [(1213, Passing), (1205, Passing), (1045, Denied), (1146, NoTable), (1062, Else)]
-        {
+        for (number, expected) in [
+            (1213, Passing),
+            (1205, Passing),
+            (1317, Ended),
+            (1927, Ended),
+            (1045, Denied),
+            (1146, NoTable),
+            (1062, Else),
+        ] {
             assert_eq!(Refusal::of_mysql(number), expected, "{number}");
         }
     }

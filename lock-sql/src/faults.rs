@@ -1,10 +1,10 @@
 //! Faults of a client of SQLite, for the executable properties: a file has no network to cut.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
-use tokio::{sync::watch, time::timeout};
+use tokio::sync::watch;
 
-use crate::connections::Failure;
+use crate::{connections::Failure, limit::Limit};
 
 /// Breaks one client's way to its file, as a disk that hangs would. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -42,23 +42,16 @@ impl Faults {
         self.0.send_modify(change);
     }
 
-    pub(crate) async fn request(&self, limit: Duration) -> Result<(), Failure> {
+    pub(crate) async fn request(&self, limit: &Limit) -> Result<(), Failure> {
         self.until(limit, |trouble| !trouble.requests && !trouble.crashed).await
     }
 
-    pub(crate) async fn reply(&self, limit: Duration) -> Result<(), Failure> {
+    pub(crate) async fn reply(&self, limit: &Limit) -> Result<(), Failure> {
         self.until(limit, |trouble| !trouble.replies && !trouble.crashed).await
     }
 
-    async fn until(
-        &self,
-        limit: Duration,
-        healed: impl Fn(&Trouble) -> bool,
-    ) -> Result<(), Failure> {
+    async fn until(&self, limit: &Limit, healed: impl Fn(&Trouble) -> bool) -> Result<(), Failure> {
         let mut state = self.0.subscribe();
-        match timeout(limit, state.wait_for(healed)).await {
-            Ok(_) => Ok(()),
-            Err(late) => Err(Failure::Lost(sqlx::Error::Io(late.into()))),
-        }
+        limit.keep(state.wait_for(healed)).await.map(drop).map_err(Failure::Lost)
     }
 }

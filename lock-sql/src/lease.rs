@@ -126,6 +126,6 @@ impl Lease for SqlLease {
     async fn release(&self) -> Result<()> {
         // By then the entry has expired, whatever renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;
-        self.session.withdraw(&self.entry, false, deadline).await
+        self.session.withdraw(std::slice::from_ref(&self.entry), false, deadline).await
     }
 }

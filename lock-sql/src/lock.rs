@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Request, Result, Wake,
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Instant,
+    Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::{
     lease::SqlLease,
     observe, queue,
     session::{CLOCK, Session},
+    set,
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -72,6 +73,22 @@ impl SqlLock {
     }
 }
 
+impl SqlLock {
+    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the same.
+    fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
+        match entry.hold(sent) {
+            Ok(validity) => {
+                let (session, entry) = (self.session.clone(), entry.clone());
+                Ok(Box::new(SqlLease::new(session, entry, token, validity)))
+            }
+            Err(end) => {
+                queue::clean_up(&self.session, entry);
+                Err(queue::ended(&self.session, entry, end))
+            }
+        }
+    }
+}
+
 fn guarantees(config: &SqlConfig) -> Guarantees {
     let dialect = config.dialect();
     let mut guarantees = Guarantees::least(dialect.store());
@@ -83,6 +100,7 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.ttl = TTL;
     guarantees.default_ttl = config.ttl;
     guarantees.expiry_slack = SLACK;
+    guarantees.names_at_once = set::NAMES;
     if dialect == Dialect::Postgres {
         guarantees.wake = Wake::Push;
         guarantees.loss = LossSignal::Push;
@@ -104,23 +122,28 @@ impl DistributedLock for SqlLock {
         let entry = Attempted::new(self.session.dialect(), &request, &attempt);
         self.session.enter(&entry)?;
         let granted = queue::acquire(&self.session, &entry, &request, &attempt).await;
-        let held = granted.and_then(|(sent, token)| {
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            let held = entry.hold(sent).map_err(|end| {
-                queue::clean_up(&self.session, &entry);
-                queue::ended(&self.session, &entry, end)
-            });
-            Ok((held?, token))
+        let held = granted.and_then(|(sent, token)| self.hold(&entry, sent, token));
+        held.inspect_err(|_| self.session.forget(&entry))
+    }
+
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        let dialect = self.session.dialect();
+        let entry = |(request, attempt): &Wish| Attempted::new(dialect, request, attempt);
+        let entries: Vec<_> = wishes.iter().map(entry).collect();
+        let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {
+            Ok(()) => set::acquire(&self.session, &entries, &wishes).await,
+            Err(closed) => Err(closed),
+        };
+        let held = granted.and_then(|granted| {
+            let Some(granted) = granted else { return Ok(None) };
+            let hold = |(entry, (sent, token)): (&Arc<Attempted>, _)| self.hold(entry, sent, token);
+            let held = entries.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
+            held.inspect_err(|_| queue::clean_up_all(&self.session, entries.clone()))
         });
-        match held {
-            Ok((validity, token)) => {
-                Ok(Box::new(SqlLease::new(self.session.clone(), entry, token, validity)))
-            }
-            Err(error) => {
-                self.session.forget(&entry);
-                Err(error)
-            }
+        if !matches!(held, Ok(Some(_))) {
+            entries.iter().for_each(|entry| self.session.forget(entry));
         }
+        held
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

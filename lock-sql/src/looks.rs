@@ -82,6 +82,12 @@ impl Book {
         true
     }
 
+    /// The first of this client who waits in this queue.
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
+    pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
+        self.waiting.get(name)?.iter().filter_map(|entry| entry.waiting_token()).min()
+    }
+
     #[cfg(feature = "postgres")]
     pub(crate) fn ring_all(&mut self) {
         self.rings += 1;
@@ -232,7 +238,7 @@ impl Session {
         for entry in waiting {
             match places.get(&entry.attempt) {
                 Some(at) if queue[*at].left.is_zero() => entry.gone(),
-                Some(at) if *at < holders => entry.admitted(queue[*at].token),
+                Some(at) if *at < holders => entry.admitted(),
                 Some(_) => {}
                 None => entry.gone(),
             }

@@ -1,6 +1,6 @@
 //! MySQL and MariaDB.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
@@ -11,6 +11,8 @@ use sqlx::{
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
+    limit::Limit,
+    place::Place,
     row::Row,
     server::CONNECTIONS,
 };
@@ -21,25 +23,38 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 
 /// One client's connections to a server.
 #[derive(Debug)]
-pub(crate) struct MySql(Connections<MySqlConnection>);
+pub(crate) struct MySql {
+    place: Arc<Place>,
+    connections: Arc<Connections<MySqlConnection>>,
+}
 
 impl MySql {
     /// Nothing is sent yet.
     pub(crate) fn new(server: &Server) -> Self {
-        Self(Connections::new(options(server), SETUP, CONNECTIONS))
+        let Server { host, port, database, .. } = server;
+        let database = database.as_deref().unwrap_or_default();
+        Self {
+            place: Place::of(format!("{host}:{port}/{database}")),
+            connections: Connections::new(options(server), SETUP, CONNECTIONS),
+        }
+    }
+
+    /// Whoever else of this process uses the database: those who name the server as this one does.
+    pub(crate) fn place(&self) -> &Place {
+        &self.place
     }
 
     pub(crate) async fn run(
         &self,
         script: &str,
-        limit: Duration,
+        limit: &Limit,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        self.0.run(script, limit, attempt).await
+        self.connections.run(script, limit, attempt).await
     }
 
     pub(crate) fn close(&self) {
-        self.0.close();
+        self.connections.close();
     }
 }
 

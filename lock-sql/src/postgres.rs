@@ -2,21 +2,19 @@
 
 mod listen;
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::sync::{Arc, OnceLock};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
     ConnectOptions, PgConnection,
     postgres::{PgConnectOptions, PgSslMode},
 };
-use tokio::{sync::Notify, task::AbortHandle};
+use tokio::task::AbortHandle;
 
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
+    limit::Limit,
     row::Row,
     server::CONNECTIONS,
     session::Session,
@@ -32,10 +30,9 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
 /// One client's connections to a server.
 pub(crate) struct Postgres {
     options: PgConnectOptions,
-    connections: Connections<PgConnection>,
+    connections: Arc<Connections<PgConnection>>,
     listening: OnceLock<AbortHandle>,
-    /// Rings when a connection broke: the one for pushes may be broken, too.
-    suspect: Arc<Notify>,
+    doubts: Arc<listen::Doubts>,
 }
 
 /// The library's options show the password.
@@ -50,27 +47,32 @@ impl Postgres {
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
         let connections = Connections::new(options.clone(), SETUP, CONNECTIONS);
-        Self { options, connections, listening: OnceLock::new(), suspect: Arc::default() }
+        Self { options, connections, listening: OnceLock::new(), doubts: Arc::default() }
     }
 
     pub(crate) async fn run(
         &self,
         script: &str,
-        limit: Duration,
+        limit: &Limit,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         let answer = self.connections.run(script, limit, attempt).await;
         if matches!(answer, Err(Failure::Lost(_))) {
-            self.suspect.notify_one();
+            self.doubts.broken.notify_one();
         }
         answer
     }
 
     /// Listens to pushes for a session until it ends.
     pub(crate) fn listen(&self, session: &Arc<Session>) {
-        let listen = listen::run(session, self.options.clone(), self.suspect.clone());
+        let listen = listen::run(session, self.options.clone(), self.doubts.clone());
         // Called once.
         let _ = self.listening.set(tokio::spawn(listen).abort_handle());
+    }
+
+    /// Asks whether pushes still come.
+    pub(crate) fn check(&self) {
+        self.doubts.silent.notify_one();
     }
 
     pub(crate) fn close(&self) {

@@ -1,6 +1,6 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Effect, Error, Instant, Request, Result, Term, Wait,
@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
-const TRY_LIMIT: Duration = Duration::from_secs(4);
+pub(crate) const TRY_LIMIT: Duration = Duration::from_secs(4);
 
 /// Asks for the lock and waits for it. The entry is in the session's book meanwhile, and remains
 /// there if it is granted. Answers the token, and since when at the latest it is valid.
@@ -50,13 +50,14 @@ pub(crate) async fn acquire(
     let rings = session.book().rings;
     let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
     if attempt.is_cancelled() {
-        session.withdraw(entry, true, CLOCK.now() + entry.ttl).await?;
+        session.withdraw(slice::from_ref(entry), true, CLOCK.now() + entry.ttl).await?;
         return Err(Error::Contended { name: entry.name.clone() });
     }
     drop(turn);
     let Some(at) = queue.iter().position(|row| row.attempt == entry.attempt) else {
         return Err(refused(request, &queue));
     };
+    let sent = queue[at].confirmed(sent, entry.ttl);
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
     if judge(&before, request.kind) == Verdict::Admitted {
         session.database.entered(session, entry);
@@ -64,7 +65,7 @@ pub(crate) async fn acquire(
     }
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
     trace::queued(&entry.name, attempt.id(), place);
-    entry.waits(sent);
+    entry.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(entry, look, rings);
     wait(session, entry, attempt).await
@@ -79,19 +80,11 @@ async fn ask(
     attempt: &Attempt,
     deadline: Instant,
 ) -> Result<(Instant, Vec<Row>)> {
-    let wish = Wish {
-        name: &entry.name,
-        attempt: entry.attempt,
-        client: session.id,
-        kind: request.kind,
-        ttl: entry.ttl,
-        wait: request.wait,
-        holder: &request.holder,
-        value: request.value.as_deref(),
-    };
+    let wish = Wish::new(session.id, entry, request);
     if attempt.is_cancelled() {
         return Err(Error::Contended { name: entry.name.clone() });
     }
+    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let script = |script: Script| script.acquire(&wish);
     let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
@@ -118,7 +111,7 @@ async fn wait(
         decided = entry.decided() => decided,
         () = attempt.cancelled() => {
             let deadline = CLOCK.now() + entry.ttl;
-            session.withdraw(entry, false, deadline).await?;
+            session.withdraw(slice::from_ref(entry), false, deadline).await?;
             return Err(Error::Contended { name: entry.name.clone() });
         }
     };
@@ -171,8 +164,17 @@ async fn confirm(session: &Arc<Session>, entry: &Arc<Entry>, sent: Instant) -> R
 
 /// Removes in the background what an attempt may have left behind.
 pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
-    let (session, entry) = (session.clone(), entry.clone());
-    // By then it has expired.
-    let deadline = CLOCK.now() + entry.ttl * 2;
-    tokio::spawn(async move { drop(session.withdraw(&entry, true, deadline).await) });
+    clean_up_all(session, vec![entry.clone()]);
+}
+
+/// As [`clean_up`] for attempts that were made together.
+pub(crate) fn clean_up_all(session: &Arc<Session>, entries: Vec<Arc<Entry>>) {
+    let (session, busy) = (session.clone(), session.busy());
+    // By then they have expired.
+    let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
+    let deadline = CLOCK.now() + longest * 2;
+    tokio::spawn(async move {
+        let _busy = busy;
+        drop(session.withdraw(&entries, true, deadline).await);
+    });
 }

@@ -97,6 +97,10 @@ impl Book {
         self.entries.drain().map(|(_, entry)| entry).collect()
     }
 
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     fn next_due(&self) -> Instant {
         self.groups.values().copied().min().unwrap_or(Instant::NEVER)
     }
@@ -130,6 +134,9 @@ impl Session {
     async fn round(&self) {
         let now = CLOCK.now();
         let mut entries = self.book().take_due(now);
+        if !entries.is_empty() {
+            self.database.check_pushes();
+        }
         entries.retain(|entry| entry.is_renewed(now));
         for entries in entries.chunks(CHUNK) {
             if let Err(failure) = self.renew_chunk(entries).await {
@@ -193,5 +200,9 @@ pub(crate) async fn until(due: Instant, earlier: &Notify) {
     if due == Instant::NEVER {
         return earlier.notified().await;
     }
-    let _ = timeout(due.since(CLOCK.now()), earlier.notified()).await;
+    // A timer ends at a full millisecond: what is due already does not wait for one.
+    let left = due.since(CLOCK.now());
+    if !left.is_zero() {
+        let _ = timeout(left, earlier.notified()).await;
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_core::Kind;
+use lock_core::{Instant, Kind};
 use sqlx::{ColumnIndex, Database, Decode, Type};
 use uuid::Uuid;
 
@@ -73,6 +73,14 @@ impl Row {
             version: unsigned(row.try_get(9)?),
             since: SystemTime::UNIX_EPOCH + Duration::from_micros(unsigned(row.try_get(10)?)),
         })
+    }
+}
+
+impl Row {
+    /// When the request was sent, at the latest, that has set the expiry, if the one that answers this was
+    /// sent at `sent`: an earlier one of the same attempt, perhaps, that nobody has answered.
+    pub(crate) fn confirmed(&self, sent: Instant, ttl: Duration) -> Instant {
+        sent - ttl.saturating_sub(self.left)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tables, version 1.
 
-use crate::dialect::Dialect;
+use crate::{dialect::Dialect, script::Script};
 
 /// The statements that create what locks need, for a database whose user may not create tables: run
 /// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
@@ -58,7 +58,8 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
     sql + &fill(dialect)
 }
 
-fn fill(dialect: Dialect) -> String {
+/// Statements that add the counters that are missing.
+pub(crate) fn fill(dialect: Dialect) -> String {
     let rows: Vec<_> = (0..dialect.slots()).map(|slot| format!("({slot}, 0)")).collect();
     let rows = rows.join(", ");
     match dialect {
@@ -67,7 +68,7 @@ fn fill(dialect: Dialect) -> String {
     }
 }
 
-/// Fails if a table is missing, and makes sure that there are counters.
+/// Fails if a table is missing, and answers how many counters there are.
 pub(crate) fn probe(dialect: Dialect) -> String {
     let mut probe = "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
                      SELECT token FROM distlock_v1_values WHERE name IS NULL;"
@@ -75,5 +76,5 @@ pub(crate) fn probe(dialect: Dialect) -> String {
     if dialect == Dialect::Sqlite {
         probe.push_str(" SELECT boot FROM distlock_v1_meta WHERE boot IS NULL;");
     }
-    probe + &fill(dialect)
+    probe + &Script(dialect).counters()
 }

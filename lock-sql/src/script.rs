@@ -4,16 +4,19 @@
 //! a number or hexadecimal, and nothing else.
 
 mod push;
+mod set;
 
-use std::time::Duration;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use lock_core::{Kind, LockName, Wait};
+use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
+use self::push::Leaving;
 #[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
 use crate::{
     dialect::Dialect,
+    entry::Entry,
     row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
 };
 
@@ -31,6 +34,21 @@ pub(crate) struct Wish<'a> {
     pub(crate) wait: Wait,
     pub(crate) holder: &'a str,
     pub(crate) value: Option<&'a [u8]>,
+}
+
+impl<'a> Wish<'a> {
+    pub(crate) fn new(client: Uuid, entry: &'a Entry, request: &'a Request) -> Self {
+        Self {
+            name: &entry.name,
+            attempt: entry.attempt,
+            client,
+            kind: request.kind,
+            ttl: entry.ttl,
+            wait: request.wait,
+            holder: &request.holder,
+            value: request.value.as_deref(),
+        }
+    }
 }
 
 /// Writes statements in one dialect.
@@ -78,10 +96,10 @@ impl Script {
         )
     }
 
-    /// One attempt's entry.
-    fn own(self, attempt: Uuid) -> String {
-        let (columns, id) = (Row::columns(&self.0.now(), true), self.id(attempt));
-        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt = {id};")
+    /// The entries of these attempts.
+    fn own(self, ids: &str) -> String {
+        let columns = Row::columns(&self.0.now(), true);
+        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
     }
 
     /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards is
@@ -130,28 +148,31 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Removes entries, and wakes whoever may be next. `leads`: one of them may have a value. `doubtful`:
-    /// a request to enter that was not answered may still be under way.
-    pub(crate) fn leave<'a>(
-        self,
-        entries: impl IntoIterator<Item = (&'a LockName, Uuid)>,
-        leads: bool,
-        doubtful: bool,
-        client: Uuid,
-    ) -> String {
-        let (names, attempts): (Vec<_>, Vec<_>) = entries.into_iter().unzip();
+    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered may still be under way.
+    pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
+        let mut queues = BTreeMap::<_, Vec<_>>::new();
+        for entry in entries {
+            queues.entry(&entry.name).or_default().push(entry);
+        }
         let pushes = self.0 == Dialect::Postgres;
+        let names: Vec<_> = queues.keys().copied().collect();
         let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
-        let (names, ids) = (self.names(names), self.ids(attempts));
-        let (remove, wake) = (remove(&ids, &names), self.wake(&names, client));
+        let wake = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
+            let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+            self.wake(&self.name(name), &ids, Leaving::of(entries), client)
+        };
+        let wake: String = queues.iter().map(wake).collect();
+        let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+        let names = self.names(names);
+        let (remove, leads) = (remove(&ids, &names), entries.iter().any(|entry| entry.leads));
         if !leads && after.is_empty() {
-            return remove + &wake;
+            return remove;
         }
         let (keep, tell) = match leads {
             true => (self.keep(&leads_among(&ids)), self.tell_observers(&names)),
             false => (String::new(), String::new()),
         };
-        self.0.transaction(&(after + &keep + &remove + &wake + &tell))
+        self.0.transaction(&(after + &keep + &wake + &remove + &tell))
     }
 
     /// Makes an exclusive entry a shared one, and answers it.
@@ -174,7 +195,7 @@ impl Script {
             Dialect::Postgres => self.after_arrivals(&[name]),
             _ => String::new(),
         };
-        after + &change + &self.wake(&self.name(name), client) + &self.own(attempt)
+        after + &change + &self.wake_readers(&self.name(name), client) + &self.own(&id)
     }
 
     /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
@@ -194,7 +215,7 @@ impl Script {
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
              WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
         );
-        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(attempt);
+        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
         self.0.transaction(&statements)
     }
 
@@ -213,7 +234,7 @@ impl Script {
              WHERE attempt = {id} AND version < {version};"
         );
         let tell = self.tell_observers(&self.name(name));
-        self.0.transaction(&(keep + &change + &tell + &self.own(attempt)))
+        self.0.transaction(&(keep + &change + &tell + &self.own(&id)))
     }
 
     /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
@@ -253,11 +274,11 @@ impl Script {
         let (names, id) = (self.name(name), self.id(attempt));
         let keep = self.keep(&leads_among(&id));
         let statements = self.after_arrivals(&[name])
-            + &self.own(attempt)
+            + &self.own(&id)
             + &self.tell_victim(&names, attempt)
             + &keep
+            + &self.wake(&names, &id, Leaving::Anybody, client)
             + &remove(&id, &names)
-            + &self.wake(&names, client)
             + &self.tell_observers(&names);
         self.0.transaction(&statements)
     }
@@ -277,10 +298,10 @@ impl Script {
         )
     }
 
-    /// Answers, as a token, a number that changes whenever another connection changes anything at all.
-    /// Only SQLite has one.
+    /// Answers, as a token, a number that changes whenever another connection changes anything at all,
+    /// and when this is another connection than before. Only SQLite has one.
     pub(crate) fn version(self) -> String {
-        format!("{} FROM pragma_data_version;", self.number("data_version"))
+        format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
     }
 
     /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
@@ -298,6 +319,11 @@ impl Script {
             Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
         };
         format!("{};", self.number(outlives))
+    }
+
+    /// Answers, as a token, how many counters for tokens there are.
+    pub(crate) fn counters(self) -> String {
+        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots)"))
     }
 
     /// Answers a number in the place of a token.

@@ -32,7 +32,14 @@ pub(crate) async fn prepare(database: &Database) -> Result<()> {
     let mut tries = 0;
     loop {
         let missing = match database.run(&probe, LIMIT).await {
-            Ok(_) => return Ok(()),
+            Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
+                return Ok(());
+            }
+            // Somebody has made the tables and not filled them, or not yet.
+            Ok(_) => {
+                let filled = database.run(&schema::fill(dialect), LIMIT).await;
+                return filled.map(drop).map_err(|failure| failed(dialect, failure));
+            }
             Err(failure) => failure,
         };
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
@@ -60,7 +67,7 @@ fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
 fn failed(dialect: Dialect, failure: Failure) -> Error {
     match failure {
         Failure::Closed => error::closed(dialect),
-        Failure::Down(why) if why.as_database_error().is_none() => {
+        Failure::Down(why) if !error::is_final(dialect, &why) => {
             error::unavailable(dialect, "connect", Effect::None, why)
         }
         Failure::Down(why) | Failure::Lost(why) | Failure::Refused(why) => {

@@ -6,7 +6,10 @@ use std::{
 };
 
 use lock_core::{Attempt, Clock, Effect, Error, Instant, LockName, Result, deadline::jitter};
-use tokio::{sync::Notify, time::sleep};
+use tokio::{
+    sync::{Notify, OwnedRwLockReadGuard, RwLock},
+    time::{sleep, timeout},
+};
 use uuid::Uuid;
 
 use crate::{
@@ -38,6 +41,9 @@ pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Database,
     book: Mutex<Book>,
+    /// Read by whatever may leave an entry in the database, or removes one; written when all of that is
+    /// over.
+    busy: Arc<RwLock<()>>,
     pub(crate) observers: Observers,
     /// Rings when a renewal is due earlier than before, or the session ends.
     pub(crate) round_due: Arc<Notify>,
@@ -56,6 +62,7 @@ impl Session {
             id: Uuid::new_v4(),
             database: Database::open(config).await?,
             book: Mutex::default(),
+            busy: Arc::default(),
             observers: Observers::default(),
             round_due: Arc::default(),
             look_due: Arc::default(),
@@ -97,6 +104,12 @@ impl Session {
         }
     }
 
+    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all that is
+    /// in the book.
+    pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        self.busy.clone().try_read_owned().ok()
+    }
+
     pub(crate) fn forget(&self, entry: &Entry) {
         self.book().forget(entry);
     }
@@ -106,6 +119,13 @@ impl Session {
         if self.book().ring(name) {
             self.look_due.notify_one();
         }
+        self.observers.ring(name);
+    }
+
+    /// Something has changed in a queue where others come first: only who is about to wait looks.
+    #[cfg(any(feature = "sqlite", feature = "mysql"))]
+    pub(crate) fn heard(&self, name: &LockName) {
+        self.book().rings += 1;
         self.observers.ring(name);
     }
 
@@ -147,6 +167,10 @@ impl Session {
                 }
                 Err(Failure::Refused(why) | Failure::Down(why)) => why,
             };
+            // What it may have left goes with everything else.
+            if attempt.is_some() && self.book().is_closed() {
+                return Err(error::closed(dialect));
+            }
             let over = CLOCK.now() >= deadline || attempt.is_some_and(Attempt::is_cancelled);
             if over {
                 return Err(error::unavailable(dialect, op, effect, why));
@@ -156,24 +180,35 @@ impl Session {
         }
     }
 
-    /// Takes back whatever an attempt has left: its place in the queue, or the lock. Later nobody knows
-    /// the attempt. `doubtful`: a request of it may still be under way.
+    /// Takes back whatever attempts have left: their places in the queues, or the locks. Later nobody knows
+    /// them. `doubtful`: a request of theirs may still be under way.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn withdraw(
         &self,
-        entry: &Entry,
+        entries: &[Arc<Entry>],
         doubtful: bool,
         deadline: Instant,
     ) -> Result<()> {
-        self.forget(entry);
-        let entries = [(&entry.name, entry.attempt)];
-        let leave = |script: Script| script.leave(entries, entry.leads, doubtful, self.id);
-        self.insist("release", leave, entry.patience(), deadline, None).await?;
-        self.database.changed(self, &entry.name);
-        Ok(())
+        let _busy = self.busy();
+        entries.iter().for_each(|entry| self.forget(entry));
+        self.leave("release", entries, doubtful, deadline).await
+    }
+
+    async fn leave(
+        &self,
+        op: &'static str,
+        entries: &[Arc<Entry>],
+        doubtful: bool,
+        deadline: Instant,
+    ) -> Result<()> {
+        let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
+        let leave = |script: Script| script.leave(entries, doubtful, self.id);
+        let left = self.insist(op, leave, patience, deadline, None).await;
+        entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
+        left.map(drop)
     }
 
     /// Gives everything back and ends.
@@ -185,17 +220,13 @@ impl Session {
         let deadline = CLOCK.now() + CLOSE_LIMIT;
         let entries = self.book().close();
         entries.iter().for_each(|entry| entry.closed());
+        // A request that is under way may enter its queue yet.
+        let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
         let mut result = Ok(());
         for entries in entries.chunks(CHUNK) {
-            let leads = entries.iter().any(|entry| entry.leads);
-            let leave = |script: Script| {
-                let entries = entries.iter().map(|entry| (&entry.name, entry.attempt));
-                script.leave(entries, leads, true, self.id)
-            };
-            let left = self.insist("close", leave, LONGEST_PAUSE * 8, deadline, None).await;
-            entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
-            result = result.and(left.map(drop));
+            result = result.and(self.leave("close", entries, true, deadline).await);
         }
+        drop(busy);
         self.database.close();
         self.observers.ring_all();
         self.round_due.notify_one();

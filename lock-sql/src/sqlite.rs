@@ -2,7 +2,6 @@
 
 mod clock;
 mod file;
-mod place;
 
 use std::{
     path::{Path, PathBuf},
@@ -15,16 +14,17 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::{
     connections::{Connections, Failure},
     dialect::Dialect,
     error::{self, is_passing},
+    limit::Limit,
+    place::Place,
     row::Row,
     schema,
     session::CLOCK,
-    sqlite::place::Place,
 };
 
 /// How long SQLite itself waits for another process's transaction, shorter than any request may take.
@@ -32,12 +32,15 @@ const BUSY: Duration = Duration::from_millis(80);
 /// How long opening insists.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
+/// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
+const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
+
 /// One client's way to a file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
     path: PathBuf,
     place: Arc<Place>,
-    connections: Connections<SqliteConnection>,
+    connections: Arc<Connections<SqliteConnection>>,
     #[cfg(feature = "properties")]
     faults: crate::Faults,
 }
@@ -51,7 +54,7 @@ impl Sqlite {
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
         let own = path.is_none();
         let path = file::resolve(path)?;
-        let place = Place::of(&path).map_err(|error| file::denied(&path, error))?;
+        let place = Place::of(file::identity(&path)?);
         let options = SqliteConnectOptions::new()
             .filename(&path)
             .create_if_missing(false)
@@ -70,7 +73,7 @@ impl Sqlite {
         let whom = if own { "this user's processes" } else { "all processes that open the file" };
         trace::opened("sqlite", &path.display(), whom);
         // SQLite lets one write at a time.
-        let connections = Connections::new(options, "", 1);
+        let connections = Connections::new(options, SETUP, 1);
         Ok(Self {
             path,
             place,
@@ -83,17 +86,14 @@ impl Sqlite {
     pub(crate) async fn run(
         &self,
         script: &str,
-        limit: Duration,
+        limit: &Limit,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         #[cfg(feature = "properties")]
         self.faults.request(limit).await?;
         let answer = {
             // Within a process in order, which is quicker than SQLite's trying again.
-            let _turn = match timeout(limit, self.place.turn.lock()).await {
-                Ok(turn) => turn,
-                Err(late) => return Err(Failure::Down(sqlx::Error::Io(late.into()))),
-            };
+            let _turn = limit.keep(self.place.turn.lock()).await.map_err(Failure::Down)?;
             self.connections.run(script, limit, attempt).await
         };
         #[cfg(feature = "properties")]
@@ -130,7 +130,7 @@ async fn prepare(place: &Place, options: &SqliteConnectOptions) -> Result<Result
         let mut connection = SqliteConnection::connect_with(options).await?;
         let schema = schema::schema(Dialect::Sqlite);
         let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
-        let probe = schema::probe(Dialect::Sqlite);
+        let probe = schema::probe(Dialect::Sqlite) + &schema::fill(Dialect::Sqlite);
         if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await {
             raw_sql("ROLLBACK").execute(&mut connection).await.ok();
             if is_passing(Dialect::Sqlite, &why) {

@@ -6,7 +6,10 @@ use std::{
 };
 
 use lock_core::{LockName, deadline::jitter, trace};
-use sqlx::postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions};
+use sqlx::{
+    Executor,
+    postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
+};
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -18,14 +21,24 @@ use crate::{script::OBSERVERS, session::Session};
 /// Pauses between attempts to connect grow up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long one attempt may take.
+/// How long one attempt may take, and an answer that shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
+
+/// Whether pushes still come.
+#[derive(Debug, Default)]
+pub(super) struct Doubts {
+    /// Rings when another connection broke: this one may be broken, too.
+    pub(super) broken: Notify,
+    /// Rings from time to time: nothing tells that the other end of a connection is gone, except that it
+    /// does not answer.
+    pub(super) silent: Notify,
+}
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
 pub(super) fn run(
     session: &Arc<Session>,
     options: PgConnectOptions,
-    suspect: Arc<Notify>,
+    doubts: Arc<Doubts>,
 ) -> impl Future<Output = ()> + use<> {
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
@@ -34,7 +47,7 @@ pub(super) fn run(
             match timeout(LIMIT, connect(id, &options)).await {
                 Ok(Ok(listener)) => {
                     pause = FIRST_PAUSE;
-                    listen(&session, listener, &suspect).await;
+                    listen(&session, listener, &doubts).await;
                 }
                 Ok(Err(_)) | Err(_) => {
                     sleep(jitter(pause)).await;
@@ -55,7 +68,7 @@ async fn connect(id: Uuid, options: &PgConnectOptions) -> sqlx::Result<PgListene
 }
 
 /// Passes pushes on until the connection is lost.
-async fn listen(session: &Weak<Session>, mut listener: PgListener, suspect: &Notify) {
+async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
     // Whatever was pushed before was missed.
     match session.upgrade() {
         Some(session) => session.ring_all(),
@@ -64,7 +77,12 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, suspect: &Not
     let lost = loop {
         let pushed = tokio::select! {
             pushed = listener.try_recv() => pushed,
-            () = suspect.notified() => return,
+            () = doubts.broken.notified() => return,
+            () = doubts.silent.notified() => match timeout(LIMIT, listener.execute("")).await {
+                Ok(Ok(_)) => continue,
+                Ok(Err(error)) => break error.to_string(),
+                Err(_) => break "the connection for pushes is silent".to_owned(),
+            },
         };
         match pushed {
             Ok(Some(push)) => match session.upgrade() {

@@ -1,45 +1,114 @@
 //! Who is told of a change: PostgreSQL pushes, the others are asked.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use lock_core::LockName;
+use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
 use super::Script;
-use crate::{dialect::Dialect, row::EXCLUSIVE};
+use crate::{
+    dialect::Dialect,
+    entry::Entry,
+    row::{EXCLUSIVE, PERMIT, SHARED},
+};
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.
 pub(crate) const OBSERVERS: &str = "distlock_v1_values";
+/// Tells a client that something has changed in a queue.
+const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
+
+/// Who leaves a queue, as far as it is known: the question who is let in is simpler then.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Leaving {
+    Writers,
+    Permits,
+    /// Also a reader: he may be a writer by now.
+    Anybody,
+}
+
+impl Leaving {
+    pub(super) fn of(entries: &[&Arc<Entry>]) -> Self {
+        let all = |is: fn(Kind) -> bool| entries.iter().all(|entry| is(entry.kind));
+        if all(|kind| kind == Kind::Exclusive) {
+            Self::Writers
+        } else if all(|kind| matches!(kind, Kind::Permit { .. })) {
+            Self::Permits
+        } else {
+            Self::Anybody
+        }
+    }
+}
 
 impl Script {
     /// Waits until whoever is about to enter one of these queues has entered: who comes later is not
-    /// overlooked.
+    /// overlooked. Where others are woken, also until whoever is about to leave has left: of two who leave
+    /// together, the second one sees who is next after both.
     pub(super) fn after_arrivals(self, names: &[&LockName]) -> String {
-        let slot = |name: &&LockName| self.0.slot(name.as_str().as_bytes());
-        let slots: BTreeSet<_> = names.iter().map(slot).collect();
-        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
-        let slots = slots.join(", ");
-        let share = match self.0 {
+        let lock = match self.0 {
             // One write at a time.
             Dialect::Sqlite => return String::new(),
             Dialect::MySql => "LOCK IN SHARE MODE",
-            Dialect::Postgres => "FOR SHARE",
+            Dialect::Postgres => "FOR NO KEY UPDATE",
         };
-        format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {share};")
+        let slots = self.slots(names.iter().copied());
+        format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {lock};")
     }
 
-    /// Wakes the other clients that may have somebody to let in: up to the first exclusive entry.
-    pub(super) fn wake(self, names: &str, client: Uuid) -> String {
+    /// The counters of these names, each once.
+    pub(super) fn slots<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
+        let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();
+        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
+        slots.join(", ")
+    }
+
+    /// Wakes the other clients that have somebody who is let in when these attempts have left a queue:
+    /// nobody behind the first exclusive entry that stays.
+    pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
+        if self.0 != Dialect::Postgres {
+            return String::new();
+        }
+        let own = self.id(client);
+        let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
+        let first = format!(
+            "SELECT * {queue} AND token <= COALESCE((SELECT MIN(token) {queue} \
+             AND kind = {EXCLUSIVE} AND attempt NOT IN ({ids})), token)"
+        );
+        let next = match who {
+            // A writer behind readers is woken in vain, which is cheaper than to find out.
+            Leaving::Writers => first,
+            // Whoever has enough of them now and had not before.
+            Leaving::Permits => format!(
+                "SELECT * FROM (SELECT name, client, attempt, kind, lim, SUM(weight) OVER line AS before, \
+                 SUM(weight) FILTER (WHERE attempt NOT IN ({ids})) OVER line AS now \
+                 FROM ({first}) AS first WINDOW line AS (ORDER BY token)) AS counted \
+                 WHERE kind <> {PERMIT} OR now <= lim AND before > lim"
+            ),
+            // When a reader leaves, other readers have been let in before, or are not now.
+            Leaving::Anybody => format!(
+                "SELECT * FROM ({first}) AS next WHERE CASE kind \
+                 WHEN {SHARED} THEN EXISTS (SELECT 1 {queue} AND attempt IN ({ids}) AND kind <> {SHARED}) \
+                 ELSE NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS reader WHERE reader.name = {name} \
+                 AND reader.token < next.token AND reader.kind = {SHARED} \
+                 AND reader.attempt NOT IN ({ids})) END"
+            ),
+        };
+        format!(
+            "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM ({next}) AS woken \
+             WHERE attempt NOT IN ({ids}) AND client <> {own}) AS woken;"
+        )
+    }
+
+    /// Wakes the other clients that have a reader among the first of a queue.
+    pub(super) fn wake_readers(self, name: &str, client: Uuid) -> String {
         if self.0 != Dialect::Postgres {
             return String::new();
         }
         let own = self.id(client);
         format!(
-            "SELECT pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex')) FROM \
-             (SELECT DISTINCT client, name FROM distlock_v1_entries AS next WHERE name IN ({names}) \
-             AND client <> {own} AND token <= COALESCE((SELECT MIN(token) FROM distlock_v1_entries \
-             AS earliest WHERE earliest.name = next.name AND earliest.kind = {EXCLUSIVE}), next.token)) \
-             AS waiting;"
+            "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS reader \
+             WHERE name = {name} AND kind = {SHARED} AND client <> {own} AND token < COALESCE((\
+             SELECT MIN(token) FROM distlock_v1_entries AS other WHERE other.name = reader.name \
+             AND other.kind <> {SHARED}), token + 1)) AS next;"
         )
     }
 

@@ -4,7 +4,7 @@ use std::{
     env,
     fs::{DirBuilder, OpenOptions},
     io,
-    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
+    os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -42,6 +42,16 @@ pub(super) fn resolve(path: Option<&Path>) -> Result<PathBuf> {
     create(&path, mode).map_err(|error| denied(&path, error))?;
     check(&path)?;
     Ok(path)
+}
+
+/// The same for each path of a file, and for no other file.
+///
+/// # Errors
+///
+/// [`Error::Denied`] if it cannot be seen.
+pub(super) fn identity(path: &Path) -> Result<String> {
+    let file = std::fs::metadata(path).map_err(|error| denied(path, error))?;
+    Ok(format!("{}:{}", file.dev(), file.ino()))
 }
 
 /// The user's own file, in a directory that nobody else may enter.
@@ -89,7 +99,7 @@ fn check(path: &Path) -> Result<()> {
     }
 }
 
-pub(super) fn denied(path: &Path, error: io::Error) -> Error {
+fn denied(path: &Path, error: io::Error) -> Error {
     let source = format!("{}: {error}", path.display()).into();
     Error::Denied { store: "sqlite", op: "connect", source }
 }

@@ -1,9 +1,11 @@
-//! SQLite: a file, and who may share it.
+//! SQLite: a file, who may share it, and lost replies.
 
 mod boot;
 mod child;
 mod killed;
 mod processes;
+#[cfg(feature = "properties")]
+mod replies;
 mod users;
 
 use std::path::Path;

@@ -4,7 +4,7 @@ use lock_sql::Dialect;
 
 use crate::{Database, locks, on_both};
 
-on_both!(an_uncontended_lock_is_two_transactions);
+on_both!(an_uncontended_lock_is_two_transactions, a_free_set_is_one_transaction);
 
 const TIMES: u64 = 50;
 
@@ -25,7 +25,7 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
     assert_eq!(spent("delete"), TIMES * 2);
     assert_eq!(spent("insert") + spent("insert_select"), TIMES);
     match dialect {
-        // One message each, which is a transaction: acquire, and release with its look at the counter
+        // One message each, which is a transaction: acquire, and release with its lock of the counter
         // and its push.
         Dialect::Postgres => {
             assert_eq!((spent("select"), spent("begin"), spent("commit")), (TIMES * 3, 0, 0));
@@ -36,4 +36,29 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
             assert_eq!(transactions, (TIMES, TIMES, TIMES));
         }
     }
+}
+
+async fn a_free_set_is_one_transaction(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let locks = locks(&server.url()).await;
+    let names: Vec<_> = (0..locks.guarantees().names_at_once).map(|n| format!("n{n}")).collect();
+    let set = locks.all(&names).unwrap();
+    set.acquire().await.unwrap().release().await.unwrap();
+    let before = server.counters().await.unwrap();
+    let held = set.try_acquire().await.unwrap().expect("a free set");
+    let since = server.counters().await.unwrap().since(&before);
+    let spent = |command: &str| since.get(&format!("cmd.{command}"));
+    println!("{dialect:?}, a set of {}: {since}", names.len());
+    // As for one lock: the counters, the dead, the entries, and what they are.
+    let written = (spent("update"), spent("delete"), spent("insert") + spent("insert_select"));
+    assert_eq!(written, (1, 1, 1));
+    match dialect {
+        // The counters are locked in order, first.
+        Dialect::Postgres => assert_eq!(spent("select"), 2),
+        _ => assert_eq!((spent("select"), spent("begin"), spent("commit")), (1, 1, 1)),
+    }
+    assert_eq!(server.entries().await, names.len() as u64);
+    assert!(set.try_acquire().await.unwrap().is_none());
+    held.release().await.unwrap();
+    assert_eq!(server.entries().await, 0);
 }

@@ -1,5 +1,6 @@
-//! PostgreSQL and MariaDB: rights, lost replies, what a lock costs, and whose clock counts.
+//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, and what a lock costs.
 
+mod closing;
 mod costs;
 mod fenced;
 mod pushes;

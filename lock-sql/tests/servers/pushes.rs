@@ -1,6 +1,6 @@
 //! PostgreSQL tells the next in line, and polls nothing. MySQL has no pushes.
 
-use std::time::Duration;
+use std::{collections::VecDeque, time::Duration};
 
 use lock_core::Clock;
 use lock_sql::Dialect;
@@ -22,6 +22,112 @@ async fn a_release_wakes_the_next_client() {
         let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
         next.unwrap().unwrap().release().await.unwrap();
     }
+}
+
+/// A permit that comes back wakes the one client that it lets in, and nobody is overlooked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_permit_wakes_whoever_it_lets_in() {
+    const CLIENTS: u64 = 8;
+    let server = Database::start(Dialect::Postgres).await;
+    let here = locks(&server.url()).await;
+    let mut held = VecDeque::new();
+    for _ in 0..2 {
+        held.push_back(here.semaphore("p", 2).unwrap().acquire().await.unwrap());
+    }
+    let mut waiters = Vec::new();
+    for n in 1..=CLIENTS {
+        let there = locks(&server.url()).await;
+        waiters.push(tokio::spawn(there.semaphore("p", 2).unwrap().acquire()));
+        eventually("a waiter", async || server.entries().await == 2 + n).await;
+    }
+    let (start, before) = (Clock::Boot.now(), server.counters().await.unwrap());
+    for waiter in waiters {
+        held.pop_front().unwrap().release().await.unwrap();
+        let next = tokio::time::timeout(SOON, waiter).await.expect("no push for the next in line");
+        held.push_back(next.unwrap().unwrap());
+    }
+    let since = server.counters().await.unwrap().since(&before);
+    println!("{CLIENTS} permits handed over: {since}");
+    // A release locks the counter and wakes one client, who looks; a slow look may come in between.
+    let looks = since.get("cmd.select") - CLIENTS * 2;
+    let slow = CLIENTS * (Clock::Boot.now().since(start).as_secs() * 2 / 5);
+    assert!(looks < CLIENTS * 2 + slow, "{looks} looks: {since}");
+}
+
+/// Two who leave at the same time both see the other one still there, unless they leave in turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn permits_that_come_back_together_are_enough_for_a_greater_one() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let (permits, more) = (here.semaphore("p", 2).unwrap(), there.semaphore("p", 2).unwrap());
+    for _ in 0..50 {
+        let first = permits.acquire().await.unwrap();
+        let second = permits.acquire().await.unwrap();
+        let both = tokio::spawn(more.acquire_many(2));
+        eventually("a waiter", async || server.entries().await == 3).await;
+        let (first, second) = (tokio::spawn(first.release()), tokio::spawn(second.release()));
+        let both = tokio::time::timeout(SOON, both).await.expect("no push for two permits");
+        first.await.unwrap().unwrap();
+        second.await.unwrap().unwrap();
+        both.unwrap().unwrap().release().await.unwrap();
+    }
+}
+
+/// A reader who leaves last wakes the writer, who wakes all readers behind him.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_and_writers_wake_each_other() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let others = [locks(&server.url()).await, locks(&server.url()).await];
+    for _ in 0..20 {
+        let (first, second) = (here.shared("a").unwrap(), there.shared("a").unwrap());
+        let (first, second) = (first.acquire().await.unwrap(), second.acquire().await.unwrap());
+        let writer = tokio::spawn(there.lock("a").unwrap().acquire());
+        eventually("a writer", async || server.entries().await == 3).await;
+        let readers =
+            others.each_ref().map(|other| tokio::spawn(other.shared("a").unwrap().acquire()));
+        eventually("readers", async || server.entries().await == 5).await;
+        let (first, second) = (tokio::spawn(first.release()), tokio::spawn(second.release()));
+        let writer = tokio::time::timeout(SOON, writer).await.expect("no push for the writer");
+        first.await.unwrap().unwrap();
+        second.await.unwrap().unwrap();
+        writer.unwrap().unwrap().release().await.unwrap();
+        for reader in readers {
+            let reader = tokio::time::timeout(SOON, reader).await.expect("no push for a reader");
+            reader.unwrap().unwrap().release().await.unwrap();
+        }
+    }
+}
+
+/// A connection whose other end has died without a word: nothing but a question shows it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_silent_connection_for_pushes_is_replaced() {
+    let server = Database::start(Dialect::Postgres).await;
+    let locks = locks(&server.url()).await;
+    // The last query of a connection for pushes, before it is asked for the first time and then.
+    let listening = |query: &str| {
+        format!(
+            "SELECT min(pid) FROM pg_stat_activity WHERE application_name = 'distlock' \
+             AND state = 'idle' AND query ~ '{query}'"
+        )
+    };
+    let first = listening("^LISTEN .*values");
+    let mut silent = 0;
+    eventually("who listens", async || {
+        silent = server.sql(&first).await.trim().parse().unwrap_or(0);
+        silent != 0
+    })
+    .await;
+    let (short, pid) = (Duration::from_secs(2), rustix::process::Pid::from_raw(silent).unwrap());
+    let guard = locks.lock("a").unwrap().ttl(short).acquire().await.unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
+    let others = format!("{} AND pid <> {silent}", listening("^(LISTEN|$)"));
+    let replaced = eventually("another connection listens", async || {
+        server.sql(&others).await.trim().parse::<i32>().is_ok()
+    });
+    replaced.await;
+    rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
+    guard.release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

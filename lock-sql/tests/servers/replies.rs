@@ -1,45 +1,132 @@
 //! Replies that do not come: the attempt's id tells what has happened.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use lock_core::Locks;
 use lock_lab::Proxy;
 use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks, on_both};
 
-on_both!(an_unanswered_acquire, an_unanswered_release, many_clients_at_once);
+on_both!(
+    an_unanswered_acquire,
+    an_unanswered_set,
+    an_unanswered_release,
+    an_unanswered_renewal,
+    many_clients_at_once,
+);
 
-const TTL: Duration = Duration::from_secs(5);
+const TTL: Duration = Duration::from_secs(15);
 
-/// The commit is done, nobody says so: the second request finds the first one's entry.
+/// A client whose replies can be held back, with a connection that is in use already.
+struct Far {
+    server: Database,
+    proxy: Proxy,
+    locks: Locks,
+}
+
+impl Far {
+    async fn start(dialect: Dialect) -> Self {
+        let server = Database::start(dialect).await;
+        let proxy = Proxy::start(server.addr()).await.unwrap();
+        let locks = locks(&server.url_via(&proxy)).await;
+        locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+        Self { server, proxy, locks }
+    }
+
+    /// A request without its answer: what it does is done, then the connection breaks, and the client asks
+    /// again.
+    async fn unanswered<T>(
+        &self,
+        request: impl Future<Output = T> + Send + 'static,
+        done: impl AsyncFnMut() -> bool,
+    ) -> T
+    where
+        T: Send + 'static,
+    {
+        self.proxy.half_open();
+        let request = tokio::spawn(request);
+        eventually("the request is done", done).await;
+        assert!(!request.is_finished(), "an answer has come through");
+        self.proxy.reset();
+        self.proxy.heal();
+        request.await.unwrap()
+    }
+
+    /// How often somebody has taken a token.
+    async fn tokens(&self) -> u64 {
+        let tokens = self.server.sql("SELECT sum(token) FROM distlock_v1_slots").await;
+        tokens.trim().parse().unwrap()
+    }
+
+    /// How long the only entry lives unless it is renewed, by the server's clock.
+    async fn left(&self) -> Duration {
+        let now = match &self.server {
+            Database::Postgres(_) => "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint",
+            Database::MariaDb(_) => "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))",
+        };
+        let left = format!("SELECT min(expires) - {now} FROM distlock_v1_entries");
+        Duration::from_micros(self.server.sql(&left).await.trim().parse().unwrap())
+    }
+}
+
+/// The commit is done, nobody says so: the second request finds the first one's entry, whose time runs
+/// since the first.
 async fn an_unanswered_acquire(dialect: Dialect) {
-    let server = Database::start(dialect).await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let locks = locks(&server.url_via(&proxy)).await;
-    let lock = locks.lock("a").unwrap().ttl(TTL);
-    lock.acquire().await.unwrap().release().await.unwrap();
-    proxy.half_open();
-    let acquire = tokio::spawn(lock.acquire());
-    eventually("an entry", async || server.entries().await == 1).await;
-    proxy.heal();
-    let guard = acquire.await.unwrap().unwrap();
-    assert_eq!(server.entries().await, 1, "one attempt has two entries");
+    let far = Far::start(dialect).await;
+    let (lock, before) = (far.locks.lock("a").unwrap().ttl(TTL), far.tokens().await);
+    let mut left = TTL;
+    let entered = async || {
+        if far.server.entries().await == 1 {
+            left = far.left().await;
+        }
+        left < TTL - Duration::from_secs(1)
+    };
+    let guard = far.unanswered(lock.acquire(), entered).await.unwrap();
+    assert!(guard.remaining() <= left, "{:?} of {left:?}", guard.remaining());
+    assert_eq!(far.server.entries().await, 1, "one attempt has two entries");
+    assert!(far.tokens().await >= before + 2, "the request was not sent again");
     assert!(guard.is_valid());
     guard.release().await.unwrap();
-    assert_eq!(server.entries().await, 0);
+    assert_eq!(far.server.entries().await, 0);
+}
+
+async fn an_unanswered_set(dialect: Dialect) {
+    let far = Far::start(dialect).await;
+    let (set, before) = (far.locks.all(["a", "b", "c"]).unwrap().ttl(TTL), far.tokens().await);
+    let entered = async || far.server.entries().await == 3;
+    let held = far.unanswered(set.try_acquire(), entered).await.unwrap().expect("a free set");
+    assert_eq!(far.server.entries().await, 3, "one attempt has two entries");
+    assert!(far.tokens().await >= before + 4, "the request was not sent again");
+    assert!(held.is_valid());
+    held.release().await.unwrap();
+    assert_eq!(far.server.entries().await, 0);
 }
 
 async fn an_unanswered_release(dialect: Dialect) {
-    let server = Database::start(dialect).await;
-    let proxy = Proxy::start(server.addr()).await.unwrap();
-    let locks = locks(&server.url_via(&proxy)).await;
-    let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
-    proxy.half_open();
-    let release = tokio::spawn(guard.release());
-    eventually("no entry", async || server.entries().await == 0).await;
-    proxy.heal();
+    let far = Far::start(dialect).await;
+    let guard = far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    let before = far.server.counters().await.unwrap();
+    let left = async || far.server.entries().await == 0;
     // "Not mine" means released.
-    release.await.unwrap().unwrap();
+    far.unanswered(guard.release(), left).await.unwrap();
+    let since = far.server.counters().await.unwrap().since(&before);
+    assert_eq!(since.get("cmd.delete"), 2, "the request was not sent again: {since}");
+}
+
+async fn an_unanswered_renewal(dialect: Dialect) {
+    let far = Far::start(dialect).await;
+    let guard = Arc::new(far.locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap());
+    // So that it shows.
+    let shorten = "UPDATE distlock_v1_entries SET expires = expires - 5000000";
+    far.server.sql(shorten).await;
+    let renewed = async || far.left().await > TTL - Duration::from_secs(4);
+    let (before, renewing) = (far.server.counters().await.unwrap(), guard.clone());
+    far.unanswered(async move { renewing.renew().await }, renewed).await.unwrap();
+    let since = far.server.counters().await.unwrap().since(&before);
+    assert!(since.get("cmd.update") >= 2, "the request was not sent again: {since}");
+    assert!(guard.is_valid());
+    drop(guard);
 }
 
 /// They connect to an empty database together, and each of them creates its tables.

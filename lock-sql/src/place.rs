@@ -1,9 +1,7 @@
-//! What the clients of one file share within a process.
+//! What the clients of one database share within a process.
 
 use std::{
     collections::HashMap,
-    os::unix::fs::MetadataExt,
-    path::Path,
     sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
 };
 
@@ -11,34 +9,30 @@ use lock_core::LockName;
 
 use crate::session::Session;
 
-type Places = HashMap<(u64, u64), Weak<Place>>;
+type Places = HashMap<String, Weak<Place>>;
 
-/// A file, by whatever path.
+/// A database.
 #[derive(Debug, Default)]
 pub(crate) struct Place {
-    /// Held while a script runs.
+    /// Held while a script runs, where there is one at a time.
+    #[cfg(feature = "sqlite")]
     pub(crate) turn: tokio::sync::Mutex<()>,
     sessions: Mutex<Vec<Weak<Session>>>,
 }
 
 impl Place {
-    /// The file at this path.
-    ///
-    /// # Errors
-    ///
-    /// If there is none.
-    pub(crate) fn of(path: &Path) -> std::io::Result<Arc<Self>> {
+    /// The database that is called so.
+    pub(crate) fn of(database: String) -> Arc<Self> {
         static PLACES: LazyLock<Mutex<Places>> = LazyLock::new(Mutex::default);
-        let file = std::fs::metadata(path)?;
         // Nothing panics while it is held.
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         places.retain(|_, place| place.strong_count() > 0);
-        let known = places.entry((file.dev(), file.ino())).or_default();
-        Ok(known.upgrade().unwrap_or_else(|| {
+        let known = places.entry(database).or_default();
+        known.upgrade().unwrap_or_else(|| {
             let place = Arc::new(Self::default());
             *known = Arc::downgrade(&place);
             place
-        }))
+        })
     }
 
     fn sessions(&self) -> MutexGuard<'_, Vec<Weak<Session>>> {
@@ -52,9 +46,18 @@ impl Place {
         sessions.push(Arc::downgrade(session));
     }
 
-    /// Wakes those of the other sessions who wait in this queue.
+    /// Wakes those of the other sessions who wait in this queue: the first of them, who wakes the next one
+    /// if he holds the lock together with others.
     pub(crate) fn ring(&self, by: &Session, name: &LockName) {
-        let others: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
-        others.iter().filter(|other| other.id != by.id).for_each(|other| other.ring(name));
+        let sessions: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
+        let first =
+            |session: &&Arc<Session>| session.book().first_waiting(name).unwrap_or(u64::MAX);
+        let first = sessions.iter().min_by_key(first).map(|session| session.id);
+        for session in sessions.iter().filter(|session| session.id != by.id) {
+            match Some(session.id) == first {
+                true => session.ring(name),
+                false => session.heard(name),
+            }
+        }
     }
 }

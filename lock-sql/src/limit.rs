@@ -1,0 +1,38 @@
+//! How long a script may take, whatever it waits for.
+
+use std::{io, time::Duration};
+
+use lock_core::Instant;
+use tokio::time::timeout;
+
+use crate::session::CLOCK;
+
+/// One deadline for all that a script waits for: its turn, a connection, the answer.
+#[derive(Debug)]
+pub(crate) struct Limit {
+    whole: Duration,
+    end: Instant,
+}
+
+impl Limit {
+    /// Begins now.
+    pub(crate) fn new(whole: Duration) -> Self {
+        Self { whole, end: CLOCK.now() + whole }
+    }
+
+    pub(crate) fn whole(&self) -> Duration {
+        self.whole
+    }
+
+    /// Waits for something as long as there is time.
+    ///
+    /// # Errors
+    ///
+    /// That there is none any more.
+    pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
+        timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| {
+            let why = format!("no answer within {:?}", self.whole);
+            sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Several locks by one transaction.
+
+use lock_core::LockName;
+use uuid::Uuid;
+
+use super::{Script, Wish};
+use crate::{dialect::Dialect, row::EXCLUSIVE};
+
+impl Script {
+    /// Enters all of these queues if all are empty, and answers the entries: all of them or none. Sent
+    /// again, it finds those of the first time, in queues that were empty then.
+    pub(crate) fn acquire_all(self, wishes: &[Wish<'_>], client: Uuid) -> String {
+        let names = self.names(wishes.iter().map(|wish| wish.name));
+        let ids = self.ids(wishes.iter().map(|wish| wish.attempt));
+        let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
+        let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
+        let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
+        let enter = format!(
+            "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
+             expires, since, holder, value, version) \
+             SELECT wished.name, counter.token, wished.attempt, {client}, {EXCLUSIVE}, 0, 0, wished.ttl, \
+             {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0 \
+             FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
+             WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}));"
+        );
+        let take = self.next_tokens(wishes.iter().map(|wish| wish.name)) + &self.bury(&names);
+        self.0.transaction(&(take + &enter + &self.own(&ids)))
+    }
+
+    fn wished(self, wish: &Wish<'_>) -> String {
+        let (name, id) = (self.name(wish.name), self.id(wish.attempt));
+        let slot = self.0.slot(wish.name.as_str().as_bytes());
+        let (ttl, holder) = (wish.ttl.as_micros(), self.0.bytes(wish.holder.as_bytes()));
+        format!(
+            "SELECT {name} AS name, {id} AS attempt, {slot} AS slot, {ttl} AS ttl, {holder} AS holder"
+        )
+    }
+
+    /// As [`next_token`](Self::next_token) for each of these names: those of one counter get the same
+    /// token. The counters are locked in order, so that two sets do not wait for each other.
+    fn next_tokens<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
+        let slots = self.slots(names);
+        let count =
+            format!("UPDATE distlock_v1_slots SET token = token + 1 WHERE slot IN ({slots})");
+        match self.0 {
+            Dialect::Sqlite => format!("{count};"),
+            Dialect::MySql => format!("{count} ORDER BY slot;"),
+            Dialect::Postgres => format!(
+                "SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot \
+                 FOR NO KEY UPDATE; {count};"
+            ),
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! Several locks by one transaction.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use lock_core::{Attempt, Effect, Instant, Result};
+use tokio::{sync::OwnedMutexGuard, time::timeout};
+
+use crate::{
+    entry::Entry,
+    error,
+    queue::{TRY_LIMIT, clean_up_all},
+    row::Row,
+    script::{Script, Wish},
+    session::{CLOCK, Session},
+};
+
+/// How many names one transaction takes at the most: the longest ones make a message of about 400 KiB
+/// then, besides what their holders say.
+pub(crate) const NAMES: usize = 100;
+
+/// Takes the locks of all entries, or none. The entries are in the session's book meanwhile, and remain
+/// there if all are granted. Answers the tokens, each with the time since when it is valid at the latest.
+///
+/// # Errors
+///
+/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+pub(crate) async fn acquire(
+    session: &Arc<Session>,
+    entries: &[Arc<Entry>],
+    wishes: &[lock_core::Wish],
+) -> Result<Option<Vec<(Instant, u64)>>> {
+    let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
+    let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default().min(TRY_LIMIT);
+    let deadline = CLOCK.now() + limit;
+    let Ok(turns) = timeout(limit, turns(session, entries)).await else {
+        let silent = format!("the database did not answer for {limit:?}");
+        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
+    };
+    if caller.is_cancelled() {
+        return Ok(None);
+    }
+    let (sent, rows) = ask(session, entries, wishes, caller, deadline).await?;
+    if caller.is_cancelled() {
+        session.withdraw(entries, true, CLOCK.now() + limit).await?;
+        return Ok(None);
+    }
+    drop(turns);
+    granted(session, entries, sent, &rows)
+}
+
+/// As a single lock's attempts take turns, for all names in order.
+async fn turns(session: &Session, entries: &[Arc<Entry>]) -> Vec<OwnedMutexGuard<()>> {
+    let turn = |entry: &Arc<Entry>| (entry.name.clone(), session.book().turn(&entry.name));
+    let turns: BTreeMap<_, _> = entries.iter().map(turn).collect();
+    let mut taken = Vec::with_capacity(turns.len());
+    for turn in turns.into_values() {
+        taken.push(turn.lock_owned().await);
+    }
+    taken
+}
+
+/// Sends the request until it is answered. If it failed, whatever it may have done is undone in the
+/// background.
+async fn ask(
+    session: &Arc<Session>,
+    entries: &[Arc<Entry>],
+    wishes: &[lock_core::Wish],
+    caller: &Attempt,
+    deadline: Instant,
+) -> Result<(Instant, Vec<Row>)> {
+    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    let wished = entries.iter().zip(wishes);
+    let wished = wished.map(|(entry, (request, _))| Wish::new(session.id, entry, request));
+    let wished: Vec<_> = wished.collect();
+    let script = |script: Script| script.acquire_all(&wished, session.id);
+    let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
+    let answer = session.insist("acquire", script, patience, deadline, Some(caller)).await;
+    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+        clean_up_all(session, entries.to_vec());
+    }
+    answer
+}
+
+/// All entries or none. A part of them is there only if somebody has removed the others.
+fn granted(
+    session: &Arc<Session>,
+    entries: &[Arc<Entry>],
+    sent: Instant,
+    rows: &[Row],
+) -> Result<Option<Vec<(Instant, u64)>>> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let rows: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
+    let granted = entries.iter().map(|entry| {
+        let row = rows.get(&entry.attempt).filter(|row| !row.left.is_zero())?;
+        Some((row.confirmed(sent, entry.ttl), row.token))
+    });
+    let granted = granted.collect::<Option<_>>().ok_or_else(|| {
+        clean_up_all(session, entries.to_vec());
+        error::gone(session.dialect())
+    });
+    granted.map(Some)
+}

@@ -1,0 +1,49 @@
+//! What a client leaves behind when it closes: nothing.
+
+use lock_core::Error;
+use lock_sql::{
+    Dialect,
+    client::{Connection, PgConnection, raw_sql},
+};
+
+use crate::{Database, eventually, locks, on_both};
+
+on_both!(a_closed_client_leaves_nothing);
+
+async fn a_closed_client_leaves_nothing(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    for _ in 0..20 {
+        let locks = locks(&server.url()).await;
+        let work =
+            (0..8).map(|n| tokio::spawn(locks.lock(format!("{}", n % 4)).unwrap().acquire()));
+        let work: Vec<_> = work.collect();
+        tokio::task::yield_now().await;
+        locks.close().await.unwrap();
+        assert_eq!(server.entries().await, 0, "a closed client has left an entry");
+        for attempt in work {
+            drop(attempt.await.unwrap());
+        }
+        assert_eq!(server.entries().await, 0, "a closed client has entered a queue");
+    }
+}
+
+/// It waits until the database has answered, so that nothing is entered afterwards.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn close_waits_for_what_is_under_way() {
+    let server = Database::start(Dialect::Postgres).await;
+    let locks = locks(&server.url()).await;
+    let mut other = PgConnection::connect(&server.url()).await.unwrap();
+    let lock = "BEGIN; SELECT * FROM distlock_v1_slots FOR UPDATE";
+    raw_sql(lock).execute(&mut other).await.unwrap();
+    let attempt = tokio::spawn(locks.lock("a").unwrap().acquire());
+    let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+    eventually("a request is under way", async || server.sql(waits).await.trim() == "1").await;
+    let closing = tokio::spawn({
+        let locks = locks.clone();
+        async move { locks.close().await }
+    });
+    raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    closing.await.unwrap().unwrap();
+    assert!(matches!(attempt.await.unwrap(), Err(Error::Closed { .. })));
+    assert_eq!(server.entries().await, 0);
+}
