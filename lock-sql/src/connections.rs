@@ -139,7 +139,7 @@ impl<C: Connection> Connections<C> {
         }
     }
 
-    fn put_back(&self, connection: C) {
+    pub(crate) fn put_back(&self, connection: C) {
         self.idle().push(connection);
         self.back.notify_one();
     }
@@ -149,9 +149,14 @@ impl<C: Connection> Connections<C> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Runs no script any more.
+    pub(crate) fn refuse(&self) {
+        self.room.close();
+    }
+
     /// Ends all connections.
     pub(crate) fn close(&self) {
-        self.room.close();
+        self.refuse();
         self.idle().clear();
     }
 }
