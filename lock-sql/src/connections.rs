@@ -155,6 +155,7 @@ impl<C: Connection> Connections<C> {
     }
 
     /// Ends all connections.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn close(&self) {
         self.refuse();
         self.idle().clear();

@@ -63,9 +63,14 @@ fn named(root: Pid) -> Vec<Process> {
     let (mut found, mut parents) = (Vec::new(), vec![root]);
     while let Some(parent) = parents.pop() {
         for pid in children(parent) {
+            // Its number may be another's by now.
+            let Some(stat) = stat(pid).filter(|stat| stat.parent == parent.as_raw_pid()) else {
+                continue;
+            };
             parents.push(pid);
-            let start = stat(pid).filter(|stat| stat.lives).map(|stat| stat.start);
-            found.extend(start.map(|start| Process { pid, start }));
+            if stat.lives {
+                found.push(Process { pid, start: stat.start });
+            }
         }
     }
     found
