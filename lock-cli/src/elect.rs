@@ -12,6 +12,7 @@ use crate::{
     opt::Elect,
     print,
     signals::Signals,
+    supervise::Ready,
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<Leadership>>>>>;
@@ -24,6 +25,8 @@ struct Leads<'a> {
 }
 
 pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
+    let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
+    let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let program = opt.command.first().and_then(|path| Path::new(path).file_name());
     let program = program.map(|name| name.to_string_lossy());
@@ -37,10 +40,10 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
         }
         Err(signal) => return Ok(hold::by_signal(signal)),
     };
-    if opt.command.is_empty() {
-        return lead(opt, &place, leadership, &mut signals).await;
+    match command {
+        None => lead(opt, &place, leadership, &mut signals).await,
+        Some(command) => hold::run(&place, leadership, command, store, None, &mut signals).await,
     }
-    hold::run(&place, leadership, &opt.command, store, None, &mut signals).await
 }
 
 fn campaign(opt: &Elect, place: &Place) -> Result<Granting, Failure> {

@@ -12,7 +12,7 @@ use crate::{
     opt::Hold,
     policy::Policy,
     signals::Signals,
-    supervise::{Job, Outcome, feed},
+    supervise::{Job, Outcome, Ready},
     wait,
 };
 
@@ -37,6 +37,8 @@ impl Place {
             hold.on_lost.fit(ttl)?;
         }
         let locks = store.connect().await?;
+        // The end of the process closes SQLite's file sooner than the last handle would.
+        std::mem::forget(locks.clone());
         let ttl = hold.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
         let policy = hold.on_lost.fit(ttl)?;
@@ -81,7 +83,7 @@ impl Place {
 pub(crate) async fn run<G: Deref<Target = Held>>(
     place: &Place,
     grant: G,
-    command: &[std::ffi::OsString],
+    command: Ready,
     store: &Choice,
     at_least: Option<Duration>,
     signals: &mut Signals,
@@ -89,14 +91,16 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     let granted = Clock::Boot.now();
     let held: &Held = &grant;
     let until = granted + held.remaining();
-    let environment = vec![
+    let environment = [
         ("DISTLOCK_NAME", held.name().to_string()),
         ("DISTLOCK_TOKEN", held.token().to_string()),
         ("DISTLOCK_DEADLINE_MS", until.since(Instant::default()).as_millis().to_string()),
         (choice::VARIABLE, store.public()),
     ];
-    let job = Job { command, environment, policy: place.policy, ttl: place.ttl };
-    let outcome = feed(held, job, signals).await.map_err(Failure::system("starting the command"));
+    let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let job = Job { environment, policy: place.policy, ttl: place.ttl };
+    let outcome = command.run(held, job, signals).await;
+    let outcome = outcome.map_err(Failure::system("starting the command"));
     if let Ok(Outcome { lost: false, .. }) = outcome {
         linger(held, granted, at_least, signals).await;
     }

@@ -34,6 +34,7 @@ mod watch;
 use std::process::ExitCode;
 
 use clap::{Parser, error::ErrorKind};
+use tokio::runtime::Runtime;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
 use crate::{
@@ -43,25 +44,27 @@ use crate::{
 };
 
 fn main() -> ExitCode {
+    // Before anything that takes time.
+    #[cfg(target_os = "linux")]
+    if let Some(role) = supervise::Role::of_this_process() {
+        return role.play().unwrap_or_else(Failure::report);
+    }
     let opt = match Opt::try_parse() {
         Ok(opt) => opt,
         Err(error) => return refuse(&error),
     };
     log(&opt.common);
-    // One thread: the supervisor's parent-death signal is bound to the thread that started it.
+    runtime().and_then(|runtime| runtime.block_on(dispatch(&opt))).unwrap_or_else(Failure::report)
+}
+
+/// One thread: the command's parent-death signal is bound to the thread that started it.
+fn runtime() -> Result<Runtime, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let done = runtime
-        .map_err(Failure::system("starting a runtime"))
-        .and_then(|runtime| runtime.block_on(dispatch(&opt)));
-    done.unwrap_or_else(Failure::report)
+    runtime.map_err(Failure::system("starting a runtime"))
 }
 
 async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
     match &opt.command {
-        #[cfg(target_os = "linux")]
-        Command::Supervise(opt) => return supervise::supervise(opt).await,
-        #[cfg(target_os = "linux")]
-        Command::Launch(opt) => return supervise::launch(&opt.command),
         Command::Completions(opt) => {
             return generate::completions(opt).map(|()| ExitCode::SUCCESS);
         }

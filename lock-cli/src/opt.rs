@@ -78,12 +78,6 @@ pub(crate) enum Command {
     Completions(Completions),
     #[command(name = "man")]
     ManPages(ManPages),
-    /// The process between `run` and its command.
-    #[command(hide = true)]
-    Supervise(Supervise),
-    /// The process that becomes the command.
-    #[command(hide = true)]
-    Launch(Launch),
 }
 
 /// Holds a lock while a command runs, and returns the command's exit code.
@@ -162,7 +156,8 @@ pub(crate) struct Hold {
     pub(crate) max_hold: Option<Duration>,
     /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
     /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
-    /// lets it run. Default: term, with 5s or what the TTL leaves room for.
+    /// lets it run. Three times the grace and the margin (a twentieth of the TTL, at least 50ms) must
+    /// fit into the TTL. Default: term, with 5s or the longest grace that fits: 4.25s of 15s.
     #[arg(long, value_name = "POLICY", default_value = "term")]
     pub(crate) on_lost: OnLost,
     /// Says nothing while it waits.
@@ -263,22 +258,4 @@ pub(crate) struct Completions {
 pub(crate) struct ManPages {
     /// The folder; it is made if it is not there.
     pub(crate) folder: PathBuf,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Supervise {
-    /// Milliseconds from SIGTERM to SIGKILL.
-    #[arg(long)]
-    pub(crate) grace: u64,
-    /// Whether the command may outlive the lock.
-    #[arg(long)]
-    pub(crate) ignore: bool,
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) command: Vec<OsString>,
-}
-
-#[derive(Args, Debug)]
-pub(crate) struct Launch {
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
-    pub(crate) command: Vec<OsString>,
 }

@@ -3,6 +3,7 @@
 use std::{str::FromStr, time::Duration};
 
 use lock_core::deadline::margin;
+use serde::{Deserialize, Serialize};
 
 use crate::exit::{Code, Failure};
 
@@ -37,7 +38,7 @@ impl FromStr for OnLost {
 }
 
 /// What the supervisor does.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Policy {
     /// From SIGTERM to SIGKILL.
     pub(crate) grace: Duration,
@@ -71,10 +72,12 @@ fn too_short(ttl: Duration, grace: Duration, most: Duration) -> String {
     let enough = (1..).map(|tenth| grace * 3 + grace * tenth / 10).find(fits).unwrap_or(grace * 5);
     let enough = Duration::from_secs(enough.as_secs() + 1);
     format!(
-        "a TTL of {} is too short for a grace of {}: it must be three times the grace and the \
-         margin; --ttl {} would do, or --on-lost term:{}",
+        "a TTL of {} is too short for a grace of {}: three times the grace and the margin of {} are {}; \
+         --ttl {} would do, or --on-lost term:{}",
         text(ttl),
         text(grace),
+        text(margin(ttl)),
+        text((grace + margin(ttl)) * 3),
         text(enough),
         text(Duration::from_millis(u64::try_from(most.as_millis()).unwrap_or(u64::MAX)))
             .replace(' ', "")

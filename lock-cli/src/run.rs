@@ -10,11 +10,13 @@ use crate::{
     hold::{self, Place},
     opt::Run,
     signals::Signals,
+    supervise::Ready,
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
+    let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let program = opt.command.first().and_then(|path| Path::new(path).file_name());
     let program = program.map(|name| name.to_string_lossy());
@@ -28,7 +30,7 @@ pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> 
         }
         Err(signal) => return Ok(hold::by_signal(signal)),
     };
-    hold::run(&place, guard, &opt.command, store, opt.at_least, &mut signals).await
+    hold::run(&place, guard, command, store, opt.at_least, &mut signals).await
 }
 
 /// The lock or the permit on its way; `None` if it is busy and nobody wants to wait.

@@ -7,14 +7,19 @@ use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
     LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, Wish, trace,
 };
-use tokio::{runtime::Handle, sync::mpsc, task::AbortHandle};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc,
+    task::{AbortHandle, JoinHandle},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     claim,
     config::EtcdConfig,
-    connection::{Connection, Member},
+    connection::{ANSWER_LIMIT, Connection, Member},
     error::STORE,
     keepalive, lister, observe, operate, requests,
     sessions::{Sessions, new_lease},
@@ -54,16 +59,19 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (connection, shortest) = Connection::open(&config, shortest_ttl)
+        let (connection, (shortest, probe)) = Connection::open(&config, shortest_ttl)
             .await
             .map_err(|failure| failure.into_error("connect", false))?;
         let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl);
-        guarantees.check_ttl(config.default_ttl)?;
+        if let Err(error) = guarantees.check_ttl(config.default_ttl) {
+            drop(probe.await);
+            return Err(error);
+        }
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,
             slots: Slots::default(),
-            sessions: Arc::new(Sessions::new(connection.clone())),
+            sessions: Arc::new(Sessions::new(connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),
             connection,
             runtime: Handle::current(),
@@ -85,13 +93,22 @@ impl EtcdLock {
     }
 }
 
-/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants.
-async fn shortest_ttl(member: Arc<Member>) -> Result<u64, etcd_client::Error> {
-    requests::check_login(&member).await?;
+/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It is
+/// revoked beside what comes next, and ends by itself if that fails.
+async fn shortest_ttl(member: Arc<Member>) -> Result<(u64, JoinHandle<()>), etcd_client::Error> {
     let lease = new_lease();
-    let shortest = requests::send_grant(&member, lease, 1).await?;
-    member.lease.clone().revoke(lease).await?;
-    Ok(shortest)
+    let granted = requests::send_grant(&member, lease, 1);
+    let (login, granted) = tokio::join!(requests::check_login(&member), granted);
+    let mut leases = member.lease.clone();
+    let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
+    match (login, granted) {
+        (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe))),
+        (Err(error), Ok(_)) => {
+            probe.await;
+            Err(error)
+        }
+        (Err(error), _) | (_, Err(error)) => Err(error),
+    }
 }
 
 fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {

@@ -11,7 +11,7 @@ use std::{
 
 use futures_util::future::join_all;
 use lock_core::{Clock, Effect, Error, Instant, LossReason, Result};
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::JoinHandle};
 use uuid::Uuid;
 
 use crate::{
@@ -31,17 +31,20 @@ pub(crate) struct Sessions {
     live: Mutex<HashMap<u64, Arc<Session>>>,
     granting: tokio::sync::Mutex<()>,
     closed: AtomicBool,
+    /// Ends when the lease that connecting needed is revoked.
+    probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     /// Wakes the keep-alive.
     pub(crate) work: Notify,
     connection: Arc<Connection>,
 }
 
 impl Sessions {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
             live: Mutex::default(),
             granting: tokio::sync::Mutex::new(()),
             closed: AtomicBool::new(false),
+            probe: tokio::sync::Mutex::new(Some(probe)),
             work: Notify::new(),
             connection,
         }
@@ -118,7 +121,9 @@ impl Sessions {
         let lease = new_lease();
         let sent = Clock::Boot.now();
         let give_up = || give_up() || Clock::Boot.now() >= sent + ttl;
-        let granted = requests::grant(&self.connection, lease, seconds, give_up).await;
+        let granted = requests::grant(&self.connection, lease, seconds, give_up);
+        // etcd does both at once: it is no longer under way than one of them.
+        let (granted, ()) = tokio::join!(granted, self.probed());
         // An unanswered grant needs no cleaning up: nobody renews it.
         let granted = granted.map_err(|failure| failure.into_error("grant a lease", false))?;
         if let Some(granted) = granted.filter(|granted| *granted != seconds) {
@@ -181,6 +186,13 @@ impl Sessions {
         }
     }
 
+    /// Waits until nothing of connecting is left.
+    async fn probed(&self) {
+        if let Some(probe) = self.probe.lock().await.take() {
+            drop(probe.await);
+        }
+    }
+
     /// Ends all sessions, and none is made any more. Returns when etcd has confirmed.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.store(true, Ordering::Release);
@@ -189,7 +201,8 @@ impl Sessions {
             session.end(LossReason::SessionEnded);
         }
         let revoked = sessions.iter().map(|session| revoke(&self.connection, session));
-        let revoked = join_all(revoked.collect::<Vec<_>>()).await;
+        let revoked = join_all(revoked.collect::<Vec<_>>());
+        let (revoked, ()) = tokio::join!(revoked, self.probed());
         let confirmed: Result<(), Failure> = revoked.into_iter().collect();
         confirmed.map_err(|failure| match failure.into_error("revoke a lease", false) {
             Error::Unavailable { store, op, source, .. } => {

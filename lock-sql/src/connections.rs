@@ -169,6 +169,14 @@ impl<C: Connection> Connections<C> {
         }
     }
 
+    /// Has a connection used that was made otherwise and told what each is told, while there is none yet.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn adopt(&self, connection: C) {
+        if let Ok(place) = self.places.clone().try_acquire_owned() {
+            self.put_back(Made { connection, _place: place });
+        }
+    }
+
     fn put_back(&self, made: Made<C>) {
         let mut idle = self.idle();
         if !self.room.is_closed() {
@@ -182,10 +190,16 @@ impl<C: Connection> Connections<C> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Ends all connections.
-    pub(crate) fn close(&self) {
+    /// Runs no script any more.
+    pub(crate) fn refuse(&self) {
         self.room.close();
         self.places.close();
+    }
+
+    /// Ends all connections.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn close(&self) {
+        self.refuse();
         self.idle().clear();
     }
 }

@@ -94,6 +94,9 @@
 //! belongs to: rows of another boot are gone, and a process in another namespace is refused. Network file
 //! systems are refused, since SQLite cannot keep two machines apart there.
 //!
+//! The file stays open until the last handle is dropped, also after `close`. A process that ends without
+//! dropping it leaves SQLite's log (`-wal`, some 4 MB at the most) beside the file, and the next one reads it.
+//!
 //! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut may
 //! undo the last transactions, but then the machine boots, all locks are over, and tokens jump by 2^32, so
 //! that they rise all the same. A process that is stopped (SIGSTOP) in the middle of a write, a fraction of a

@@ -64,16 +64,20 @@ impl Sqlite {
             .synchronous(SqliteSynchronous::Normal)
             .disable_statement_logging();
         let deadline = CLOCK.now() + OPEN_LIMIT;
-        while let Err(why) = prepare(&place, &options).await? {
-            if CLOCK.now() >= deadline {
-                return Err(error::unavailable(Dialect::Sqlite, "connect", Effect::None, why));
+        let connection = loop {
+            match prepare(&place, &options).await? {
+                Ok(connection) => break connection,
+                Err(why) if CLOCK.now() >= deadline => {
+                    return Err(error::unavailable(Dialect::Sqlite, "connect", Effect::None, why));
+                }
+                Err(_) => sleep(jitter(BUSY)).await,
             }
-            sleep(jitter(BUSY)).await;
-        }
+        };
         let whom = if own { "this user's processes" } else { "all processes that open the file" };
         trace::opened("sqlite", &path.display(), whom);
         // SQLite lets one write at a time.
         let connections = Connections::new(options, SETUP, 1);
+        connections.adopt(connection);
         Ok(Self {
             path,
             place,
@@ -114,41 +118,59 @@ impl Sqlite {
         self.faults.clone()
     }
 
+    /// The file stays open until this is dropped: who closes it last copies SQLite's log into it and
+    /// waits for the disk, which a process that ends need not do.
     pub(crate) fn close(&self) {
-        self.connections.close();
+        self.connections.refuse();
     }
 }
 
 /// Makes sure that the tables are there and belong to this boot of the machine. The inner error is one
 /// that passes.
-async fn prepare(place: &Place, options: &SqliteConnectOptions) -> Result<Result<(), sqlx::Error>> {
+async fn prepare(
+    place: &Place,
+    options: &SqliteConnectOptions,
+) -> Result<Result<SqliteConnection, sqlx::Error>> {
     let _turn = place.turn.lock().await;
-    let settle = clock::settle()?;
-    // The jump of the tokens at a boot must outlive the next power cut.
-    let options = &options.clone().synchronous(SqliteSynchronous::Full);
+    let (settled, settle) = (clock::settled()?, clock::settle()?);
     let prepared = async {
         let mut connection = SqliteConnection::connect_with(options).await?;
-        let schema = schema::schema(Dialect::Sqlite);
-        let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
-        let probe = schema::probe(Dialect::Sqlite) + &schema::fill(Dialect::Sqlite);
-        if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut connection).await {
-            raw_sql("ROLLBACK").execute(&mut connection).await.ok();
-            if is_passing(Dialect::Sqlite, &why) {
-                return Err(why);
+        let settled = sqlx::query_scalar(AssertSqlSafe(settled));
+        // Mostly it was done before, and there is nothing to write.
+        let clock: String = match settled.fetch_optional(&mut connection).await {
+            Ok(Some(clock)) => clock,
+            _ => {
+                set_up(&mut connection, settle).await?;
+                let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
+                clock.fetch_one(&mut connection).await?
             }
-            // Whoever may only read the file is told by the first write.
-            raw_sql(AssertSqlSafe(probe)).execute(&mut connection).await?;
-        }
-        let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
-        let clock: String = clock.fetch_one(&mut connection).await?;
-        connection.close().await?;
-        Ok(clock)
+        };
+        raw_sql(SETUP).execute(&mut connection).await?;
+        Ok((connection, clock))
     };
     match prepared.await {
-        Ok(clock) => clock::check(&clock).map(Ok),
+        Ok((connection, clock)) => clock::check(&clock).map(|()| Ok(connection)),
         Err(why) if is_passing(Dialect::Sqlite, &why) => Ok(Err(why)),
         Err(why) => Err(refused(options.get_filename(), why)),
     }
+}
+
+async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
+    // The jump of the tokens at a boot must outlive the next power cut.
+    raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
+    let schema = schema::schema(Dialect::Sqlite);
+    let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
+    let probe = schema::probe(Dialect::Sqlite) + &schema::fill(Dialect::Sqlite);
+    if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut *connection).await {
+        raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
+        if is_passing(Dialect::Sqlite, &why) {
+            return Err(why);
+        }
+        // Whoever may only read the file is told by the first write.
+        raw_sql(AssertSqlSafe(probe)).execute(&mut *connection).await?;
+    }
+    raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
+    Ok(())
 }
 
 fn refused(path: &Path, why: sqlx::Error) -> Error {

@@ -57,6 +57,37 @@ pub(crate) fn below(root: Pid) -> Vec<Process> {
     found
 }
 
+/// The living descendants that the kernel lists below each process: quick, but it may leave some out while
+/// others end, or list none at all.
+fn named(root: Pid) -> Vec<Process> {
+    let (mut found, mut parents) = (Vec::new(), vec![root]);
+    while let Some(parent) = parents.pop() {
+        for pid in children(parent) {
+            // Its number may be another's by now.
+            let Some(stat) = stat(pid).filter(|stat| stat.parent == parent.as_raw_pid()) else {
+                continue;
+            };
+            parents.push(pid);
+            if stat.lives {
+                found.push(Process { pid, start: stat.start });
+            }
+        }
+    }
+    found
+}
+
+/// The children of all threads of a process.
+fn children(parent: Pid) -> Vec<Pid> {
+    let threads = fs::read_dir(format!("/proc/{}/task", parent.as_raw_pid()));
+    let lists = threads.into_iter().flatten().flatten();
+    let lists = lists.filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok());
+    let pids = |list: String| {
+        let pids = list.split_ascii_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        pids.collect::<Vec<_>>()
+    };
+    lists.flat_map(pids).collect()
+}
+
 /// Asks all descendants to end; those that are stopped go on to hear it.
 pub(crate) fn ask(root: Pid) {
     for process in below(root) {
@@ -67,14 +98,20 @@ pub(crate) fn ask(root: Pid) {
 
 /// Kills all descendants until none is left. Answers how many may not be killed.
 pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> usize {
-    let mut denied = Vec::new();
+    // A look at all processes takes its time on a busy machine, and the deadline is now.
+    for process in named(root) {
+        process.signal(Signal::KILL);
+    }
+    let (mut denied, mut empty) = (Vec::new(), 0);
     let mut pause = Duration::from_millis(1);
     loop {
         // Those that start another process before they die leave it to the next round.
         let left: Vec<_> = below(root).into_iter().filter(|one| !denied.contains(one)).collect();
         denied.extend(left.iter().filter(|process| !process.signal(Signal::KILL)));
-        reap(&mut reaped);
-        if left.is_empty() {
+        let alone = reap(&mut reaped);
+        // A look may miss one whose parent goes while it lasts; the next one does not.
+        empty = if left.is_empty() { empty + 1 } else { 0 };
+        if alone || empty == 2 {
             return denied.len();
         }
         tokio::time::sleep(pause).await;

@@ -3,11 +3,12 @@
 use std::{
     ffi::OsString,
     io,
+    mem::take,
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt},
     },
-    process::Command,
+    process::{Child, Command},
     time::Duration,
 };
 
@@ -23,16 +24,16 @@ use tokio::{
 
 use super::{
     family,
-    message::{End, News, Order},
+    message::{Begin, End, Environment, News, Order},
     passing::pass,
+    role::SUPERVISE,
     terminal::Terminal,
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
-/// A command to be run under a lock.
-pub(crate) struct Job<'a> {
-    pub(crate) command: &'a [OsString],
-    pub(crate) environment: Vec<(&'static str, String)>,
+/// How a command is run under a lock.
+pub(crate) struct Job {
+    pub(crate) environment: Environment,
     pub(crate) policy: Policy,
     pub(crate) ttl: Duration,
 }
@@ -50,67 +51,93 @@ pub(crate) struct Outcome {
     pub(crate) reason: Option<LossReason>,
 }
 
-/// Runs the command under the lock until it has ended, with all its descendants.
-///
-/// # Errors
-///
-/// If the operating system refuses a process.
-pub(crate) async fn feed(held: &Held, job: Job<'_>, signals: &mut Signals) -> io::Result<Outcome> {
-    let mut feeder = Feeder::start(held, &job).await?;
-    let mut ticks = interval(job.ttl / 20);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-    let lost = held.lost();
-    tokio::pin!(lost);
-    loop {
-        tokio::select! {
-            news = feeder.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
-                Some(Some(News::Ended(end))) => return Ok(feeder.end(held, end)),
-                Some(Some(news)) => feeder.hear(news).await,
-                // It is gone, or out of its mind.
-                Some(None) | None => return Ok(feeder.orphan().await),
-            },
-            reason = &mut lost, if !feeder.policy.ignore => return Ok(feeder.lose(reason).await),
-            signal = signals.next() => feeder.tell(Order::Signal(signal)).await,
-            _ = continued.recv() => feeder.go_on().await,
-            _ = ticks.tick() => feeder.tell(Order::Until(deadline(held))).await,
-        }
+/// A supervisor, whose command has not begun. It starts while the holder waits for the lock; dropped,
+/// it ends.
+pub(crate) struct Ready {
+    supervisor: Child,
+    socket: UnixStream,
+}
+
+impl Ready {
+    /// Starts a supervisor for a command.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a process.
+    pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
+        // If the supervisor dies, its family is ours.
+        set_child_subreaper(Some(getpid()))?;
+        let (socket, theirs) = UnixStream::pair()?;
+        let mut supervisor = Command::new("/proc/self/exe");
+        supervisor.arg0("distlock").arg(SUPERVISE).args(command);
+        // Keys at the terminal are for the command alone.
+        let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
+        let ready = Self { supervisor, socket };
+        pass(&ready.socket, rustix::stdio::stdin())?;
+        ready.socket.set_nonblocking(true)?;
+        Ok(ready)
+    }
+
+    /// Runs the command under the lock until it has ended, with all its descendants.
+    ///
+    /// # Errors
+    ///
+    /// If the operating system refuses a signal handler or a timer.
+    pub(crate) async fn run(
+        self,
+        held: &Held,
+        job: Job,
+        signals: &mut Signals,
+    ) -> io::Result<Outcome> {
+        Feeder::new(self.socket.try_clone()?, job)?.feed(held, signals).await
+    }
+}
+
+impl Drop for Ready {
+    fn drop(&mut self) {
+        // It has nothing to do any more, and what it has started dies with it.
+        let _ = self.supervisor.kill();
     }
 }
 
 struct Feeder {
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
-    policy: Policy,
+    job: Job,
     terminal: Option<Terminal>,
     group: Option<Pid>,
     lost: bool,
 }
 
 impl Feeder {
-    async fn start(held: &Held, job: &Job<'_>) -> io::Result<Self> {
-        // If the supervisor dies, its family is ours.
-        set_child_subreaper(Some(getpid()))?;
-        let (ours, theirs) = UnixStream::pair()?;
-        let mut command = Command::new("/proc/self/exe");
-        command.arg0("distlock").args(["supervise", "--grace"]);
-        command.arg(job.policy.grace.as_millis().to_string());
-        command.args(job.policy.ignore.then_some("--ignore"));
-        command.arg("--").args(job.command);
-        command.envs(job.environment.iter().map(|(name, value)| (name, value)));
-        // Keys at the terminal are for the command alone.
-        command.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
-        // With it goes our copy of the supervisor's end.
-        drop(command);
-        pass(&ours, rustix::stdio::stdin())?;
-        ours.set_nonblocking(true)?;
-        let (news, orders) = tokio::net::UnixStream::from_std(ours)?.into_split();
+    fn new(socket: UnixStream, job: Job) -> io::Result<Self> {
+        let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let news = BufReader::new(news).lines();
         let terminal = Terminal::of_this_process();
-        let (policy, group) = (job.policy, None);
-        let mut feeder = Self { news, orders, policy, terminal, group, lost: false };
-        feeder.tell(Order::Until(deadline(held))).await;
-        Ok(feeder)
+        Ok(Self { news, orders, job, terminal, group: None, lost: false })
+    }
+
+    async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
+        let mut ticks = interval(self.job.ttl / 20);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
+        self.tell(Order::Until(deadline(held))).await;
+        let lost = held.lost();
+        tokio::pin!(lost);
+        loop {
+            tokio::select! {
+                news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
+                    Some(Some(News::Ended(end))) => return Ok(self.end(held, end)),
+                    Some(Some(news)) => self.hear(news).await,
+                    // It is gone, or out of its mind.
+                    Some(None) | None => return Ok(self.orphan().await),
+                },
+                reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
+                signal = signals.next() => self.tell(Order::Signal(signal)).await,
+                _ = continued.recv() => self.go_on().await,
+                _ = ticks.tick() => self.tell(Order::Until(deadline(held))).await,
+            }
+        }
     }
 
     /// A supervisor that is gone is noticed by its silence.
@@ -123,7 +150,8 @@ impl Feeder {
             News::Started(group) => {
                 self.group = Some(group);
                 self.hand_over();
-                self.tell(Order::Begin).await;
+                let (policy, environment) = (self.job.policy, take(&mut self.job.environment));
+                self.tell(Order::Begin(Begin { policy, environment })).await;
             }
             News::Stopped => {
                 // As the terminal would have done to us; the shell sees it, and we go on when it says.
@@ -161,7 +189,7 @@ impl Feeder {
 
     fn end(&self, held: &Held, end: End) -> Outcome {
         self.take_back();
-        let lost = self.lost || (!self.policy.ignore && !held.is_valid());
+        let lost = self.lost || (!self.job.policy.ignore && !held.is_valid());
         Outcome { code: Some(end.code), left: end.left, lost, reason: None }
     }
 

@@ -2,31 +2,45 @@
 
 use std::{
     ffi::OsString,
-    io,
-    os::unix::process::CommandExt,
+    io::{self, Read},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::{net::UnixStream, process::CommandExt},
+    },
     process::{Command, ExitCode},
 };
 
 use rustix::process::{Signal, set_parent_process_death_signal};
 
-use super::passing::receive;
+use super::{message::Environment, passing::receive};
 use crate::exit::{Code, Failure};
 
-/// Waits for the command's stdin, which is the word to begin, and becomes the command.
+/// Waits for the word to begin, and becomes the command. Its stdin is the supervisor's end of a socket.
 ///
 /// If the supervisor dies before the death signal is set, the socket ends instead.
-pub(crate) fn launch(command: &[OsString]) -> Result<ExitCode, Failure> {
+pub(super) fn launch(command: &[OsString]) -> Result<ExitCode, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(io::Error::from)
         .map_err(Failure::system("binding the command to its supervisor"))?;
-    let stdin = receive(rustix::stdio::stdin()).map_err(Failure::system("waiting to begin"))?;
-    let (Some(stdin), Some((program, arguments))) = (stdin, command.split_first()) else {
+    let word = wait().map_err(Failure::system("waiting to begin"))?;
+    let (Some((stdin, environment)), Some((program, arguments))) = (word, command.split_first())
+    else {
         return Ok(Code::System.into());
     };
-    let error = Command::new(program).args(arguments).stdin(stdin).exec();
+    let error = Command::new(program).args(arguments).envs(environment).stdin(stdin).exec();
     let code = match error.kind() {
         io::ErrorKind::NotFound => Code::NotFound,
         _ => Code::NotExecutable,
     };
     Err(Failure::new(code, format!("cannot run {}: {error}", program.display())))
+}
+
+/// The command's stdin, and what it inherits from the lock; `None` if it is not to begin.
+fn wait() -> io::Result<Option<(OwnedFd, Environment)>> {
+    let socket = rustix::stdio::stdin();
+    let Some(stdin) = receive(socket)? else { return Ok(None) };
+    let mut text = Vec::new();
+    UnixStream::from(socket.as_fd().try_clone_to_owned()?).read_to_end(&mut text)?;
+    // A supervisor that died in between has not said it all.
+    Ok(serde_json::from_slice(&text).ok().map(|environment| (stdin, environment)))
 }

@@ -4,17 +4,30 @@ use std::{fmt, time::Duration};
 
 use lock_core::Instant;
 use rustix::process::{Pid, Signal, WaitStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::policy::Policy;
 
 /// From the holder.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Order {
     /// The lock is held until then.
     Until(Instant),
     /// The command has the terminal and may begin.
-    Begin,
+    Begin(Begin),
     /// For the command's process group.
     Signal(Signal),
 }
+
+/// What nobody knows before there is a lock.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub(crate) struct Begin {
+    pub(crate) policy: Policy,
+    /// What the command inherits from the lock.
+    pub(crate) environment: Environment,
+}
+
+pub(crate) type Environment = Vec<(String, String)>;
 
 /// From the supervisor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -45,7 +58,7 @@ impl Order {
                 let since_boot = Duration::from_nanos(nanos.parse().ok()?);
                 Some(Self::Until(Instant::default() + since_boot))
             }
-            ("begin", "") => Some(Self::Begin),
+            ("begin", begin) => serde_json::from_str(begin).ok().map(Self::Begin),
             ("signal", number) => Signal::from_named_raw(number.parse().ok()?).map(Self::Signal),
             _ => None,
         }
@@ -56,7 +69,10 @@ impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Until(until) => write!(f, "until {}", until.since(Instant::default()).as_nanos()),
-            Self::Begin => f.write_str("begin"),
+            // On one line, whatever the names have in them.
+            Self::Begin(begin) => {
+                write!(f, "begin {}", serde_json::to_string(begin).map_err(|_| fmt::Error)?)
+            }
             Self::Signal(signal) => write!(f, "signal {}", signal.as_raw()),
         }
     }
@@ -102,7 +118,12 @@ mod tests {
     #[test]
     fn what_is_said_is_understood() {
         let until = Instant::default() + Duration::from_nanos(1_234_567_890_123);
-        for order in [Order::Until(until), Order::Begin, Order::Signal(Signal::USR1)] {
+        let begin = Order::Begin(Begin {
+            policy: Policy { grace: Duration::from_millis(1500), ignore: true },
+            environment: vec![("NAME".to_owned(), "two\nlines".to_owned())],
+        });
+        for order in [Order::Until(until), begin, Order::Signal(Signal::USR1)] {
+            assert!(!order.to_string().contains('\n'));
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
         let pid = Pid::from_raw(812).unwrap();
@@ -110,7 +131,7 @@ mod tests {
         for news in [News::Started(pid), News::Stopped, News::Asked, end] {
             assert_eq!(News::parse(&news.to_string()), Some(news));
         }
-        for nonsense in ["", "until", "until x", "signal 0", "ended 1", "begin now"] {
+        for nonsense in ["", "until", "until x", "signal 0", "ended 1", "begin", "begin {}"] {
             assert_eq!((Order::parse(nonsense), News::parse(nonsense)), (None, None), "{nonsense}");
         }
     }

@@ -3,7 +3,8 @@
 //! Three processes of this program: the **holder** (`distlock run`) has the lock and tells the
 //! supervisor until when. The **supervisor** has the command: it ends the command and all that
 //! descends from it before the deadline, and at once when the holder is gone. The **launcher** becomes
-//! the command.
+//! the command. The two start before there is a lock: no process has to be loaded between the grant
+//! and the command.
 //!
 //! | who dies or stops | what ends the command |
 //! |---|---|
@@ -24,11 +25,11 @@ mod feeder;
 mod launcher;
 mod message;
 mod passing;
+mod role;
 mod supervisor;
 mod terminal;
 
 pub(crate) use self::{
-    feeder::{Job, Outcome, feed},
-    launcher::launch,
-    supervisor::supervise,
+    feeder::{Job, Outcome, Ready},
+    role::Role,
 };

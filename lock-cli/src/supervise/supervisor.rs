@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io,
+    io::{self, Write},
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -21,23 +21,23 @@ use tokio::{
 
 use super::{
     family,
-    message::{End, News, Order, code},
+    message::{Begin, End, News, Order, code},
     passing::{pass, receive},
+    role::LAUNCH,
 };
-use crate::{exit::Failure, opt::Supervise, policy::Policy, signals::Signals};
+use crate::{exit::Failure, policy::Policy, signals::Signals};
 
 /// How often it looks whether what the command left running has ended.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Starts the command when the holder says so, and stays until nothing of it is left. Its stdin is the
 /// holder's end of a socket.
-pub(crate) async fn supervise(opt: &Supervise) -> Result<ExitCode, Failure> {
+pub(super) async fn supervise(command: &[OsString]) -> Result<ExitCode, Failure> {
     let failed = || Failure::system("supervising");
     let leash = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3);
     let leash = UnixStream::from(leash.map_err(io::Error::from).map_err(failed())?);
     let Some(stdin) = receive(&leash).map_err(failed())? else { return Ok(ExitCode::SUCCESS) };
-    let policy = Policy { grace: Duration::from_millis(opt.grace), ignore: opt.ignore };
-    let supervisor = Supervisor::start(leash, stdin, &opt.command, policy).map_err(failed())?;
+    let supervisor = Supervisor::start(leash, stdin, command).map_err(failed())?;
     supervisor.watch().await.map_err(failed())?;
     Ok(ExitCode::SUCCESS)
 }
@@ -71,17 +71,12 @@ enum Step {
 }
 
 impl Supervisor {
-    fn start(
-        leash: UnixStream,
-        stdin: OwnedFd,
-        command: &[OsString],
-        policy: Policy,
-    ) -> io::Result<Self> {
+    fn start(leash: UnixStream, stdin: OwnedFd, command: &[OsString]) -> io::Result<Self> {
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
         let launcher = Command::new("/proc/self/exe")
             .arg0("distlock")
-            .args(["launch", "--"])
+            .arg(LAUNCH)
             .args(command)
             .stdin(OwnedFd::from(theirs))
             .process_group(0)
@@ -94,7 +89,7 @@ impl Supervisor {
             news,
             launching: Some(Launching { socket, stdin }),
             command: pid.ok_or_else(|| io::Error::other("no process id"))?,
-            policy,
+            policy: Policy { grace: Duration::ZERO, ignore: false },
             until: Instant::NEVER,
             stopping: None,
             asked: false,
@@ -147,10 +142,13 @@ impl Supervisor {
     fn obey(&mut self, order: Option<Order>) {
         match order {
             Some(Order::Until(until)) => self.until = until,
-            Some(Order::Begin) => {
-                if let Some(Launching { socket, stdin }) = self.launching.take() {
+            Some(Order::Begin(Begin { policy, environment })) => {
+                self.policy = policy;
+                if let Some(Launching { mut socket, stdin }) = self.launching.take() {
+                    let environment = serde_json::to_vec(&environment).unwrap_or_default();
                     // A launcher that is gone is reaped.
-                    let _ = pass(&socket, stdin.as_fd());
+                    let _ =
+                        pass(&socket, stdin.as_fd()).and_then(|()| socket.write_all(&environment));
                 }
             }
             Some(Order::Signal(signal)) => {

@@ -49,6 +49,16 @@ fn rejected(why: String) -> Error {
     Error::Rejected { store: "sqlite", op: "connect", effect: Effect::None, source: why.into() }
 }
 
+/// Asks whose clock is in a file that is set up and was settled in this boot; no rows otherwise, or no
+/// such table.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the kernel does not say which boot this is.
+pub(super) fn settled() -> Result<String> {
+    Ok(format!("SELECT clock FROM distlock_v1_meta WHERE boot = '{}'", boot()?))
+}
+
 /// Statements that remove what another boot has left, and write down whose clock it is.
 ///
 /// # Errors

@@ -1,0 +1,81 @@
+//! `distlock elect` and `distlock leader`.
+
+use std::time::Duration;
+
+use lock_core::Clock;
+use rustix::process::Signal;
+
+use crate::place::{Place, Process};
+
+#[test]
+fn whoever_leads_is_seen_and_resigns() {
+    let place = Place::new();
+    let mut leader = place.start(&["elect", "e", "http://me"]);
+    let line = leader.line();
+    assert!(line.starts_with("leading e with token"), "{line}");
+    assert_eq!(place.run(&["leader", "e"]).1, "http://me\n");
+    assert_eq!(place.run(&["elect", "e", "other", "--no-wait"]).0, Some(75));
+    leader.signal(Signal::TERM);
+    assert_eq!(leader.end(), Some(0));
+    assert_eq!(place.run(&["elect", "e", "other", "--", "sh", "-c", "exit 4"]).0, Some(4));
+}
+
+#[test]
+fn leadership_moves_on_sqlite() {
+    leadership_moves(&Place::new());
+}
+
+#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+macro_rules! on {
+    ($test:ident, $server:ident) => {
+        #[test]
+        fn $test() {
+            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+            let server = runtime.block_on(lock_lab::$server::start()).expect("a server");
+            leadership_moves(&Place::on(server.url()));
+        }
+    };
+}
+
+#[cfg(feature = "etcd")]
+on!(leadership_moves_on_etcd, Etcd);
+#[cfg(feature = "redis")]
+on!(leadership_moves_on_redis, Redis);
+#[cfg(feature = "zookeeper")]
+on!(leadership_moves_on_zookeeper, ZooKeeper);
+
+/// From one that is asked to end to one that is killed, to a third.
+fn leadership_moves(place: &Place) {
+    const LONG: &str = "10s";
+    let mut first = place.start(&["elect", "e", "first", "--ttl", LONG]);
+    assert!(first.line().starts_with("leading e"));
+    let mut watch = place.start(&["leader", "e", "--watch"]);
+    assert_eq!(next_leader(&mut watch), "first");
+    let mut second = place.start(&["elect", "e", "second", "--ttl", "2s"]);
+    place.await_waiters("e", 1);
+    let asked = Clock::Boot.now();
+    first.signal(Signal::TERM);
+    assert_eq!(first.end(), Some(0));
+    assert!(second.line().starts_with("leading e"));
+    let took = Clock::Boot.now().since(asked);
+    assert!(took < Duration::from_secs(5), "it resigned late: {took:?}, and the TTL is {LONG}");
+    assert_eq!(next_leader(&mut watch), "second");
+    let mut third =
+        place.start(&["elect", "e", "third", "--", "sh", "-c", "echo leads; read line"]);
+    place.await_waiters("e", 1);
+    second.signal(Signal::KILL);
+    assert_eq!(second.end(), None);
+    assert_eq!(third.line(), "leads");
+    assert_eq!(next_leader(&mut watch), "third");
+    third.say("\n");
+    assert_eq!(third.end(), Some(0));
+    assert_eq!(watch.line(), "(nobody)");
+}
+
+/// Between two leaders there may be none.
+fn next_leader(watch: &mut Process) -> String {
+    match watch.line() {
+        nobody if nobody == "(nobody)" => watch.line(),
+        leader => leader,
+    }
+}

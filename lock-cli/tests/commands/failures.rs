@@ -1,0 +1,79 @@
+//! What goes wrong has a code and a sentence, and no secrets.
+
+use crate::place::{Place, said};
+
+#[test]
+fn every_failure_has_its_code() {
+    let place = Place::new();
+    for (arguments, expected) in [
+        (&["run"] as &[&str], 64),
+        (&["run", "x"], 64),
+        (&["run", "", "true"], 64),
+        (&["run", "x", "--permits", "0", "true"], 64),
+        (&["run", "x", "--ttl", "1ms", "true"], 64),
+        (&["run", "x", "--wait", "soon", "true"], 64),
+        (&["run", "x", "--store", "redis://127.0.0.1:1", "true"], unreachable_redis()),
+        (&["ls", "--store", "nonsense:"], 64),
+        (&["show", "x", "--store", "sqlite:/proc/none/db"], 77),
+        (&["revoke", "x", "a"], 64),
+        (&["revoke", "x", "a", "--yes"], 1),
+        (&["leader", "x"], 1),
+    ] {
+        let (code, _, error) = place.run(arguments);
+        assert!(code == Some(expected) && !error.is_empty(), "{arguments:?}: {code:?} {error}");
+    }
+}
+
+/// A store that is not there, or not compiled in.
+fn unreachable_redis() -> i32 {
+    if cfg!(feature = "redis") { 69 } else { 64 }
+}
+
+#[test]
+fn a_ttl_that_is_too_short_for_the_grace_is_refused_with_all_numbers() {
+    let place = Place::new();
+    let (code, _, error) = place.run(&["run", "x", "--ttl", "5s", "--on-lost", "term:5s", "true"]);
+    assert_eq!(code, Some(64));
+    for number in
+        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15s 750ms", "--ttl 19s", "term:1s416ms"]
+    {
+        assert!(error.contains(number), "{number:?} is not in {error:?}");
+    }
+    // The store's own TTL counts as well.
+    assert_eq!(place.run(&["run", "x", "--on-lost", "term:5s", "true"]).0, Some(64));
+    assert_eq!(place.run(&["run", "x", "--ttl", "19s", "--on-lost", "term:5s", "true"]).0, Some(0));
+}
+
+#[test]
+fn a_config_file_names_the_store() {
+    let place = Place::new();
+    let config = place.path().join("distlock/config.toml");
+    std::fs::create_dir(place.path().join("distlock")).unwrap();
+    let run = |text: &str, arguments: &[&str]| {
+        std::fs::write(&config, text).unwrap();
+        let mut command = place.command(arguments);
+        command.env_remove("DISTLOCK_STORE").env("XDG_CONFIG_HOME", place.path());
+        said(&command.output().unwrap())
+    };
+    let script = ["run", "x", "--", "sh", "-c", "echo $DISTLOCK_STORE"];
+    let url = format!("sqlite:{}", place.path().join("other").display());
+    let (code, store, _) = run(&format!("store = \"{url}\""), &script);
+    assert_eq!((code, store.trim()), (Some(0), url.as_str()));
+    for wrong in ["store = \"nonsense:\"", "store = nonsense", "shop = \"sqlite:\""] {
+        let (code, _, error) = run(wrong, &["ls"]);
+        assert!(code == Some(78) && error.contains("config.toml"), "{wrong}: {code:?} {error}");
+    }
+    // Whoever names a store does not need the file's.
+    let named = ["ls", "--store", &url];
+    assert_eq!(run("store = \"nonsense:\"", &named).0, Some(0));
+}
+
+#[test]
+fn no_message_shows_a_password() {
+    let place = Place::new();
+    let mut ls = place.command(&["ls"]);
+    ls.env("DISTLOCK_STORE", "sqlite:x.db?password=QXZQXZ");
+    let (code, out, error) = said(&ls.output().unwrap());
+    assert_eq!(code, Some(78));
+    assert!(!format!("{out}{error}").contains("QXZ"), "{error}");
+}

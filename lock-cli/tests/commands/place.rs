@@ -1,0 +1,143 @@
+//! Processes of the program, and their store.
+
+use std::{
+    ffi::OsStr,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+/// A store in a folder of its own, or on a server, and a bare environment.
+pub struct Place {
+    folder: TempDir,
+    store: String,
+}
+
+/// A process that runs; it is killed when it is dropped.
+pub struct Process {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Place {
+    pub fn new() -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = format!("sqlite:{}", folder.path().join("db").display());
+        Self { folder, store }
+    }
+
+    #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+    pub fn on(store: String) -> Self {
+        Self { folder: tempfile::tempdir().expect("a folder"), store }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        self.prepare(Command::new(env!("CARGO_BIN_EXE_distlock")), arguments)
+    }
+
+    /// Another program, in the same environment.
+    pub fn other(&self, program: impl AsRef<OsStr>, arguments: &[&str]) -> Command {
+        self.prepare(Command::new(program), arguments)
+    }
+
+    fn prepare(&self, mut command: Command, arguments: &[&str]) -> Command {
+        command.args(arguments).env_clear().env("PATH", "/usr/bin:/bin");
+        command.env("DISTLOCK_STORE", &self.store).stdin(Stdio::null());
+        command
+    }
+
+    /// Runs it to its end: its exit code, and what it said on stdout and stderr.
+    pub fn run(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
+        said(&self.command(arguments).output().expect("it starts"))
+    }
+
+    /// Starts it with a pipe at either end.
+    pub fn start(&self, arguments: &[&str]) -> Process {
+        let mut command = self.command(arguments);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
+        let output = BufReader::new(child.stdout.take().expect("its stdout"));
+        Process { input: child.stdin.take(), child, output }
+    }
+
+    /// What `show --json` says of a lock.
+    pub fn show(&self, name: &str) -> serde_json::Value {
+        let (code, shown, error) = self.run(&["show", name, "--json"]);
+        assert_eq!(code, Some(0), "{error}");
+        serde_json::from_str(&shown).expect("JSON")
+    }
+
+    /// Looks until so many wait for a lock.
+    pub fn await_waiters(&self, name: &str, number: usize) {
+        let limit = 1000;
+        let waiters = || self.show(name)["waiters"].as_array().map_or(0, Vec::len);
+        assert!((0..limit).any(|_| waiters() == number), "there were never {number} in line");
+    }
+
+    pub fn is_busy(&self, name: &str) -> bool {
+        match self.run(&["run", name, "--no-wait", "true"]) {
+            (Some(75), ..) => true,
+            (Some(0), ..) => false,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+impl Process {
+    /// The next line of its stdout, without its end; empty at the end of all.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("text");
+        line.trim_end().to_owned()
+    }
+
+    /// Writes to its stdin.
+    pub fn say(&mut self, text: &str) {
+        let input = self.input.as_mut().expect("an open stdin");
+        input.write_all(text.as_bytes()).expect("it listens");
+    }
+
+    pub fn close_stdin(&mut self) {
+        self.input = None;
+    }
+
+    pub fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a process id");
+        kill_process(pid, signal).expect("it runs");
+    }
+
+    /// Waits for its end: the exit code.
+    pub fn end(mut self) -> Option<i32> {
+        self.child.wait().expect("its end").code()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub fn said(output: &Output) -> (Option<i32>, String, String) {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+/// Whether there is a process of this number.
+pub fn lives(pid: &str) -> bool {
+    Path::new("/proc").join(pid).exists()
+}

@@ -1,0 +1,96 @@
+//! What shells, pagers and cron see.
+
+use std::{
+    io::Write,
+    process::{Command, Stdio},
+};
+
+use crate::place::{Place, said};
+
+#[test]
+fn shells_accept_their_completions() {
+    let place = Place::new();
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, _) = place.run(&["completions", shell]);
+        assert!(code == Some(0) && script.contains("on-lost"), "{shell}: {script}");
+        assert!(
+            !script.contains("supervise"),
+            "{shell}: the hidden commands are nobody's business"
+        );
+        let mut check = place.other(shell, &["-n"]);
+        let mut check = check.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect(shell);
+        check.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        let (code, _, error) = said(&check.wait_with_output().unwrap());
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{shell}");
+    }
+}
+
+#[test]
+fn bash_completes_commands() {
+    let place = Place::new();
+    let file = place.path().join("completions");
+    std::fs::write(&file, place.run(&["completions", "bash"]).1).unwrap();
+    let script = r#". "$0"; COMP_WORDS=(distlock r); COMP_CWORD=1
+        _distlock distlock r distlock; echo "${COMPREPLY[@]}""#;
+    let mut bash = place.other("bash", &["-c", script, &file.display().to_string()]);
+    let (code, completed, error) = said(&bash.output().unwrap());
+    assert_eq!((code, completed.as_str()), (Some(0), "run revoke\n"), "{error}");
+}
+
+#[test]
+fn man_renders_its_pages() {
+    let place = Place::new();
+    let folder = place.path().join("man");
+    assert_eq!(place.run(&["man", &folder.display().to_string()]).0, Some(0));
+    let pages: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|page| page.unwrap()).collect();
+    let names: Vec<_> = pages.iter().map(|page| page.file_name()).collect();
+    assert!(names.contains(&"distlock.1".into()), "{names:?}");
+    assert!(names.contains(&"distlock-run.1".into()), "{names:?}");
+    assert!(!names.contains(&"distlock-supervise.1".into()), "{names:?}");
+    for page in pages {
+        let path = page.path().display().to_string();
+        let mut man = place.other("man", &["--warnings", "--encoding=UTF-8", "-l", &path]);
+        let (code, text, error) = said(&man.env("MANPAGER", "cat").output().expect("man"));
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{path}");
+        assert!(text.contains("SYNOPSIS") && text.contains("distlock"), "{path}: {text}");
+    }
+}
+
+#[test]
+fn a_closed_stdout_is_no_panic() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut stores = place.command(&["stores"]);
+    let (code, _, error) = said(&stores.stdout(writer).stderr(Stdio::piped()).output().unwrap());
+    assert_eq!((code, error.as_str()), (Some(0), ""), "nobody reads it");
+    let program = env!("CARGO_BIN_EXE_distlock");
+    for arguments in [&["stores"] as &[&str], &["run", "x", "--", "echo"]] {
+        let script = "exec \"$0\" \"$@\" >&-";
+        let mut closed = place.other("sh", &[&["-c", script, program], arguments].concat());
+        let (code, _, error) = said(&closed.output().unwrap());
+        assert_eq!((code, error.as_str()), (Some(0), ""), "{arguments:?}: there is none");
+    }
+}
+
+/// The embedded store in the user's home, which is all that cron says.
+#[test]
+fn crons_environment_is_enough() {
+    let place = Place::new();
+    let script = "echo $DISTLOCK_NAME $DISTLOCK_STORE";
+    let mut run = place.command(&["run", "x", "--", "/bin/sh", "-c", script]);
+    run.env_remove("DISTLOCK_STORE").env("HOME", place.path()).env("SHELL", "/bin/sh");
+    let (code, text, error) = said(&run.output().unwrap());
+    assert_eq!((code, text.as_str(), error.as_str()), (Some(0), "x sqlite:\n", ""));
+    assert!(place.path().join(".local/state/distlock/locks.db").exists());
+}
+
+#[test]
+fn no_environment_is_enough_where_the_store_is_named() {
+    let place = Place::new();
+    let store = format!("sqlite:{}", place.path().join("db").display());
+    let mut run = Command::new(env!("CARGO_BIN_EXE_distlock"));
+    run.args(["run", "--store", &store, "x", "--", "echo", "here"]).env_clear();
+    let (code, text, error) = said(&run.output().unwrap());
+    assert_eq!((code, text.as_str(), error.as_str()), (Some(0), "here\n", ""));
+}
