@@ -1,13 +1,13 @@
 //! Acquire and release without contention: one task, and 64 tasks on 64 names; beside the floor, the
 //! least that the bare client crate must do for it, in the same run.
 //!
-//! `cargo bench --features etcd,redis,zookeeper --bench acquire [-- STORE]`
+//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench acquire [-- STORE]`
 
 mod bench;
 
 use std::{sync::Arc, time::Duration};
 
-use bench::{Load, Table, floor::Floor, load, stores, table::Row};
+use bench::{Load, Running, Table, floor::Floor, load, store, table::Row};
 use distlock::Locks;
 
 /// How long each side runs at a time; the sides take turns, so that noise hits both.
@@ -17,27 +17,30 @@ const TURNS: usize = 15;
 fn main() {
     bench::block_on(async {
         let mut table = Table::new("acquire + release, uncontended");
-        for store in stores() {
+        for store in store::all() {
             for tasks in [1, 64] {
                 compare(store, tasks, &mut table).await;
             }
         }
         println!("{table}");
-        println!("ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}");
+        println!(
+            "ratio: distlock / floor, the median of {TURNS} pairs of turns of {TURN:?}; requests: in a database, \
+             statements"
+        );
     });
 }
 
 async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
-    let server = bench::start(store).await;
+    let server = Running::start(store).await;
     let locks = distlock::connect(server.url()).await.expect("a connection");
     let floors = Floor::of(store, &server.url()).await;
     let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); floors.len()]);
     // The first turn warms both sides up.
     for turn in 0..=TURNS {
-        let before = server.counters().await.expect("counters");
+        let before = server.counters().await;
         let mine = load(tasks, TURN, pair(locks.clone())).await;
-        let requests =
-            bench::requests(store, &server.counters().await.expect("counters").since(&before));
+        let counted = server.counters().await.since(&before);
+        let requests = store::per_time(store, &counted, mine.count);
         if turn > 0 {
             ours.push((mine.clone(), requests));
         }

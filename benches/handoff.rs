@@ -2,13 +2,13 @@
 //! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait: as
 //! time, and in turns of others, which is exact and owes nothing to pauses of the machine.
 //!
-//! `cargo bench --features etcd,redis,zookeeper --bench handoff [-- STORE]`
+//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench handoff [-- STORE]`
 
 mod bench;
 
 use std::{io::Write, process::Stdio, time::Duration};
 
-use bench::{Table, stores};
+use bench::{Running, Table, store, table::known};
 use distlock::Locks;
 use hdrhistogram::Histogram;
 use lock_core::{Clock, Instant};
@@ -55,7 +55,7 @@ fn main() {
             "floor's longest us",
         ];
         let mut table = Table::with_header("hand-over of one name", &header);
-        for store in stores() {
+        for store in store::all() {
             for (processes, tasks) in [(1, 16), (1, 64), (2, 8)] {
                 table.add_cells(measure(store, processes, tasks).await);
             }
@@ -63,25 +63,25 @@ fn main() {
         println!("{table}");
         println!(
             "turns: of other tasks between two of one; pause: between any two grants; requests: per \
-             acquisition, counted by the server; floor: bare client, 1 task, no contention"
+             acquisition, counted by the server (in a database, statements); floor: bare client, 1 task, no contention"
         );
     });
 }
 
 async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String> {
-    let server = bench::start(store).await;
+    let server = Running::start(store).await;
     let floors = bench::floor::Floor::of(store, &server.url()).await;
     let floor = bench::load(1, TIME, floors[0].pair()).await;
     let (turns, counted) = match processes {
         1 => {
             let locks = distlock::connect(server.url()).await.expect("a connection");
             contend(&locks, tasks, WARM_UP).await;
-            let before = server.counters().await.expect("counters");
+            let before = server.counters().await;
             (contend(&locks, tasks, TIME).await, before)
         }
         _ => contend_in_processes(&server, processes, tasks).await,
     };
-    let counted = server.counters().await.expect("counters").since(&counted);
+    let counted = server.counters().await.since(&counted);
     let all = processes * tasks;
     let result = Contest::of(turns, all);
     vec![
@@ -94,7 +94,7 @@ async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String>
         format!("{:.2}", result.waits.max() as f64 / (f64::from(all) / result.rate * 1e6)),
         format!("{:.2}", result.most_turns as f64 / f64::from(all)),
         result.pause.to_string(),
-        format!("{:.2}", bench::requests(store, &counted) as f64 / result.waits.len() as f64),
+        known(store::per_time(store, &counted, result.waits.len())),
         result.least.to_string(),
         result.most.to_string(),
         format!("{:.0}", floor.rate()),
@@ -170,7 +170,7 @@ fn micros(at: Instant) -> u64 {
 
 /// The turns, and what the server had counted before the first of them.
 async fn contend_in_processes(
-    server: &bench::Running,
+    server: &Running,
     processes: u32,
     tasks: u32,
 ) -> (Vec<Turn>, Counters) {
@@ -180,7 +180,7 @@ async fn contend_in_processes(
         let out = child.stdout.as_mut().expect("its stdout");
         out.read_u8().await.expect("a child that is ready");
     }
-    let before = server.counters().await.expect("counters");
+    let before = server.counters().await;
     for child in &mut children {
         // Closing its stdin is the starting shot.
         child.stdin.take();

@@ -2,11 +2,11 @@
 #![allow(dead_code, reason = "each benchmark uses its part")]
 
 pub mod floor;
+pub mod store;
 pub mod table;
 
 use std::{
     future::Future,
-    ops::Deref,
     pin::Pin,
     sync::{Arc, Mutex},
     time::Duration,
@@ -14,66 +14,14 @@ use std::{
 
 use hdrhistogram::Histogram;
 use lock_core::Clock;
-use lock_lab::{Counters, Server};
 
+pub use store::Running;
 pub use table::Table;
-
-/// A server of its own; its data is in memory, so that no disk decides.
-pub type Running = Box<dyn Deref<Target = Server> + Send + Sync>;
-
-/// The stores that are compiled in, or the one named on the command line.
-pub fn stores() -> Vec<&'static str> {
-    let all: &[&str] = &[
-        #[cfg(feature = "etcd")]
-        "etcd",
-        #[cfg(feature = "redis")]
-        "redis",
-        #[cfg(feature = "zookeeper")]
-        "zookeeper",
-    ];
-    let wanted: Vec<_> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
-    if all.is_empty() {
-        println!("no server's driver is compiled in; use --features etcd,redis,zookeeper");
-    }
-    all.iter()
-        .copied()
-        .filter(|store| wanted.is_empty() || wanted.iter().any(|w| w == store))
-        .collect()
-}
-
-pub async fn start(store: &str) -> Running {
-    let started: Result<Running, lock_lab::LabError> = match store {
-        "etcd" => {
-            lock_lab::Etcd::builder().in_memory().start().await.map(|s| Box::new(s) as Running)
-        }
-        "redis" => {
-            lock_lab::Redis::builder().in_memory().start().await.map(|s| Box::new(s) as Running)
-        }
-        _ => {
-            lock_lab::ZooKeeper::builder().in_memory().start().await.map(|s| Box::new(s) as Running)
-        }
-    };
-    started.unwrap_or_else(|error| panic!("{error}"))
-}
 
 /// One thread for the client: client and server share the cores of this machine.
 pub fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.expect("a runtime").block_on(work)
-}
-
-/// Requests that the server counted, without what the counting itself costs.
-pub fn requests(store: &str, since: &Counters) -> u64 {
-    since
-        .iter()
-        .filter(|(what, _)| match store {
-            // What scripts call is counted by the server, too; only the scripts come from clients.
-            "redis" => ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(what),
-            "etcd" => what.starts_with("msg.") && !what.contains("KeepAlive"),
-            _ => *what == "packets_received",
-        })
-        .map(|(_, count)| count)
-        .sum()
 }
 
 /// One round of work, over and over.

@@ -11,6 +11,11 @@ pub struct Table {
     table: comfy_table::Table,
 }
 
+/// Empty where nobody counts.
+pub fn known(count: Option<f64>) -> String {
+    count.map(|count| format!("{count:.2}")).unwrap_or_default()
+}
+
 /// One line: who, and what it came to.
 pub struct Row(Vec<String>);
 
@@ -68,11 +73,10 @@ impl Row {
         tasks: usize,
         ours: &[Measured],
         floor: &[Measured],
-        requests: u64,
+        requests: Option<f64>,
     ) -> Self {
         let mut cells = Self::start(store, tasks, "distlock", ours);
-        let count: u64 = ours.first().map_or(1, |load| load.count.max(1));
-        cells.push(format!("{:.2}", requests as f64 / count as f64));
+        cells.push(known(requests));
         let ratio = |of: fn(&Measured) -> f64| {
             median(ours.iter().zip(floor).map(|(ours, floor)| of(ours) / of(floor)).collect())
         };

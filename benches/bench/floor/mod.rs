@@ -4,6 +4,8 @@
 mod etcd;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+mod sql;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 
@@ -58,6 +60,15 @@ impl Floor {
                     },
                 ]
             }
+            #[cfg(feature = "sqlite")]
+            "sqlite" => {
+                let file = format!("{url}.floor?mode=rwc");
+                sql_floors::<lock_sql::client::SqliteConnection>(&file, &sql::SQLITE).await
+            }
+            #[cfg(feature = "postgres")]
+            "postgres" => sql_floors::<lock_sql::client::PgConnection>(url, &sql::POSTGRES).await,
+            #[cfg(feature = "mysql")]
+            "mariadb" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
             other => panic!("no floor for {other} at {address}"),
         }
     }
@@ -69,4 +80,19 @@ impl Floor {
     pub fn pair(&self) -> Arc<dyn Load> {
         self.load.clone()
     }
+}
+
+#[cfg(any(feature = "sqlite", feature = "postgres", feature = "mysql"))]
+async fn sql_floors<C>(url: &str, words: &sql::Words) -> Vec<Floor>
+where
+    C: lock_sql::client::Connection + 'static,
+    for<'c> &'c mut C: lock_sql::client::Executor<'c, Database = C::Database>,
+{
+    vec![
+        Floor { what: "floor: insert, delete", load: sql::pair::<C>(url, words).await },
+        Floor {
+            what: "floor: count + bury + insert + list, delete",
+            load: sql::queueing::<C>(url, words).await,
+        },
+    ]
 }
