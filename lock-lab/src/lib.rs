@@ -56,6 +56,7 @@ mod redis;
 mod server;
 mod store;
 mod template;
+mod tls;
 mod user;
 mod zookeeper;
 

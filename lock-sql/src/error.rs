@@ -7,6 +7,7 @@
 //! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `57P01`, `57P02`: it ends the connection or the statement, perhaps after the commit | `Unavailable` | unknown |
 //! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
+//! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
 use lock_core::{BoxError, Effect, Error};
@@ -92,6 +93,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
         Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
         Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, error),
         Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
+        None if is_distrust(&error) => Error::Denied { store, op, source: error.into() },
         None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
         _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
     }
@@ -111,7 +113,19 @@ pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
 
 /// Whether no patience helps against what the database says.
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
-    is_nonsense(error) || error.as_database_error().is_some() && !is_passing(dialect, error)
+    is_nonsense(error)
+        || is_distrust(error)
+        || error.as_database_error().is_some() && !is_passing(dialect, error)
+}
+
+/// Whether the server did not prove who it is, or we would not tell it the password.
+fn is_distrust(error: &sqlx::Error) -> bool {
+    use sqlx::Error::{Configuration, Io, Tls};
+    match error {
+        // TLS says so of a certificate that it does not accept.
+        Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
+        error => matches!(error, Tls(_) | Configuration(_)),
+    }
 }
 
 /// Whether it is an answer that our tables cannot have given.

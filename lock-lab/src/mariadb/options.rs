@@ -13,6 +13,7 @@ use crate::{
     program,
     store::{Answer, Store},
     template::Template,
+    tls::Tls,
 };
 
 const INSTALL: &str = "apt-get install mariadb-server-core";
@@ -30,6 +31,7 @@ const MAKE: &str = r#"
 pub struct MariaDbOptions {
     password: Password,
     durable: bool,
+    tls: Option<Tls>,
 }
 
 impl Builder<MariaDb> {
@@ -37,6 +39,13 @@ impl Builder<MariaDb> {
     /// end of the server, but not a crash of the machine.
     pub fn durable(mut self) -> Self {
         self.options.durable = true;
+        self
+    }
+
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from 11.4
+    /// makes a certificate of its own).
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
         self
     }
 }
@@ -83,6 +92,10 @@ impl MariaDbOptions {
         // Temporary files outside of `home` would stay behind.
         let places = [("--datadir=", "data"), ("--tmpdir=", ""), ("--init-file=", "init.sql")];
         args.extend(places.map(|(option, name)| in_home(option, name)));
+        if self.tls.is_some() {
+            let files = [("--ssl-cert=", Tls::CERTIFICATE), ("--ssl-key=", Tls::KEY)];
+            args.extend(files.map(|(option, name)| in_home(option, name)));
+        }
         args
     }
 
@@ -124,6 +137,9 @@ impl Store for MariaDbOptions {
         let binary = common.program("mariadbd", INSTALL)?;
         let tool = program::find(Path::new("mariadb-install-db"), INSTALL)?;
         fs::write(home.join("init.sql"), self.init()).map_err(LabError::io("writing init.sql"))?;
+        if let Some(tls) = &self.tls {
+            tls.write(home)?;
+        }
         let mut server = vec![binary.into_os_string()];
         server.extend(self.server(home, addrs[0]));
         server.extend(common.args.iter().cloned());

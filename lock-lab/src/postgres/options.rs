@@ -19,6 +19,7 @@ use crate::{
     program,
     store::{Answer, Store},
     template::Template,
+    tls::Tls,
 };
 
 const INSTALL: &str = "apt-get install postgresql";
@@ -45,13 +46,17 @@ single lab <<'END'
 CREATE EXTENSION pg_stat_statements
 END
 "#;
-const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null"#;
+/// Nobody but the server may read its key, or it refuses it.
+const OWN_KEY: &str = "own-key.pem";
+const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null
+if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 
 /// What only a PostgreSQL has.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
     password: Password,
     durable: bool,
+    tls: Option<Tls>,
 }
 
 impl Builder<Postgres> {
@@ -59,6 +64,12 @@ impl Builder<Postgres> {
     /// end of the server, but not a crash of the machine.
     pub fn durable(mut self) -> Self {
         self.options.durable = true;
+        self
+    }
+
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
         self
     }
 }
@@ -94,9 +105,16 @@ impl PostgresOptions {
             "pg_stat_statements.save=off",
         ];
         args.extend(settings.iter().flat_map(|setting| ["-c".into(), setting.into()]));
-        let mut logins = OsString::from("hba_file=");
-        logins.push(home.join("logins.conf"));
-        args.extend(["-c".into(), logins]);
+        let mut files = vec![("hba_file=", "logins.conf")];
+        if self.tls.is_some() {
+            args.extend(["-c".into(), "ssl=on".into()]);
+            files.extend([("ssl_cert_file=", Tls::CERTIFICATE), ("ssl_key_file=", OWN_KEY)]);
+        }
+        for (setting, name) in files {
+            let mut setting = OsString::from(setting);
+            setting.push(home.join(name));
+            args.extend(["-c".into(), setting]);
+        }
         args
     }
 }
@@ -130,6 +148,9 @@ impl Store for PostgresOptions {
         let logins = "host all all 127.0.0.1/32 scram-sha-256\n";
         for (name, text) in [("password.sql", &*password), ("logins.conf", logins)] {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
+        }
+        if let Some(tls) = &self.tls {
+            tls.write(home)?;
         }
         let mut server = vec![binary.into_os_string()];
         server.extend(self.server(home, addrs[0]));

@@ -1,4 +1,4 @@
-//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, and what a lock costs.
+//! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
 mod closing;
 mod costs;
@@ -6,6 +6,7 @@ mod fenced;
 mod pushes;
 mod replies;
 mod rights;
+mod tls;
 
 use std::{ops::Deref, time::Duration};
 

@@ -1,0 +1,90 @@
+//! TLS to a server with a certificate: checked where asked for, used where offered.
+
+use lock_core::Error;
+use lock_lab::{MariaDb, Postgres};
+use lock_sql::Dialect;
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+
+use crate::{Database, connect, locks, on_both};
+
+on_both!(a_certificate_is_checked, what_is_offered_is_used);
+
+/// The certificate of whoever has signed the server's, in a file.
+struct Authority(tempfile::NamedTempFile);
+
+impl Authority {
+    fn option(&self) -> String {
+        format!("?tls=verify&ca={}", self.0.path().display())
+    }
+}
+
+/// A server that proves to be `host`, and who says so.
+async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+    let key = KeyPair::generate().unwrap();
+    let certificate = CertificateParams::new([host.to_owned()]).unwrap();
+    let certificate = certificate.signed_by(&key, &issuer).unwrap();
+    let authority = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(&authority, issuer.pem()).unwrap();
+    let (certificate, key) = (certificate.pem(), key.serialize_pem());
+    let server = match dialect {
+        Dialect::Postgres => {
+            let server = Postgres::builder().tls(certificate, key).start().await;
+            Database::Postgres(server.unwrap())
+        }
+        _ => {
+            let server = MariaDb::builder().tls(certificate, key).start().await;
+            Database::MariaDb(server.unwrap())
+        }
+    };
+    (server, Authority(authority))
+}
+
+async fn a_certificate_is_checked(dialect: Dialect) {
+    let (server, authority) = start(dialect, "127.0.0.1").await;
+    let url = server.url();
+    let known = locks(&(url.clone() + &authority.option())).await;
+    let guard = known.lock("a").unwrap().acquire().await.unwrap();
+    // Nobody whom this machine trusts has signed it.
+    refused(&(url.clone() + "?tls=verify"), "UnknownIssuer").await;
+    let (_other, stranger) = start(dialect, "127.0.0.1").await;
+    refused(&(url + &stranger.option()), "BadSignature").await;
+    guard.release().await.unwrap();
+
+    let (elsewhere, authority) = start(dialect, "elsewhere.example").await;
+    let url = elsewhere.url() + &authority.option();
+    refused(&url, "not valid for name \"127.0.0.1\"").await;
+}
+
+async fn refused(url: &str, why: &str) {
+    let error = connect(url).await.unwrap_err();
+    assert!(matches!(error, Error::Denied { .. }), "{error:?}");
+    assert!(error.to_string().contains(why), "{error}");
+}
+
+async fn what_is_offered_is_used(dialect: Dialect) {
+    let (server, _) = start(dialect, "elsewhere.example").await;
+    // MariaDB counts whoever has come, the one who asks too; PostgreSQL those who are there.
+    let (how_many, own) = match dialect {
+        Dialect::Postgres => {
+            ("SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid()", 0)
+        }
+        _ => {
+            let accepted = "SELECT variable_value FROM information_schema.global_status \
+                            WHERE variable_name = 'Ssl_finished_accepts'";
+            (accepted, 1)
+        }
+    };
+    let encrypted = async || server.sql(how_many).await.trim().parse::<u64>().unwrap();
+    let before = encrypted().await;
+    let plain = locks(&(server.url() + "?tls=off")).await;
+    plain.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let after = encrypted().await;
+    assert_eq!(after, before + own);
+    let safe = locks(&server.url()).await;
+    let guard = safe.lock("a").unwrap().acquire().await.unwrap();
+    assert!(encrypted().await > after + own);
+    guard.release().await.unwrap();
+}
