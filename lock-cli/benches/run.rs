@@ -30,6 +30,7 @@ impl Side {
         Self { what, command, took: Vec::new() }
     }
 
+    #[cfg(any(feature = "etcd", feature = "sqlite"))]
     fn distlock(what: &'static str, store: &str) -> Self {
         let program = env!("CARGO_BIN_EXE_distlock");
         Self::new(what, &[program, "run", "--store", store, "x", "--", "true"])

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     dialect::{Dialect, stamp},
-    error::may_have_run,
+    error::{is_passing, may_have_run},
     limit::Limit,
     row::Row,
     session::CLOCK,
@@ -46,6 +46,7 @@ pub(crate) struct Connections<C: Connection> {
     room: Semaphore,
     /// For each connection that there is, also while it is being made.
     places: Arc<Semaphore>,
+    most: usize,
 }
 
 /// A connection in its place.
@@ -72,9 +73,14 @@ macro_rules! connections {
                 let room = limit.keep(self.room.acquire()).await.map_err(Failure::Down)?;
                 let _room = room.map_err(|_| Failure::Closed)?;
                 let mut made = limit.keep(self.take(limit)).await.map_err(Failure::Down)??;
-                if attempt.is_some_and(Attempt::is_cancelled) {
+                let unsent = match attempt.is_some_and(Attempt::is_cancelled) {
+                    true => Some(cancelled()),
+                    // Nobody would wait for the answer, and the connection would be given up.
+                    false => limit.is_short().then(|| limit.over()),
+                };
+                if let Some(unsent) = unsent {
                     self.put_back(made);
-                    return Err(Failure::Down(cancelled()));
+                    return Err(Failure::Down(unsent));
                 }
                 let sent = CLOCK.now();
                 let script = stamp(script, sent);
@@ -108,7 +114,13 @@ macro_rules! connections {
                     tokio::select! {
                         biased;
                         made = self.unused() => return Ok(made),
-                        added = self.add(limit.whole().max(MAKING)) => added?,
+                        added = self.add(limit.whole().max(MAKING)) => match added {
+                            // The server has no room for one more.
+                            Err(Failure::Down(why)) if self.has_others() && is_passing($dialect, &why) => {
+                                return Ok(self.unused().await);
+                            }
+                            added => added?,
+                        },
                     }
                 }
             }
@@ -125,6 +137,9 @@ macro_rules! connections {
                 });
                 match making.await {
                     Ok(made) => made.map_err(Failure::Down),
+                    Err(panic) if panic.is_panic() => {
+                        Err(Failure::Down(sqlx::Error::Io(std::io::Error::other(panic))))
+                    }
                     // The runtime ends.
                     Err(_) => Err(Failure::Closed),
                 }
@@ -156,7 +171,12 @@ impl<C: Connection> Connections<C> {
             back: Notify::new(),
             room: Semaphore::new(most),
             places: Arc::new(Semaphore::new(most)),
+            most,
         })
+    }
+
+    fn has_others(&self) -> bool {
+        self.places.available_permits() < self.most
     }
 
     async fn unused(&self) -> Made<C> {

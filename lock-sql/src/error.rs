@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `57P01`, `57P02`: it ends the connection or the statement, perhaps after the commit | `Unavailable` | unknown |
-//! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`: it ends the connection or the statement, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 1969, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
@@ -54,7 +54,7 @@ impl Refusal {
             "25006" | "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P03" | "57P05" => {
                 Self::Passing
             }
-            "57P01" | "57P02" => Self::Ended,
+            "25P04" | "57P01" | "57P02" => Self::Ended,
             code if code.starts_with("08") => Self::Ended,
             "42501" => Self::Denied,
             "42P01" => Self::NoTable,
@@ -65,7 +65,7 @@ impl Refusal {
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1203 | 1205 | 1213 | 1226 | 1290 | 1836 | 4031 => Self::Passing,
+            1040 | 1203 | 1205 | 1213 | 1226 | 1290 | 1836 | 1969 | 4031 => Self::Passing,
             1053 | 1317 | 1927 | 3169 => Self::Ended,
             1044 | 1045 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
@@ -96,6 +96,29 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
         None if is_distrust(&error) => Error::Denied { store, op, source: error.into() },
         None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
         _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
+    }
+}
+
+/// As [`convert`], for a request that was not sent.
+pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
+    match convert(dialect, op, error) {
+        Error::Rejected { store, op, source, .. } => {
+            Error::Rejected { store, op, effect: Effect::None, source }
+        }
+        error => error,
+    }
+}
+
+/// The error of a request that is refused for good, after others like it with this effect.
+pub(crate) fn after(effect: Effect, error: Error) -> Error {
+    match (effect, error) {
+        (Effect::Unknown, Error::Denied { store, op, source }) => {
+            Error::Rejected { store, op, effect, source }
+        }
+        (Effect::Unknown, Error::Rejected { store, op, source, .. }) => {
+            Error::Rejected { store, op, effect, source }
+        }
+        (_, error) => error,
     }
 }
 

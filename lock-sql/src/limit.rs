@@ -24,15 +24,22 @@ impl Limit {
         self.whole
     }
 
+    /// Whether most of the time has gone.
+    pub(crate) fn is_short(&self) -> bool {
+        self.end.since(CLOCK.now()) < self.whole / 3
+    }
+
+    pub(crate) fn over(&self) -> sqlx::Error {
+        let why = format!("no answer within {:?}", self.whole);
+        sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
+    }
+
     /// Waits for something as long as there is time.
     ///
     /// # Errors
     ///
     /// That there is none any more.
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
-        timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| {
-            let why = format!("no answer within {:?}", self.whole);
-            sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
-        })
+        timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| self.over())
     }
 }

@@ -6,12 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{
-    Instant, LockName,
-    deadline::jitter,
-    queue::{Verdict, admitted, judge},
-    trace,
-};
+use lock_core::{Instant, LockName, deadline::jitter, queue::admitted, trace};
 use tokio::sync::Notify;
 
 use crate::{
@@ -42,6 +37,8 @@ pub(crate) struct Look {
     why: Why,
     /// How long to wait if there is nothing new.
     pace: Duration,
+    /// When the first of those before it has expired, unless it was renewed.
+    expiry: Instant,
     /// The version of the whole database at the last look, and when that was.
     seen: Option<(u64, Instant)>,
 }
@@ -154,21 +151,26 @@ impl Book {
     }
 }
 
-/// How long the entry lives that the one at this place waits for.
+/// How long the first to expire still lives of those before the one at this place. Not only of the one
+/// that it waits for: the dead among the others would seem to stay, and nobody would tell it of a change.
 pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
-    let kinds: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
-    match judge(&kinds, queue[at].kind) {
-        Verdict::Behind(other) => queue[other].left,
-        _ => queue[..at].iter().map(|row| row.left).min().unwrap_or_default(),
-    }
+    queue[..at].iter().map(|row| row.left).min().unwrap_or_default()
 }
 
 pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look {
     let (now, pace) = (CLOCK.now(), jitter(pace(dialect, place)));
     let slack = if place == 1 { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
-    match left + slack <= pace {
-        true => Look { at: now + left + slack, why: Why::Expiry, pace, seen: None },
-        false => Look { at: now + pace, why: Why::Pace, pace, seen: None },
+    let look = Look { at: now, why: Why::Pace, pace, expiry: now + left + slack, seen: None };
+    look.after(now)
+}
+
+impl Look {
+    /// The next one, if there is nothing new now.
+    fn after(self, now: Instant) -> Self {
+        match self.expiry <= now + self.pace {
+            true => Self { at: self.expiry, why: Why::Expiry, ..self },
+            false => Self { at: now + self.pace, why: Why::Pace, ..self },
+        }
     }
 }
 
@@ -218,7 +220,7 @@ impl Session {
         *due = needed;
         let (mut book, spared): (_, Vec<Due>) = (self.book(), spared);
         for (name, look, _) in spared {
-            book.look_again(&name, Look { at: now + look.pace, ..look });
+            book.look_again(&name, look.after(now));
         }
         Some((version, now))
     }

@@ -1,6 +1,8 @@
 //! The tables, version 1.
 
-use crate::{dialect::Dialect, script::Script};
+use crate::dialect::Dialect;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::script::Script;
 
 /// The statements that create what locks need, for a database whose user may not create tables: run
 /// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
@@ -69,12 +71,9 @@ pub(crate) fn fill(dialect: Dialect) -> String {
 }
 
 /// Fails if a table is missing, and answers how many counters there are.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn probe(dialect: Dialect) -> String {
-    let mut probe = "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
-                     SELECT token FROM distlock_v1_values WHERE name IS NULL;"
-        .to_owned();
-    if dialect == Dialect::Sqlite {
-        probe.push_str(" SELECT boot FROM distlock_v1_meta WHERE boot IS NULL;");
-    }
-    probe + &Script(dialect).counters()
+    let probe = "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
+                 SELECT token FROM distlock_v1_values WHERE name IS NULL;";
+    probe.to_owned() + &Script(dialect).counters()
 }

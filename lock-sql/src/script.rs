@@ -136,10 +136,16 @@ impl Script {
         )
     }
 
-    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed.
+    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not while
+    /// somebody leaves, who would take the dead for one that stays, and tell nobody.
     pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
+        let all: Vec<_> = names.iter().collect();
         let names = self.names(names);
-        let dead = if bury { self.bury(&names) } else { String::new() };
+        let dead = match (bury, self.0) {
+            (false, _) => String::new(),
+            (true, Dialect::Postgres) => self.after_arrivals(&all) + &self.bury(&names),
+            (true, _) => self.bury(&names),
+        };
         dead + &self.queues(&names, false)
     }
 
@@ -148,7 +154,8 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered may still be under way.
+    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered
+    /// may still be under way.
     pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
         let mut queues = BTreeMap::<_, Vec<_>>::new();
         for entry in entries {
@@ -322,6 +329,7 @@ impl Script {
     }
 
     /// Answers, as a token, how many counters for tokens there are.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn counters(self) -> String {
         format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots)"))
     }

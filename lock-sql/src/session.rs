@@ -158,8 +158,11 @@ impl Session {
             let why = match self.database.run_for(attempt, &script(self.script()), limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
-                Err(Failure::Refused(why) | Failure::Down(why)) if is_final(dialect, &why) => {
-                    return Err(error::convert(dialect, op, why));
+                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
+                    return Err(error::after(effect, error::convert(dialect, op, why)));
+                }
+                Err(Failure::Down(why)) if is_final(dialect, &why) => {
+                    return Err(error::after(effect, error::not_sent(dialect, op, why)));
                 }
                 Err(Failure::Lost(why)) => {
                     effect = Effect::Unknown;
@@ -226,8 +229,9 @@ impl Session {
         for entries in entries.chunks(CHUNK) {
             result = result.and(self.leave("close", entries, true, deadline).await);
         }
-        drop(busy);
+        // First: whoever is not busy yet would be let in behind what was removed.
         self.database.close();
+        drop(busy);
         self.observers.ring_all();
         self.round_due.notify_one();
         self.look_due.notify_one();

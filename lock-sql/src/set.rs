@@ -44,7 +44,8 @@ pub(crate) async fn acquire(
     }
     let (sent, rows) = ask(session, entries, wishes, caller, deadline).await?;
     if caller.is_cancelled() {
-        session.withdraw(entries, true, CLOCK.now() + limit).await?;
+        let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
+        session.withdraw(entries, true, CLOCK.now() + longest).await?;
         return Ok(None);
     }
     drop(turns);

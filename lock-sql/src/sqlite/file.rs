@@ -9,6 +9,7 @@ use std::{
 };
 
 use lock_core::{Effect, Error, Result};
+use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 /// File systems of the network by their magic numbers (statfs(2)): their locks and their shared memory do
 /// not reach other machines, or not always.
@@ -31,7 +32,7 @@ const NETWORK: [(u32, &str); 12] = [
 ///
 /// # Errors
 ///
-/// [`Error::Denied`] if it cannot be created, [`Error::Rejected`] on a network file system.
+/// [`Error::Denied`] if it cannot be created, or not be written, [`Error::Rejected`] on a network file system.
 pub(super) fn resolve(path: Option<&Path>) -> Result<PathBuf> {
     let (path, mode) = match path {
         // Whoever may use the directory decides who may use the file: by the umask.
@@ -40,6 +41,10 @@ pub(super) fn resolve(path: Option<&Path>) -> Result<PathBuf> {
     };
     let path = std::path::absolute(&path).map_err(|error| denied(&path, error))?;
     create(&path, mode).map_err(|error| denied(&path, error))?;
+    // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite itself
+    // would open the file for reading.
+    let both = Access::READ_OK | Access::WRITE_OK;
+    accessat(CWD, &path, both, AtFlags::EACCESS).map_err(|error| denied(&path, error.into()))?;
     check(&path)?;
     Ok(path)
 }

@@ -2,6 +2,8 @@
 
 mod boot;
 mod child;
+#[cfg(feature = "properties")]
+mod expiry;
 mod killed;
 mod processes;
 #[cfg(feature = "properties")]

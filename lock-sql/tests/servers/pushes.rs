@@ -3,6 +3,7 @@
 use std::{collections::VecDeque, time::Duration};
 
 use lock_core::Clock;
+use lock_lab::Proxy;
 use lock_sql::Dialect;
 
 use crate::{Database, eventually, locks};
@@ -165,4 +166,32 @@ async fn looks_of_a_crowd(dialect: Dialect) -> (u64, f64) {
         waiter.await.unwrap().unwrap();
     }
     (since.get("cmd.select"), seconds)
+}
+
+/// Whoever leaves takes the dead for one that stays, and tells nobody: so who waits removes the dead.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_dead_in_front_delay_nobody() {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    let server = Database::start(Dialect::Postgres).await;
+    let network = Proxy::start(server.addr()).await.unwrap();
+    let dead = locks(&server.url_via(&network)).await;
+    let (here, there) = (locks(&server.url()).await, locks(&server.url()).await);
+    let (mut lost, mut readers, mut writers) = (Vec::new(), Vec::new(), Vec::new());
+    for name in NAMES {
+        let short = dead.shared(name).unwrap().ttl(Duration::from_secs(1));
+        lost.push(short.acquire().await.unwrap());
+        readers.push(here.shared(name).unwrap().acquire().await.unwrap());
+        writers.push(tokio::spawn(there.lock(name).unwrap().acquire()));
+    }
+    eventually("all of them", async || server.entries().await == 12).await;
+    network.cut();
+    eventually("the dead removed", async || server.entries().await == 8).await;
+    for reader in readers {
+        reader.release().await.unwrap();
+    }
+    for writer in writers {
+        let next = tokio::time::timeout(SOON, writer).await.expect("no push for the writer");
+        next.unwrap().unwrap().release().await.unwrap();
+    }
+    drop(lost);
 }
