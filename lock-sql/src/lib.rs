@@ -73,6 +73,7 @@
 //! |---|---|---|
 //! | `ttl` | how long a lock outlives its last renewal, 500 ms to 24 h | `15s` |
 //! | `tls` | of a server: `off`; `prefer`, if the server can, without a look at its certificate; `verify` | `prefer` |
+//! | | MySQL's usual login needs TLS, unless the server has checked the password lately | |
 //! | `ca` | with `tls=verify`: a file with the certificates to trust | those that browsers trust |
 //!
 //! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`, with the
