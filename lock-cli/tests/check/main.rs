@@ -96,6 +96,22 @@ async fn a_server_that_forgets_is_found_out() {
     }
 }
 
+/// What is left is asked for by name: others may have millions of keys, which a list would go through.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn others_keys_are_not_gone_through() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let store = server.url();
+    let check = move || {
+        let wanted = ["--property", "cancellation", "--property", "try_acquire"];
+        Place::new().check(&[&["--store", &store], &wanted as &[&str]].concat())
+    };
+    let answer = tokio::task::spawn_blocking(check).await.unwrap();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let calls = server.command(&[b"INFO", b"commandstats"]).await.unwrap();
+    assert!(calls.contains("cmdstat_eval") && !calls.contains("cmdstat_scan"), "{calls}");
+}
+
 /// A server that is gone has broken no promise.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
