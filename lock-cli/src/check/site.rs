@@ -117,22 +117,32 @@ impl Site {
         &self.url
     }
 
+    /// How long the store takes for an answer.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) async fn answer(&self) -> Result<Duration, Failure> {
+        let clock = self.driver.clock();
+        let asked = clock.now();
+        match timeout(PATIENCE, self.locks.inspect("first")).await {
+            Ok(answer) => Ok(answer.map(|_| clock.now().since(asked))?),
+            Err(_) => Err(Failure::new(Code::Unavailable, format!("no answer for {PATIENCE:?}"))),
+        }
+    }
+
     /// Whether the store answers.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// Why not; after some in a row, it [is gone](Self::is_gone).
     pub(super) async fn ping(&self) -> Result<(), Failure> {
-        let answer = timeout(PATIENCE, self.locks.inspect("first")).await;
-        let answer = match answer {
-            Ok(answer) => answer.map(drop).map_err(Failure::from),
-            Err(_) => Err(Failure::new(Code::Unavailable, format!("no answer for {PATIENCE:?}"))),
-        };
+        let answer = self.answer().await;
         match answer {
-            Ok(()) => self.unanswered.store(0, Ordering::Relaxed),
+            Ok(_) => self.unanswered.store(0, Ordering::Relaxed),
             Err(_) => drop(self.unanswered.fetch_add(1, Ordering::Relaxed)),
         }
-        answer
+        answer.map(drop)
     }
 
     /// Whether it has not answered for so long that nothing more can be found out.

@@ -1,12 +1,12 @@
 //! Plays the checks.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use distlock::Error;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use lock_core::properties::{self, Check, Checked, Late, Missed, Outcome, Property};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::{room::Room, site::Site};
 use crate::exit::{Code, Failure};
@@ -15,6 +15,11 @@ use crate::exit::{Code, Failure};
 const AT_ONCE: usize = 4;
 /// How long all of them may take together.
 const LIMIT: Duration = Duration::from_secs(180);
+/// A store, or a machine, that takes longer for one answer cannot be judged by promises about time, which
+/// are a second or two.
+const SLOW: Duration = Duration::from_millis(500);
+/// How often an answer is measured while a check is made.
+const PULSE: Duration = Duration::from_millis(500);
 
 /// How the checks ended.
 pub(super) struct Played {
@@ -129,17 +134,40 @@ fn progress(checks: usize, store: &str) -> ProgressBar {
 
 async fn one(site: &Arc<Site>, number: usize, check: Check) -> Verdict {
     let room = Room::new(site, number);
-    judge(site, check.run(&room).await).await
+    let mut trouble = None;
+    let checked = tokio::select! {
+        checked = check.run(&room) => checked,
+        never = watch(site, &mut trouble) => match never {},
+    };
+    judge(site, checked, trouble).await
+}
+
+/// Notes when the store, or this machine, was out of reach or slow while a check was made.
+async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
+    loop {
+        match site.answer().await {
+            Ok(took) if took > SLOW => *trouble = Some(format!("an answer took {took:.1?}")),
+            Ok(_) => {}
+            Err(failure) => *trouble = Some(failure.to_string()),
+        }
+        sleep(PULSE).await;
+    }
 }
 
 /// What is the store's fault, and what is not.
-async fn judge(site: &Site, checked: Checked) -> Verdict {
+async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdict {
     match checked {
         Ok(Outcome::Skipped(why)) => Verdict::NotChecked(why),
         Ok(_) => Verdict::Kept,
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
         Err(failure) => match site.ping().await {
-            Ok(()) => blame(failure, site.is_native()),
+            Ok(()) => match trouble {
+                Some(why) if failure.is::<Missed>() => {
+                    let why = format!("{failure}; meanwhile {why}");
+                    Verdict::Failed(Failure::new(Code::TimedOut, why))
+                }
+                _ => blame(failure, site.is_native()),
+            },
             Err(gone) => {
                 Verdict::Failed(Failure::new(gone.code(), format!("{failure}; then {gone}")))
             }
