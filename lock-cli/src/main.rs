@@ -33,7 +33,7 @@ mod watch;
 
 use std::process::ExitCode;
 
-use clap::{Parser, error::ErrorKind};
+use clap::error::ErrorKind;
 use tokio::runtime::Runtime;
 use tracing_subscriber::{filter::Targets, layer::SubscriberExt, util::SubscriberInitExt};
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
     if let Some(role) = supervise::Role::of_this_process() {
         return role.play().unwrap_or_else(Failure::report);
     }
-    let opt = match Opt::try_parse() {
+    let opt = match Opt::read() {
         Ok(opt) => opt,
         Err(error) => return refuse(&error),
     };

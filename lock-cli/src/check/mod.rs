@@ -10,12 +10,15 @@ mod room;
 mod site;
 mod trial;
 
-use std::process::ExitCode;
+use std::{io, process::ExitCode, sync::Arc};
+
+use rustix::process::Signal;
 
 use crate::{
-    check::{report::Report, site::Site},
+    check::{report::Report, site::Site, trial::Played},
     choice::Choice,
     exit::{Code, Failure, say},
+    hold::by_signal,
     opt::Check,
     signals::Signals,
 };
@@ -26,40 +29,75 @@ use crate::{
 ///
 /// What the only store answers, and a wrong URL; else the table tells.
 pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Failure> {
-    let mut sites = Vec::new();
-    for store in stores {
-        sites.push(match Site::open(store).await {
-            Err(failure) if stores.len() == 1 || failure.code() == Code::Usage => {
-                return Err(failure);
-            }
-            site => (store.public(), site),
-        });
-    }
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    let sites = tokio::select! {
+        sites = connect(stores) => sites?,
+        signal = signals.end() => return Ok(by_signal(signal)),
+    };
     let mut reports = Vec::new();
     for (store, site) in sites {
-        reports.push(match site {
-            Err(failure) => Report::failed(store, failure),
-            Ok(site) => {
-                let ended = tokio::select! {
-                    ended = trial::play(&site, &store, &opt.property) => Ok(ended),
-                    signal = signals.end() => Err(signal),
-                };
-                if let Err(failure) = site.clean().await {
-                    say(failure);
+        let played = match site {
+            Ok(site) => examine(site, &store, &opt.property, &mut signals).await,
+            Err(failure) => Ok(Err(failure)),
+        };
+        reports.push(match played {
+            Ok(Ok(played)) => Report::new(store, played),
+            Ok(Err(failure)) if stores.len() == 1 => return Err(failure),
+            Ok(Err(failure)) => Report::failed(store, failure),
+            Err(signal) => {
+                if !reports.is_empty() {
+                    tell(opt.json, &reports)?;
                 }
-                match ended {
-                    Ok(ended) => Report::new(store, ended),
-                    Err(signal) => return Ok(signalled(signal)),
-                }
+                return Ok(by_signal(signal));
             }
         });
     }
-    report::print(opt.json, &reports)?;
+    tell(opt.json, &reports)?;
     Ok(report::code(&reports))
 }
 
-fn signalled(signal: rustix::process::Signal) -> ExitCode {
-    let code = 128 + signal.as_raw();
-    u8::try_from(code).unwrap_or(u8::MAX).into()
+/// Every store with its name for people.
+async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Site, Failure>)>, Failure> {
+    let mut sites = Vec::new();
+    for store in stores {
+        sites.push(match Site::connect(store).await {
+            Err(failure) if failure.code() == Code::Usage => return Err(failure),
+            site => (store.public(), site),
+        });
+    }
+    Ok(sites)
+}
+
+/// Plays the checks and cleans up, also after a signal, which ends it.
+async fn examine(
+    mut site: Site,
+    store: &str,
+    wanted: &[String],
+    signals: &mut Signals,
+) -> Result<Result<Played, Failure>, Signal> {
+    let ready = tokio::select! {
+        ready = site.prepare() => Ok(ready),
+        signal = signals.end() => Err(signal),
+    };
+    let site = Arc::new(site);
+    let played = match ready {
+        Ok(Ok(())) => tokio::select! {
+            played = trial::play(&site, store, wanted) => Ok(Ok(played)),
+            signal = signals.end() => Err(signal),
+        },
+        Ok(Err(failure)) => Ok(Err(failure)),
+        Err(signal) => Err(signal),
+    };
+    if let (Err(left), false) = (site.clean().await, matches!(played, Ok(Err(_)))) {
+        say(left);
+    }
+    played
+}
+
+/// Whether somebody reads it or not, the exit code tells.
+fn tell(json: bool, reports: &[Report]) -> Result<(), Failure> {
+    match report::print(json, reports) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        told => Ok(told?),
+    }
 }

@@ -1,6 +1,9 @@
 //! A driver whose names are all below a prefix.
 
-use std::sync::Arc;
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use async_trait::async_trait;
 use distlock::{Entry, Guarantees, LockName, Result};
@@ -13,6 +16,24 @@ use uuid::Uuid;
 pub(super) struct Namespace {
     pub(super) driver: Arc<dyn DistributedLock>,
     pub(super) prefix: String,
+    pub(super) used: Used,
+}
+
+/// The whole names of all requests: where somebody may be left. Others' names may be millions, which a list
+/// of what is in use would go through.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Used(Arc<Mutex<BTreeSet<LockName>>>);
+
+impl Used {
+    fn note(&self, name: &LockName) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+    }
+
+    /// Those that start with this.
+    pub(super) fn below(&self, prefix: &str) -> Vec<LockName> {
+        let used = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().filter(|name| name.as_str().starts_with(prefix)).cloned().collect()
+    }
 }
 
 impl Namespace {
@@ -26,6 +47,7 @@ impl Namespace {
 
     fn request(&self, request: Request) -> Result<Request> {
         let name = self.outer(&request.name)?;
+        self.used.note(&name);
         let mut request = request;
         request.name = name;
         Ok(request)

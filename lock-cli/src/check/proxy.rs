@@ -4,6 +4,7 @@ use std::{
     future::Future,
     io,
     net::{Ipv4Addr, SocketAddr},
+    time::Duration,
 };
 
 use tokio::{
@@ -11,11 +12,14 @@ use tokio::{
     net::{TcpListener, TcpStream},
     sync::watch,
     task::JoinSet,
+    time::sleep,
     try_join,
 };
 
 /// The size of a read.
 const CHUNK: usize = 16 * 1024;
+/// How long nobody is let in after that has failed.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What passes.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -88,10 +92,15 @@ async fn while_alive(mut mode: watch::Receiver<Mode>, work: impl Future<Output =
 
 async fn serve(listener: TcpListener, host: String, mode: watch::Receiver<Mode>) {
     let mut links = JoinSet::new();
-    // Without a descriptor for one more connection, this client's network is gone.
-    while let Ok((client, _)) = listener.accept().await {
-        while links.try_join_next().is_some() {}
-        links.spawn(link(client, host.clone(), mode.clone()));
+    loop {
+        match listener.accept().await {
+            Ok((client, _)) => {
+                while links.try_join_next().is_some() {}
+                links.spawn(link(client, host.clone(), mode.clone()));
+            }
+            // Whoever called has left, or no descriptor is free: soon there is one.
+            Err(_) => sleep(PAUSE).await,
+        }
     }
 }
 
@@ -162,7 +171,7 @@ mod tests {
             proxy.set(mode);
             client.write_all(b"late").await.unwrap();
             let mut answer = [0; 4];
-            let early = std::time::Duration::from_millis(100);
+            let early = Duration::from_millis(100);
             assert!(tokio::time::timeout(early, client.read_exact(&mut answer)).await.is_err());
             proxy.set(Mode::Open);
             client.read_exact(&mut answer).await.unwrap();

@@ -5,7 +5,7 @@ use std::{io, process::ExitCode};
 use lock_core::properties::Property;
 use serde::Serialize;
 
-use super::trial::{Ended, Verdict};
+use super::trial::{Ended, Played, Verdict};
 use crate::{
     exit::{Code, Failure},
     print,
@@ -15,7 +15,7 @@ use crate::{
 #[derive(Serialize)]
 pub(super) struct Report {
     store: String,
-    /// Why nothing was checked.
+    /// Why nothing, or nothing more, was checked.
     error: Option<String>,
     promises: Vec<Promise>,
     #[serde(skip)]
@@ -37,6 +37,8 @@ struct Check {
     verdict: Word,
     /// What happened, or why it was not checked.
     why: Option<String>,
+    /// How a first try failed; then this is about a second one.
+    first_try: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd, Serialize)]
@@ -45,6 +47,8 @@ enum Word {
     Broken,
     /// The check did not come to its end.
     Failed,
+    /// Some checks of a promise were not made.
+    KeptInPart,
     Kept,
     NotChecked,
 }
@@ -56,23 +60,24 @@ impl Report {
         Self { store, error: Some(failure.to_string()), promises: Vec::new(), code }
     }
 
-    pub(super) fn new(store: String, ended: Vec<Ended>) -> Self {
-        let failed = ended.iter().find_map(|ended| match &ended.verdict {
+    pub(super) fn new(store: String, played: Played) -> Self {
+        let failed = played.checks.iter().find_map(|ended| match &ended.verdict {
             Verdict::Failed(failure) => Some(failure.code()),
             _ => None,
         });
         let mut promises: Vec<Promise> = Vec::new();
-        for Ended { property, check, verdict } in ended {
+        for Ended { property, check, verdict, first_try } in played.checks {
             if promises.last().is_none_or(|last| last.name != property.name) {
                 promises.push(Promise::new(property));
             }
             if let Some(promise) = promises.last_mut() {
-                promise.add(Check::new(check.name, verdict));
+                promise.add(Check::new(check.name, verdict, first_try));
             }
         }
         let broken = promises.iter().any(|promise| promise.verdict == Word::Broken);
         let code = if broken { Some(Code::Broken) } else { failed };
-        Self { store, error: None, promises, code }
+        let error = played.gone.then(|| "the store went away".to_owned());
+        Self { store, error, promises, code }
     }
 
     fn count(&self, verdict: Word) -> usize {
@@ -82,19 +87,24 @@ impl Report {
     /// In a sentence.
     fn sum(&self) -> String {
         let store = &self.store;
-        if let Some(error) = &self.error {
+        if let (Some(error), true) = (&self.error, self.promises.is_empty()) {
             return format!("{store}: not checked: {error}");
         }
-        let (broken, kept) = (self.count(Word::Broken), self.count(Word::Kept));
+        let (broken, in_part) = (self.count(Word::Broken), self.count(Word::KeptInPart));
+        let kept = self.count(Word::Kept) + in_part;
         let sum = match broken {
             0 => format!("keeps all {kept} promises that were checked"),
             _ => format!("BREAKS {broken} of {} promises that were checked", broken + kept),
         };
-        let others = [(Word::Failed, "failed"), (Word::NotChecked, "not checked")];
-        let others = others.map(|(verdict, words)| (self.count(verdict), words));
+        let others = [
+            (in_part, "of them in part"),
+            (self.count(Word::Failed), "failed"),
+            (self.count(Word::NotChecked), "not checked"),
+        ];
         let others = others.iter().filter(|(count, _)| *count > 0);
         let others: Vec<_> = others.map(|(count, words)| format!("; {count} {words}")).collect();
-        format!("{store}: {sum}{}", others.concat())
+        let error = self.error.iter().map(|error| format!("; {error}"));
+        format!("{store}: {sum}{}{}", others.concat(), error.collect::<String>())
     }
 }
 
@@ -105,8 +115,11 @@ impl Promise {
     }
 
     fn add(&mut self, check: Check) {
-        self.verdict = self.verdict.min(check.verdict);
         self.checks.push(check);
+        let verdicts = || self.checks.iter().map(|check| check.verdict);
+        let worst = verdicts().min().unwrap_or(Word::NotChecked);
+        let in_part = worst == Word::Kept && verdicts().any(|verdict| verdict == Word::NotChecked);
+        self.verdict = if in_part { Word::KeptInPart } else { worst };
     }
 
     /// A cell of the table.
@@ -114,6 +127,10 @@ impl Promise {
         match self.verdict {
             Word::Broken => "NO".to_owned(),
             Word::Failed => "failed".to_owned(),
+            Word::KeptInPart => {
+                let kept = self.checks.iter().filter(|check| check.verdict == Word::Kept).count();
+                format!("in part: {kept} of {} checks", self.checks.len())
+            }
             Word::Kept => "yes".to_owned(),
             Word::NotChecked => match self.one_reason() {
                 Some(check) => check.answer(),
@@ -131,19 +148,21 @@ impl Promise {
 
     /// Whether more is to be said about a check.
     fn needs_more(&self, check: usize) -> bool {
-        self.checks[check].verdict != Word::Kept && self.one_reason().is_none()
+        let check = &self.checks[check];
+        let plain = check.verdict == Word::Kept && check.first_try.is_none();
+        !plain && self.one_reason().is_none()
     }
 }
 
 impl Check {
-    fn new(name: &'static str, verdict: Verdict) -> Self {
+    fn new(name: &'static str, verdict: Verdict, first_try: Option<String>) -> Self {
         let (verdict, why) = match verdict {
             Verdict::Kept => (Word::Kept, None),
             Verdict::Broken(what) => (Word::Broken, Some(what)),
             Verdict::NotChecked(why) => (Word::NotChecked, Some(why)),
             Verdict::Failed(failure) => (Word::Failed, Some(failure.to_string())),
         };
-        Self { name, verdict, why }
+        Self { name, verdict, why, first_try }
     }
 
     /// A cell of the table.
@@ -151,13 +170,12 @@ impl Check {
         let verdict = match self.verdict {
             Word::Broken => "NO",
             Word::Failed => "failed",
-            Word::Kept => "yes",
+            Word::Kept | Word::KeptInPart => "yes",
             Word::NotChecked => "not checked",
         };
-        match &self.why {
-            Some(why) => format!("{verdict}: {why}"),
-            None => verdict.to_owned(),
-        }
+        let why = self.why.iter().map(|why| format!(": {why}"));
+        let first = self.first_try.iter().map(|why| format!(", at a second try; the first: {why}"));
+        [verdict.to_owned()].into_iter().chain(why).chain(first).collect()
     }
 }
 
@@ -172,7 +190,7 @@ pub(super) fn print(json: bool, reports: &[Report]) -> io::Result<()> {
     if json {
         return print::json(&reports);
     }
-    let checked: Vec<_> = reports.iter().filter(|report| report.error.is_none()).collect();
+    let checked: Vec<_> = reports.iter().filter(|report| !report.promises.is_empty()).collect();
     if !checked.is_empty() {
         let stores = checked.iter().map(|report| report.store.as_str());
         let headings: Vec<_> = ["PROMISE"].into_iter().chain(stores).collect();

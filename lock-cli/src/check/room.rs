@@ -15,26 +15,21 @@ use super::{
     site::{Site, Way, via},
 };
 
-/// Long enough for a busy store, and short enough to wait for.
-const TTL: Duration = Duration::from_secs(5);
-
 /// The store for one check, which sees only what is its own.
 pub(super) struct Room {
     site: Arc<Site>,
     prefix: String,
-    /// Without faults.
-    locks: Locks,
 }
 
 impl Room {
     pub(super) fn new(site: &Arc<Site>, number: usize) -> Self {
         let prefix = site.prefix(number);
-        let locks = Locks::new(Namespace { driver: site.driver.clone(), prefix: prefix.clone() });
-        Self { site: site.clone(), prefix, locks }
+        Self { site: site.clone(), prefix }
     }
 
     fn locks(&self, driver: Arc<dyn DistributedLock>) -> Locks {
-        Locks::new(Namespace { driver, prefix: self.prefix.clone() })
+        let (prefix, used) = (self.prefix.clone(), self.site.used.clone());
+        Locks::new(Namespace { driver, prefix, used })
     }
 
     async fn connect(&self, url: &str) -> Result<Locks, Failure> {
@@ -65,8 +60,7 @@ impl Harness for Room {
     }
 
     fn ttl(&self) -> Duration {
-        let allowed = &self.locks.guarantees().ttl;
-        TTL.clamp(*allowed.start(), *allowed.end())
+        self.site.ttl()
     }
 
     fn longest_name(&self) -> usize {
@@ -83,7 +77,8 @@ impl Harness for Room {
 
     /// What any operator would see.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
-        Ok(self.locks.names("").await?.iter().map(ToString::to_string).collect())
+        let left = self.site.left(&self.prefix).await?;
+        Ok(left.iter().map(|(name, queue)| format!("{} at {name}", queue.len())).collect())
     }
 }
 

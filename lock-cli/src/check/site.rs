@@ -1,13 +1,24 @@
 //! A store under check, and the names that are the check's own.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
-use distlock::{Error, Locks, Store};
+use distlock::{Entry, Error, LockName, Locks, Store};
+use futures_util::{StreamExt, TryStreamExt, stream};
 use lock_core::{DistributedLock, StoreUrl};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::{namespace::Namespace, proxy::Proxy};
+use super::{
+    namespace::{Namespace, Used},
+    proxy::{Mode, Proxy},
+};
 use crate::{
     choice::Choice,
     exit::{Code, Failure},
@@ -17,17 +28,28 @@ use crate::{
 const PREFIX: &str = "distlock-check";
 /// How long the store may take for an answer before it counts as out of reach.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How many times in a row it may give none before it counts as gone.
+const PINGS: u32 = 2;
 /// How long the cleaning may take.
-const CLEANING: Duration = Duration::from_secs(5);
+const CLEANING: Duration = Duration::from_secs(10);
+/// How many names are looked at at a time.
+const AT_ONCE: usize = 4;
+/// Long enough for a busy store, and short enough to wait for.
+const TTL: Duration = Duration::from_secs(5);
+/// How long a client without a network may try to reach the store.
+const PAST: Duration = Duration::from_secs(2);
 
 /// The store, with a connection of our own that has no faults.
 pub(super) struct Site {
     url: String,
     pub(super) driver: Arc<dyn DistributedLock>,
     /// Sees the names of this run only.
-    pub(super) locks: Locks,
+    locks: Locks,
     prefix: String,
+    pub(super) used: Used,
     pub(super) way: Way,
+    /// Pings in a row without an answer.
+    unanswered: AtomicU32,
 }
 
 /// How its clients can be cut off.
@@ -42,22 +64,47 @@ pub(super) enum Way {
 }
 
 impl Site {
-    /// Connects, and tries a lock: who may not, or cannot, is told before anything is checked.
+    /// Connects.
     ///
     /// # Errors
     ///
     /// What the store answers.
-    pub(super) async fn open(store: &Choice) -> Result<Arc<Self>, Failure> {
+    pub(super) async fn connect(store: &Choice) -> Result<Self, Failure> {
         let driver = store.connect().await?.driver().clone();
-        let prefix = format!("{PREFIX}.{}.", Uuid::new_v4().simple());
-        let locks = Locks::new(Namespace { driver: driver.clone(), prefix: prefix.clone() });
-        match locks.lock("first")?.wait(PATIENCE).acquire().await?.release().await {
+        let (prefix, used) = (format!("{PREFIX}.{}.", Uuid::new_v4().simple()), Used::default());
+        let names =
+            Namespace { driver: driver.clone(), prefix: prefix.clone(), used: used.clone() };
+        Ok(Self {
+            url: store.url().to_owned(),
+            driver,
+            locks: Locks::new(names),
+            prefix,
+            used,
+            way: Way::Bare("not tried yet".to_owned()),
+            unanswered: AtomicU32::new(0),
+        })
+    }
+
+    /// Tries a lock, and a cut: who may not, or cannot, is told before anything is checked.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
+        let first = self.locks.lock("first")?.ttl(self.ttl()).wait(PATIENCE);
+        match first.acquire().await?.release().await {
             // To be found out by the checks.
             Ok(()) | Err(Error::Lost { .. }) => {}
             Err(error) => return Err(error.into()),
         }
-        let way = Way::find(store.url()).await?;
-        Ok(Arc::new(Self { url: store.url().to_owned(), driver, locks, prefix, way }))
+        self.way = self.find_way().await?;
+        Ok(())
+    }
+
+    /// The TTL of all its locks.
+    pub(super) fn ttl(&self) -> Duration {
+        let allowed = &self.locks.guarantees().ttl;
+        TTL.clamp(*allowed.start(), *allowed.end())
     }
 
     /// What the names of a check start with.
@@ -70,16 +117,60 @@ impl Site {
         &self.url
     }
 
+    /// How long the store takes for an answer.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub(super) async fn answer(&self) -> Result<Duration, Failure> {
+        let clock = self.driver.clock();
+        let asked = clock.now();
+        match timeout(PATIENCE, self.locks.inspect("first")).await {
+            Ok(answer) => Ok(answer.map(|_| clock.now().since(asked))?),
+            Err(_) => Err(Failure::new(Code::Unavailable, format!("no answer for {PATIENCE:?}"))),
+        }
+    }
+
     /// Whether the store answers.
     ///
     /// # Errors
     ///
-    /// Why not.
+    /// Why not; after some in a row, it [is gone](Self::is_gone).
     pub(super) async fn ping(&self) -> Result<(), Failure> {
-        match timeout(PATIENCE, self.locks.inspect("first")).await {
-            Ok(answer) => Ok(answer.map(drop)?),
-            Err(_) => Err(Failure::new(Code::Unavailable, format!("no answer for {PATIENCE:?}"))),
+        let answer = self.answer().await;
+        match answer {
+            Ok(_) => self.unanswered.store(0, Ordering::Relaxed),
+            Err(_) => drop(self.unanswered.fetch_add(1, Ordering::Relaxed)),
         }
+        answer.map(drop)
+    }
+
+    /// Whether it has not answered for so long that nothing more can be found out.
+    pub(super) fn is_gone(&self) -> bool {
+        self.unanswered.load(Ordering::Relaxed) >= PINGS
+    }
+
+    /// Whether names are written as other clients write them, which have no odd ones.
+    pub(super) fn is_native(&self) -> bool {
+        let url = StoreUrl::parse(&self.url);
+        url.is_ok_and(|url| url.options().text("layout") == Some("native"))
+    }
+
+    /// Who is left below a prefix.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    pub(super) async fn left(&self, prefix: &str) -> Result<Vec<(LockName, Vec<Entry>)>, Error> {
+        let queue = |name: LockName| async move {
+            match self.driver.inspect(&name).await {
+                // It was refused to whoever wanted it, too.
+                Err(Error::InvalidName { .. }) => Ok((name, Vec::new())),
+                queue => Ok((name, queue?)),
+            }
+        };
+        let queues = stream::iter(self.used.below(prefix)).map(queue).buffer_unordered(AT_ONCE);
+        queues.try_filter(|(_, queue)| ready(!queue.is_empty())).try_collect().await
     }
 
     /// Removes whoever is left: clients that were cut off, attempts that a signal ended.
@@ -101,51 +192,49 @@ impl Site {
 
     async fn sweep(&self) -> Result<(), Error> {
         loop {
-            let names = self.locks.names("").await?;
-            if names.is_empty() {
+            let left = self.left(&self.prefix).await?;
+            if left.is_empty() {
                 return self.locks.close().await;
             }
-            for name in &names {
-                for entry in self.locks.inspect(name).await? {
-                    if let Some(attempt) = entry.attempt {
-                        self.locks.revoke(name, attempt).await?;
-                    }
+            for (name, queue) in &left {
+                for attempt in queue.iter().filter_map(|entry| entry.attempt) {
+                    self.driver.revoke(name, attempt).await?;
                 }
             }
             // Those that are leaving by themselves.
             sleep(Duration::from_millis(50)).await;
         }
     }
-}
 
-impl Way {
-    async fn find(url: &str) -> Result<Self, Failure> {
-        let parsed = StoreUrl::parse(url)?;
-        if let Some(port) = Store::of_scheme(parsed.scheme()).and_then(|store| store.port) {
-            return Ok(Self::through(url, parsed.hosts(port)).await);
+    async fn find_way(&self) -> Result<Way, Failure> {
+        let url = StoreUrl::parse(&self.url)?;
+        if let Some(port) = Store::of_scheme(url.scheme()).and_then(|store| store.port) {
+            return Ok(self.through_a_proxy(url.hosts(port)).await);
         }
         #[cfg(feature = "sqlite")]
-        if parsed.scheme() == "sqlite" {
-            return Ok(Self::File);
+        if url.scheme() == "sqlite" {
+            return Ok(Way::File);
         }
-        Ok(Self::Bare("there is no network that could be cut".to_owned()))
+        Ok(Way::Bare("there is no network that could be cut".to_owned()))
     }
 
-    /// A certificate may be for another name, or the servers may send their clients elsewhere.
-    async fn through(url: &str, hosts: Vec<String>) -> Self {
-        let why = |error: String| Self::Bare(format!("cannot be reached through a proxy: {error}"));
-        let proxy = match Proxy::start(&hosts).await {
-            Ok(proxy) => proxy,
-            Err(error) => return why(error.to_string()),
-        };
-        let locks = match distlock::connect(via(url, &proxy)).await {
-            Ok(locks) => locks,
-            Err(error) => return why(error.to_string()),
-        };
-        match locks.close().await {
-            Ok(()) => Self::Proxy(hosts),
-            Err(error) => why(error.to_string()),
+    /// A certificate may be for another name.
+    async fn through_a_proxy(&self, hosts: Vec<String>) -> Way {
+        match self.past_a_proxy(&hosts).await {
+            Ok(false) => Way::Proxy(hosts),
+            Ok(true) => Way::Bare("its clients go past a proxy, to hosts of its own".to_owned()),
+            Err(error) => Way::Bare(format!("cannot be reached through a proxy: {error}")),
         }
+    }
+
+    /// Whether a client still gets an answer when its proxy is gone: the servers may have sent it elsewhere.
+    async fn past_a_proxy(&self, hosts: &[String]) -> Result<bool, lock_core::properties::Failure> {
+        let proxy = Proxy::start(hosts).await?;
+        let locks = distlock::connect(via(&self.url, &proxy)).await?;
+        let name = format!("{}first", self.prefix);
+        locks.inspect(&name).await?;
+        proxy.set(Mode::Dead);
+        Ok(matches!(timeout(PAST, locks.inspect(&name)).await, Ok(Ok(_))))
     }
 }
 
@@ -156,7 +245,11 @@ pub(super) fn via(url: &str, proxy: &Proxy) -> String {
 }
 
 fn with_hosts(url: &str, hosts: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let Some((scheme, rest)) = url.split_once(':') else { return url.to_owned() };
+    let Some(rest) = rest.strip_prefix("//") else {
+        let slash = if rest.is_empty() || rest.starts_with('?') { "" } else { "/" };
+        return format!("{scheme}://{hosts}{slash}{rest}");
+    };
     let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
     let login = authority.rfind('@').map_or("", |at| &authority[..=at]);
     format!("{scheme}://{login}{hosts}{rest}")
@@ -169,6 +262,10 @@ mod tests {
     #[test]
     fn only_the_hosts_are_replaced() {
         for (url, replaced) in [
+            ("redis:", "redis://x"),
+            ("redis:?ttl=3s", "redis://x?ttl=3s"),
+            ("redis:2", "redis://x/2"),
+            ("redis:/2", "redis://x//2"),
             ("redis://", "redis://x"),
             ("redis://h", "redis://x"),
             ("redis://me:p%40@h:1/2?ttl=5s", "redis://me:p%40@x/2?ttl=5s"),

@@ -1,12 +1,12 @@
 //! Plays the checks.
 
-use std::{sync::Arc, time::Duration};
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
 use distlock::Error;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use lock_core::properties::{self, Check, Checked, Late, Outcome, Property};
-use tokio::time::timeout;
+use lock_core::properties::{self, Check, Checked, Late, Missed, Outcome, Property};
+use tokio::time::{sleep, timeout};
 
 use super::{room::Room, site::Site};
 use crate::exit::{Code, Failure};
@@ -15,12 +15,26 @@ use crate::exit::{Code, Failure};
 const AT_ONCE: usize = 4;
 /// How long all of them may take together.
 const LIMIT: Duration = Duration::from_secs(180);
+/// A store, or a machine, that takes longer for one answer cannot be judged by promises about time, which
+/// are a second or two.
+const SLOW: Duration = Duration::from_millis(500);
+/// How often an answer is measured while a check is made.
+const PULSE: Duration = Duration::from_millis(500);
+
+/// How the checks ended.
+pub(super) struct Played {
+    pub(super) checks: Vec<Ended>,
+    /// Whether the store has stopped answering, so that the rest was not checked.
+    pub(super) gone: bool,
+}
 
 /// How a check ended.
 pub(super) struct Ended {
     pub(super) property: &'static Property,
     pub(super) check: Check,
     pub(super) verdict: Verdict,
+    /// How a first try failed, where the verdict is that of a second one.
+    pub(super) first_try: Option<String>,
 }
 
 pub(super) enum Verdict {
@@ -34,12 +48,12 @@ pub(super) enum Verdict {
 }
 
 /// Plays the checks of these properties, or of all if none is named; `store` is what people call it.
-pub(super) async fn play(site: &Arc<Site>, store: &str, wanted: &[String]) -> Vec<Ended> {
+pub(super) async fn play(site: &Arc<Site>, store: &str, wanted: &[String]) -> Played {
     let mut trials: Vec<_> = properties::all()
         .iter()
         .filter(|property| wanted.is_empty() || wanted.iter().any(|name| name == property.name))
         .flat_map(|property| property.checks.iter().map(move |check| (property, *check)))
-        .map(|(property, check)| Ended { property, check, verdict: out_of_time() })
+        .map(|(property, check)| Trial { property, check, verdict: None, first_try: None })
         .collect();
     let progress = progress(trials.len(), store);
     let checks: Vec<_> = trials.iter().map(|trial| trial.check).enumerate().collect();
@@ -48,30 +62,59 @@ pub(super) async fn play(site: &Arc<Site>, store: &str, wanted: &[String]) -> Ve
         .buffer_unordered(AT_ONCE);
     let all = async {
         while let Some((number, verdict)) = running.next().await {
-            trials[number].verdict = verdict;
+            trials[number].verdict = Some(verdict);
             progress.inc(1);
+            if site.is_gone() {
+                return;
+            }
         }
         once_more(site, &mut trials).await;
     };
     // What is not done then says so.
     let _ = timeout(LIMIT, all).await;
     progress.finish_and_clear();
-    trials
+    let gone = site.is_gone();
+    let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
+    Played { checks, gone }
+}
+
+/// A check that may not have ended yet.
+struct Trial {
+    property: &'static Property,
+    check: Check,
+    verdict: Option<Verdict>,
+    first_try: Option<String>,
+}
+
+impl Trial {
+    fn ended(self, gone: bool) -> Ended {
+        let Self { property, check, verdict, first_try } = self;
+        let verdict = verdict.unwrap_or_else(|| if gone { too_late() } else { out_of_time() });
+        Ended { property, check, verdict, first_try }
+    }
 }
 
 /// What did not come to its end may have been in the way of the others: once more, alone. Where a promise
 /// is broken, enough is known.
-async fn once_more(site: &Arc<Site>, trials: &mut [Ended]) {
-    let broken = trials.iter().any(|trial| matches!(trial.verdict, Verdict::Broken(_)));
+async fn once_more(site: &Arc<Site>, trials: &mut [Trial]) {
+    let broken = trials.iter().any(|trial| matches!(trial.verdict, Some(Verdict::Broken(_))));
     if broken || site.ping().await.is_err() {
         return;
     }
     let rooms = trials.len();
     for (number, trial) in trials.iter_mut().enumerate() {
-        if matches!(trial.verdict, Verdict::Failed(_)) {
-            trial.verdict = one(site, rooms + number, trial.check).await;
+        let Some(Verdict::Failed(failure)) = &trial.verdict else { continue };
+        let first_try = failure.to_string();
+        trial.verdict = Some(one(site, rooms + number, trial.check).await);
+        trial.first_try = Some(first_try);
+        if site.is_gone() {
+            return;
         }
     }
+}
+
+fn too_late() -> Verdict {
+    Verdict::NotChecked("the store went away".to_owned())
 }
 
 fn out_of_time() -> Verdict {
@@ -91,42 +134,116 @@ fn progress(checks: usize, store: &str) -> ProgressBar {
 
 async fn one(site: &Arc<Site>, number: usize, check: Check) -> Verdict {
     let room = Room::new(site, number);
-    judge(site, check.run(&room).await).await
+    let mut trouble = None;
+    let checked = tokio::select! {
+        checked = check.run(&room) => checked,
+        never = watch(site, &mut trouble) => match never {},
+    };
+    judge(site, checked, trouble).await
+}
+
+/// Notes when the store, or this machine, was out of reach or slow while a check was made.
+async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
+    loop {
+        match site.answer().await {
+            Ok(took) if took > SLOW => *trouble = Some(format!("an answer took {took:.1?}")),
+            Ok(_) => {}
+            Err(failure) => *trouble = Some(failure.to_string()),
+        }
+        sleep(PULSE).await;
+    }
 }
 
 /// What is the store's fault, and what is not.
-async fn judge(site: &Site, checked: Checked) -> Verdict {
-    let failure = match checked {
-        Ok(Outcome::Skipped(why)) => return Verdict::NotChecked(why),
-        Ok(_) => return Verdict::Kept,
-        Err(failure) => failure,
-    };
-    if let Err(failure) = site.ping().await {
-        return Verdict::Failed(failure);
-    }
-    if failure.is::<Late>() {
-        return Verdict::Failed(Failure::new(Code::TimedOut, failure.to_string()));
-    }
-    match failure.downcast::<Error>() {
-        Ok(error) => blame(*error),
-        Err(failure) => Verdict::Broken(failure.to_string()),
+async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdict {
+    match checked {
+        Ok(Outcome::Skipped(why)) => Verdict::NotChecked(why),
+        Ok(_) => Verdict::Kept,
+        Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
+        Err(failure) => match site.ping().await {
+            Ok(()) => match trouble {
+                Some(why) if failure.is::<Missed>() => {
+                    let why = format!("{failure}; meanwhile {why}");
+                    Verdict::Failed(Failure::new(Code::TimedOut, why))
+                }
+                _ => blame(failure, site.is_native()),
+            },
+            Err(gone) => {
+                Verdict::Failed(Failure::new(gone.code(), format!("{failure}; then {gone}")))
+            }
+        },
     }
 }
 
-/// A call that failed proves nothing, unless it says that a lock was lost that nobody had taken away.
-fn blame(error: Error) -> Verdict {
-    match error {
-        Error::Lost { .. } => Verdict::Broken(error.to_string()),
-        // The layout of this URL has no such names.
-        Error::InvalidName { .. } => Verdict::NotChecked(error.to_string()),
-        error => Verdict::Failed(error.into()),
+/// Two holders at once are no outage, whatever comes after.
+fn could_be_an_outage(failure: &properties::Failure) -> bool {
+    failure.is::<Late>()
+        || failure.is::<Missed>()
+        || failure.is::<Error>()
+        || failure.is::<io::Error>()
+}
+
+/// Of a store that answers. A call that failed proves nothing, unless it says that a lock was lost that
+/// nobody had taken away, or that a name is none; no more does what this machine refused.
+fn blame(failure: properties::Failure, native: bool) -> Verdict {
+    let failed = |code| Verdict::Failed(Failure::new(code, failure.to_string()));
+    if failure.is::<Late>() {
+        return failed(Code::TimedOut);
+    }
+    if failure.is::<io::Error>() {
+        return failed(Code::System);
+    }
+    match failure.downcast::<Error>().map(|error| *error) {
+        // Its layout has no such names.
+        Ok(error @ Error::InvalidName { .. }) if native => Verdict::NotChecked(error.to_string()),
+        Ok(error @ (Error::Lost { .. } | Error::InvalidName { .. })) => {
+            Verdict::Broken(error.to_string())
+        }
+        Ok(error) => Verdict::Failed(error.into()),
+        Err(failure) => Verdict::Broken(failure.to_string()),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use distlock::{LockName, LossReason};
+
+    use super::*;
+
     #[test]
     fn the_progress_has_a_template() {
-        super::progress(1, "a store").finish_and_clear();
+        progress(1, "a store").finish_and_clear();
+    }
+
+    fn word(verdict: &Verdict) -> &'static str {
+        match verdict {
+            Verdict::Kept => "kept",
+            Verdict::Broken(_) => "broken",
+            Verdict::NotChecked(_) => "not checked",
+            Verdict::Failed(failure) if failure.code() == Code::System => "system",
+            Verdict::Failed(_) => "failed",
+        }
+    }
+
+    #[test]
+    fn who_is_to_blame() {
+        let name = LockName::new("n").unwrap();
+        let lost = || Error::Lost { name: name.clone(), reason: LossReason::EntryGone };
+        let no_name = || LockName::new("").unwrap_err();
+        let closed = Error::Closed { store: "a store" };
+        let failures: [(properties::Failure, bool, &str); 7] = [
+            ("two holders".into(), false, "broken"),
+            (Missed("a grant".to_owned()).into(), true, "broken"),
+            (Late("an answer".to_owned()).into(), true, "failed"),
+            (lost().into(), true, "broken"),
+            (no_name().into(), true, "broken"),
+            (closed.into(), true, "failed"),
+            (io::Error::from_raw_os_error(24).into(), true, "system"),
+        ];
+        for (failure, outage, expected) in failures {
+            assert_eq!(could_be_an_outage(&failure), outage, "{failure}");
+            assert_eq!(word(&blame(failure, false)), expected);
+        }
+        assert_eq!(word(&blame(no_name().into(), true)), "not checked");
     }
 }

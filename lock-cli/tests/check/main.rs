@@ -96,6 +96,22 @@ async fn a_server_that_forgets_is_found_out() {
     }
 }
 
+/// What is left is asked for by name: others may have millions of keys, which a list would go through.
+#[tokio::test(flavor = "multi_thread")]
+#[cfg(feature = "redis")]
+async fn others_keys_are_not_gone_through() {
+    let server = lock_lab::Redis::start().await.unwrap();
+    let store = server.url();
+    let check = move || {
+        let wanted = ["--property", "cancellation", "--property", "try_acquire"];
+        Place::new().check(&[&["--store", &store], &wanted as &[&str]].concat())
+    };
+    let answer = tokio::task::spawn_blocking(check).await.unwrap();
+    assert_eq!(answer.code, Some(0), "{answer:?}");
+    let calls = server.command(&[b"INFO", b"commandstats"]).await.unwrap();
+    assert!(calls.contains("cmdstat_eval") && !calls.contains("cmdstat_scan"), "{calls}");
+}
+
 /// A server that is gone has broken no promise.
 #[tokio::test(flavor = "multi_thread")]
 #[cfg(feature = "redis")]
@@ -124,7 +140,8 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     let answer = place.check(&[&stores as &[&str], &["--property", "fencing"]].concat());
     assert_eq!(answer.code, Some(77), "{answer:?}");
     let row = answer.out.lines().nth(1).unwrap_or_default();
-    assert!(row.starts_with("Fencing tokens rise") && row.ends_with("yes"), "{answer:?}");
+    let in_part = "in part: 2 of 4 checks";
+    assert!(row.starts_with("Fencing tokens rise") && row.ends_with(in_part), "{answer:?}");
     for said in ["not checked: needs a server of its own", "none/db: not checked", "keeps all 1"] {
         assert!(answer.out.contains(said), "{answer:?}");
     }
@@ -142,6 +159,11 @@ fn without_a_network_there_are_no_faults() {
     assert_eq!(answer.code, Some(0), "{answer:?}");
     assert_eq!(answer.verdicts("kept"), ["liveness: holder_dropped"]);
     assert!(answer.out.contains("no network that could be cut"), "{answer:?}");
+    assert!(answer.out.contains(r#""verdict":"kept_in_part""#), "{answer:?}");
+    let table = Place::new().check(&["--store", "memory:", "--property", "liveness"]);
+    for said in ["in part: 1 of 3 checks", "keeps all 1 promises that were checked; 1 of them"] {
+        assert!(table.out.contains(said), "{table:?}");
+    }
 }
 
 #[test]
@@ -158,11 +180,26 @@ fn a_signal_leaves_nothing() {
     assert_eq!(place.names(&file), Vec::<String>::new());
 }
 
+/// Nobody reads what it says; the exit code still tells.
+#[test]
+#[cfg(feature = "sqlite")]
+fn a_closed_stdout_hides_no_verdict() {
+    let place = Place::new();
+    let file = place.file();
+    let stores = ["--store", "sqlite:/proc/none/db", "--store", &file];
+    let arguments = [&["check", "--property", "fairness"], &stores as &[&str]].concat();
+    assert_eq!(place.unread(&arguments), Some(77));
+}
+
 #[test]
 fn wrong_usage_is_refused() {
     let place = Place::new();
     let twice: Answer = place.run(&["ls", "--store", "memory:", "--store", "memory:"]);
     assert!(twice.code == Some(64) && twice.error.contains("only `check`"), "{twice:?}");
+    for command in ["check", "stores"] {
+        let split = place.run(&["--store", "memory:", command, "--store", "sqlite:"]);
+        assert!(split.code == Some(64) && split.error.contains("before and after"), "{split:?}");
+    }
     let unknown = place.check(&["--property", "immortality"]);
     assert!(unknown.code == Some(64) && unknown.error.contains("immortality"), "{unknown:?}");
 }

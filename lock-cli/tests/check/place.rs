@@ -54,6 +54,13 @@ impl Place {
         Running(self.command(arguments).stdout(Stdio::null()).spawn().expect("it starts"))
     }
 
+    /// The exit code of a process whose stdout nobody reads.
+    pub fn unread(&self, arguments: &[&str]) -> Option<i32> {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        self.command(arguments).stdout(writer).status().expect("it starts").code()
+    }
+
     /// The names in use.
     pub fn names(&self, store: &str) -> Vec<String> {
         let shown = self.run(&["ls", "--json", "--store", store]);

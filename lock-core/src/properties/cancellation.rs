@@ -1,11 +1,20 @@
 //! An acquire that is dropped at any moment leaves nothing behind. redis-py#3847 (a cancelled
 //! release is a dead lock), CURATOR-79, redisson PR#7223 (a timed-out attempt stays in the queue).
 
-use std::{future::Future, pin::Pin, task::Poll, time::Duration};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::Poll,
+    time::Duration,
+};
 
-use tokio::time::timeout;
+use tokio::{task::JoinSet, time::timeout};
 
-use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
+use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, keeps, property, scene::*};
 use crate::LockGuard;
 
 property!(while_free, while_held, while_contended);
@@ -26,8 +35,8 @@ async fn while_held(h: &dyn Harness) -> Checked {
     let guard = acquire(h, &*a, &name).await?;
     let lock = lock(h, &*b, &name)?;
     drop_many(&lock).await?;
-    wait_for_queue(&*a, &name, 1).await?;
-    ensure!(guard.is_valid(), "dropped attempts of others cost the holder its lock");
+    queue_becomes(&*a, &name, 1).await?;
+    keeps!(guard.is_valid(), "dropped attempts of others cost the holder its lock");
     soon("release", guard.release()).await??;
     free_and_empty(h, &lock).await
 }
@@ -36,15 +45,18 @@ async fn while_held(h: &dyn Harness) -> Checked {
 async fn while_contended(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("drop-contended"), h.client().await?, h.client().await?);
     let busy = lock(h, &*a, &name)?;
-    let worker = tokio::spawn(async move {
+    let (rounds, mut worker) = (Arc::new(AtomicU64::new(0)), JoinSet::new());
+    let done = rounds.clone();
+    worker.spawn(async move {
         for _ in 0..DROPS {
             busy.acquire().await?.release().await?;
+            done.fetch_add(1, Ordering::SeqCst);
         }
-        Ok::<_, crate::Error>(())
+        Ok(())
     });
     let lock = lock(h, &*b, &name)?;
     drop_many(&lock).await?;
-    soon("the other worker", worker).await???;
+    all_done("the other worker", worker, || rounds.load(Ordering::SeqCst)).await?;
     free_and_empty(h, &lock).await
 }
 
@@ -76,7 +88,7 @@ async fn poll_times<F: Future<Output = crate::Result<LockGuard>>>(
 }
 
 async fn free_and_empty(h: &dyn Harness, lock: &Mutex) -> Checked {
-    soon("acquire after the dropped ones", lock.acquire()).await??.release().await?;
+    promised("acquire after the dropped ones", lock.acquire()).await??.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

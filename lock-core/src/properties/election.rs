@@ -1,7 +1,7 @@
 //! At most one leads, everybody sees who, and in order. Go's `concurrency.Election` reports no vacancy;
 //! curator's `LeaderLatch` told two that they lead (CURATOR-84).
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{Checked, Client, Failure, Harness, Missed, Outcome, ensure, property, scene::*};
 use crate::{Election, Leader, LockKind, LockName, Observer};
 
 property!(
@@ -22,8 +22,8 @@ fn election(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Ele
 }
 
 async fn next(observer: &mut Observer) -> Result<Option<Leader>, Failure> {
-    let change = soon("a change of the leader", observer.next()).await?;
-    change.ok_or("the observer ended")?.map_err(Failure::from)
+    let change = promised("a change of the leader", observer.next()).await?;
+    change.ok_or_else(|| Missed("the observer ended".to_owned()))?.map_err(Failure::from)
 }
 
 /// Waits until the observer reports this, and fails if it reports something else before.
@@ -100,7 +100,7 @@ async fn the_next_in_line_leads(h: &dyn Harness) -> Checked {
     reports(&mut observer, Some("first")).await?;
     let token = first.token();
     soon("resign", first.resign()).await??;
-    let second = soon("the next leader", second).await???;
+    let second = promised("the next leader", second).await???;
     ensure!(second.token() > token, "the next leader's token does not rise");
     // There may have been nobody for a moment.
     let mut now = next(&mut observer).await?;
@@ -126,7 +126,8 @@ async fn a_crashed_leader_is_replaced(h: &dyn Harness) -> Checked {
     a.crash().await?;
     let limit = expiry_limit(h, &*b);
     let heir = tokio::time::timeout(limit, heir).await;
-    let heir = heir.map_err(|_| format!("a dead leader still led after {limit:?}"))???;
+    let heir =
+        heir.map_err(|_| Missed(format!("a dead leader still led after {limit:?}")))???;
     let seen = soon("leader", there.leader()).await??;
     ensure!(seen.is_some_and(|leader| leader.value == b"heir"), "the heir is not seen to lead");
     soon("resign", heir.resign()).await??;

@@ -59,7 +59,7 @@ async fn queue_of_five(h: &dyn Harness, third: Third) -> Checked {
     soon("release", guard.release()).await??;
     let special = (third != Third::Stays).then(|| waiters.remove(2));
     for waiter in waiters {
-        soon("a waiter's turn", waiter).await???;
+        promised("a waiter's turn", waiter).await???;
     }
     drop((special, served));
     let mut seen = Vec::new();

@@ -76,7 +76,8 @@ impl Tokens {
     /// Another client's grant, as another process's would be.
     async fn next(&mut self, h: &dyn Harness, after: &str) -> Result<(), Failure> {
         let client = h.client().await?;
-        let guard = acquire(h, &*client, &self.name).await?;
+        let what = format!("a grant after {after}");
+        let guard = promised(&what, lock(h, &*client, &self.name)?.acquire()).await??;
         self.check(guard.token(), after)?;
         Ok(guard.release().await?)
     }

@@ -2,7 +2,7 @@
 
 use tokio::time::timeout;
 
-use super::{Checked, Client, Harness, Outcome, property, scene::*};
+use super::{Checked, Client, Harness, Missed, Outcome, property, scene::*};
 use crate::LockGuard;
 
 property!(holder_dropped, holder_crashed, holder_cut_off);
@@ -17,7 +17,9 @@ async fn holder_dropped(h: &dyn Harness) -> Checked {
     let quick = h.ttl() / 2;
     match timeout(quick, waiter).await {
         Ok(granted) => drop(granted??),
-        Err(_) => return Err(format!("not free {quick:?} after the guard was dropped").into()),
+        Err(_) => {
+            return Err(Missed(format!("not free {quick:?} after the guard was dropped")).into());
+        }
     }
     Ok(Outcome::Kept)
 }
@@ -53,7 +55,8 @@ async fn replaced_in_time(
     match timeout(limit, waiter).await {
         Ok(granted) => Ok(granted??.release().await?),
         Err(_) => {
-            Err(format!("the next waiter had no lock {limit:?} after the holder was gone").into())
+            let what = format!("the next waiter had no lock {limit:?} after the holder was gone");
+            Err(Missed(what).into())
         }
     }
 }

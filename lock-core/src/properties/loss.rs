@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
 use crate::{Error, Instant};
 
 property!(
@@ -44,10 +46,11 @@ async fn work_ends_before_the_next_grant(h: &dyn Harness) -> Checked {
     });
     let work = tokio::spawn(work);
     wait_for_queue(&*b, &name, 1).await?;
-    let next = soon("the next grant", lock(h, &*b, &name)?.acquire()).await??;
+    let next = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
     let granted = clock.now();
-    let ended: crate::Result<()> = soon("the end of the work", work).await??;
-    ensure!(matches!(ended, Err(Error::Lost { .. })), "the work ended as {ended:?}");
+    let ended = timeout(PATIENCE, work).await;
+    let ended = ended.map_err(|_| "the work goes on after the next grant")??;
+    keeps!(matches!(ended, Err(Error::Lost { .. })), "the work ended as {ended:?}");
     let last = *last_poll.borrow();
     ensure!(last <= granted, "polled {:?} after the next grant", last.since(granted));
     next.release().await?;
@@ -69,9 +72,10 @@ async fn told_before_the_next_grant(
     });
     let waiter = queue_up(h, &*b, &name, 1).await?;
     cut.await?;
-    let next = soon("the next grant", waiter).await???;
+    let next = promised("the next grant", waiter).await???;
     let granted: Instant = clock.now();
-    let told = soon("being told", told).await??;
+    let told = timeout(PATIENCE, told).await;
+    let told = told.map_err(|_| "not told, and the lock was granted to another holder")??;
     ensure!(
         told <= granted,
         "told {:?} after the lock was granted to another holder",
@@ -101,12 +105,12 @@ async fn told_once(h: &dyn Harness) -> Checked {
     let (name, a) = (fresh("once"), h.client().await?);
     let guard = lock(h, &*a, &name)?.fixed_term();
     let guard = soon("acquire", guard.acquire()).await??;
-    let first = soon("the first to ask", guard.lost()).await?;
-    let again = soon("the next to ask", guard.lost()).await?;
+    let first = promised("the first to ask", guard.lost()).await?;
+    let again = promised("the next to ask", guard.lost()).await?;
     ensure!(first == again, "told {first:?}, then {again:?}");
     match guard.release().await {
         Err(Error::Lost { reason, .. }) if reason == first => Ok(Outcome::Kept),
-        other => Err(format!("told {first:?}, but the release says {other:?}").into()),
+        other => Err(Missed(format!("told {first:?}, but the release says {other:?}")).into()),
     }
 }
 
@@ -127,7 +131,9 @@ async fn not_told_of_a_release(h: &dyn Harness) -> Checked {
     });
     match told.await {
         Err(_) => Ok(Outcome::Kept),
-        Ok(reason) => Err(format!("a normal release was told as a loss: {reason:?}").into()),
+        Ok(reason) => {
+            Err(Missed(format!("a normal release was told as a loss: {reason:?}")).into())
+        }
     }
 }
 
@@ -142,18 +148,18 @@ async fn a_waiter_is_told_too(h: &dyn Harness) -> Checked {
     let guard = acquire(h, &*a, &name).await?;
     let waiter = queue_up(h, &*b, &name, 1).await?;
     b.cut().await?;
-    wait_for_queue(&*a, &name, 1).await?;
+    queue_becomes(&*a, &name, 1).await?;
     b.heal().await?;
-    match soon("the waiter's answer", waiter).await?? {
+    match promised("the waiter's answer", waiter).await?? {
         Err(Error::Unavailable { .. }) => {}
         Err(error) => return unexpected(&error),
         Ok(_) => return Err("granted to a waiter whose entry had expired".into()),
     }
-    ensure!(guard.is_valid(), "the holder lost its lock with the waiter");
+    keeps!(guard.is_valid(), "the holder lost its lock with the waiter");
     soon("release", guard.release()).await??;
     Ok(Outcome::Kept)
 }
 
 fn unexpected(error: &Error) -> Checked {
-    Err(Failure::from(format!("the waiter got {error:?}, expected Unavailable")))
+    Err(Missed(format!("the waiter got {error:?}, expected Unavailable")).into())
 }

@@ -52,10 +52,17 @@ pub use harness::{Client, Harness, NotHere};
 /// Why a check failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What did not happen in time, although it was in no hurry: the store hangs, or is too slow for the check.
+/// What did not happen in time, although no property promises it: the store hangs, or is too slow for the
+/// check.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Late(pub String);
+
+/// What a property promises and did not happen: a grant, a loss in time, a lock that lasts. The promise is
+/// broken, unless the store was out of reach meanwhile. No outage excuses the failures of other types.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct Missed(pub String);
 
 /// How a check ended.
 pub type Checked = Result<Outcome, Failure>;
@@ -144,6 +151,16 @@ macro_rules! ensure {
     };
 }
 use ensure;
+
+/// Fails a check with [`Missed`] unless a condition holds.
+macro_rules! keeps {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(super::Missed(format!($($message)+)).into());
+        }
+    };
+}
+use keeps;
 
 macro_rules! properties {
     (of_exclusive: $($name:ident $words:literal),+; of_kinds: $($other:ident $more:literal),+;) => {

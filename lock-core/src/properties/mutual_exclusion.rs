@@ -5,8 +5,10 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
+use tokio::task::JoinSet;
+
 use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
-use crate::{LockName, Locks};
+use crate::{Error, LockName, Locks};
 
 property!(contention);
 
@@ -22,21 +24,13 @@ async fn contention(h: &dyn Harness) -> Checked {
     for _ in 0..CLIENTS {
         clients.push(h.client().await?);
     }
-    let mut workers = Vec::new();
+    let mut workers = JoinSet::new();
     for n in 0..WORKERS {
         let client = &*clients[n % CLIENTS];
         let (lock, locks) = (lock(h, client, &name)?, client.locks().clone());
-        workers.push(tokio::spawn(work(
-            lock,
-            locks,
-            name.clone(),
-            inside.clone(),
-            counter.clone(),
-        )));
+        workers.spawn(work(lock, locks, name.clone(), inside.clone(), counter.clone()));
     }
-    for worker in workers {
-        soon("contention", worker).await???;
-    }
+    all_done("contention", workers, || counter.load(Ordering::SeqCst)).await?;
     let (done, expected) = (counter.load(Ordering::SeqCst), WORKERS as u64 * ROUNDS);
     ensure!(done == expected, "{expected} increments under the lock counted only {done}");
     Ok(Outcome::Kept)
@@ -53,11 +47,18 @@ async fn work(
         let guard = lock.acquire().await?;
         let others = inside.fetch_add(1, Ordering::SeqCst);
         let read = counter.load(Ordering::SeqCst);
-        // A round trip inside: a second grant must have the time to happen.
-        soon("inspect", locks.inspect(&name)).await??;
-        counter.store(read + 1, Ordering::SeqCst);
+        // A round trip inside: a second grant must have the time to happen. Who is told of a loss leaves.
+        let looked = tokio::select! {
+            biased;
+            reason = guard.lost() => Err(Error::Lost { name: name.clone(), reason }),
+            queue = soon("inspect", locks.inspect(&name)) => queue?,
+        };
+        if looked.is_ok() {
+            counter.store(read + 1, Ordering::SeqCst);
+        }
         inside.fetch_sub(1, Ordering::SeqCst);
         ensure!(others == 0, "{others} others held the lock at the same time");
+        looked?;
         guard.release().await?;
     }
     Ok(())

@@ -3,7 +3,9 @@
 
 use tokio::time::timeout;
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
 use crate::{Entry, Kind, LockName, LossReason};
 
 property!(names_in_use, a_revoked_holder, a_revoked_waiter);
@@ -56,13 +58,13 @@ async fn a_revoked_holder(h: &dyn Harness) -> Checked {
     ensure!(soon("revoke", b.locks().revoke(&name, attempt)).await??, "nothing was revoked");
     let limit = h.ttl() / 4;
     match timeout(limit, guard.lost()).await {
-        Ok(reason) => ensure!(reason == LossReason::EntryGone, "the reason is {reason:?}"),
-        Err(_) => return Err(format!("the victim was not told for {limit:?}").into()),
+        Ok(reason) => keeps!(reason == LossReason::EntryGone, "the reason is {reason:?}"),
+        Err(_) => return Err(Missed(format!("the victim was not told for {limit:?}")).into()),
     }
     ensure!(!soon("revoke", b.locks().revoke(&name, attempt)).await??, "it was revoked twice");
     let next = match waiter {
-        Some(waiter) => soon("the next in line", waiter).await???,
-        None => acquire(h, &*b, &name).await?,
+        Some(waiter) => promised("the next in line", waiter).await???,
+        None => promised("the next grant", lock(h, &*b, &name)?.acquire()).await??,
     };
     soon("release", next.release()).await??;
     drop(guard);
@@ -85,11 +87,12 @@ async fn a_revoked_waiter(h: &dyn Harness) -> Checked {
     };
     ensure!(soon("revoke", a.locks().revoke(&name, attempt)).await??, "nothing was revoked");
     let told = timeout(h.ttl() / 4, victim).await;
-    let told = told.map_err(|_| "a revoked waiter was not told for a quarter of a TTL")??;
+    let late = |_| Missed("a revoked waiter was not told for a quarter of a TTL".to_owned());
+    let told = told.map_err(late)??;
     ensure!(told.is_err(), "a revoked waiter was granted the lock");
-    ensure!(guard.is_valid(), "a revoked waiter cost the holder its lock");
+    keeps!(guard.is_valid(), "a revoked waiter cost the holder its lock");
     soon("release", guard.release()).await??;
-    soon("the next in line", next).await???.release().await?;
+    promised("the next in line", next).await???.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

@@ -4,10 +4,14 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU32, Ordering},
+    atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use tokio::task::JoinSet;
+
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
 use crate::{Error, LockGuard, LockKind, LockName, Semaphore};
 
 property!(
@@ -41,8 +45,8 @@ const PERMITS: u32 = 3;
 /// Workers of several clients take one, two or three of three permits.
 async fn never_too_many(h: &dyn Harness) -> Checked {
     let name = fresh("permits");
-    let taken = Arc::new(AtomicU32::new(0));
-    let (mut clients, mut workers) = (Vec::new(), Vec::new());
+    let (taken, rounds) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU64::new(0)));
+    let (mut clients, mut workers) = (Vec::new(), JoinSet::new());
     for _ in 0..3 {
         let client = h.client().await?;
         if let Some(skipped) = no_permits(&*client) {
@@ -50,19 +54,12 @@ async fn never_too_many(h: &dyn Harness) -> Checked {
         }
         for n in 1..=PERMITS {
             let semaphore = semaphore(h, &*client, &name, PERMITS)?;
-            workers.push(tokio::spawn(use_permits(
-                semaphore,
-                n,
-                client.locks().clone(),
-                name.clone(),
-                taken.clone(),
-            )));
+            let (locks, name) = (client.locks().clone(), name.clone());
+            workers.spawn(use_permits(semaphore, n, locks, name, taken.clone(), rounds.clone()));
         }
         clients.push(client);
     }
-    for worker in workers {
-        soon("workers with permits", worker).await???;
-    }
+    all_done("workers with permits", workers, || rounds.load(Ordering::SeqCst)).await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
@@ -73,6 +70,7 @@ async fn use_permits(
     locks: crate::Locks,
     name: LockName,
     taken: Arc<AtomicU32>,
+    rounds: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
     for _ in 0..10 {
         let guard = semaphore.acquire_many(n).await?;
@@ -82,6 +80,7 @@ async fn use_permits(
         taken.fetch_sub(n, Ordering::SeqCst);
         ensure!(now <= PERMITS, "{now} of {PERMITS} permits were in use");
         guard.release().await?;
+        rounds.fetch_add(1, Ordering::SeqCst);
     }
     Ok(())
 }
@@ -104,11 +103,11 @@ async fn many_at_once_in_order(h: &dyn Harness) -> Checked {
     );
     ensure!(!one.is_finished(), "one permit overtook three");
     soon("release", first.release()).await??;
-    let all = soon("three permits", all).await???;
+    let all = promised("three permits", all).await???;
     ensure!(!one.is_finished(), "a fourth of three permits was granted");
-    ensure!(all.is_valid(), "the three permits were lost");
+    keeps!(all.is_valid(), "the three permits were lost");
     soon("release", all.release()).await??;
-    soon("one permit", one).await???.release().await?;
+    promised("one permit", one).await???.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
@@ -131,13 +130,13 @@ async fn a_release_lets_in_who_fits(h: &dyn Harness) -> Checked {
     let third = waiters.remove(2);
     let mut guards = Vec::new();
     for waiter in waiters {
-        guards.push(soon("a permit that came back", waiter).await???);
+        guards.push(promised("a permit that came back", waiter).await???);
     }
     let held = soon("inspect", b.locks().inspect(&name)).await??;
     let held = held.iter().filter(|entry| entry.holds).count();
     ensure!(held == 3 && !third.is_finished(), "{held} hold one of three permits each");
     soon("release", one.release()).await??;
-    guards.push(soon("the last permit", third).await???);
+    guards.push(promised("the last permit", third).await???);
     for guard in guards {
         soon("release", guard.release()).await??;
     }
@@ -159,9 +158,11 @@ async fn a_crashed_holder(h: &dyn Harness) -> Checked {
     let limit = expiry_limit(h, &*b);
     match tokio::time::timeout(limit, waiter).await {
         Ok(guard) => guard??.release().await?,
-        Err(_) => return Err(format!("a dead holder's permit was gone for {limit:?}").into()),
+        Err(_) => {
+            return Err(Missed(format!("a dead holder's permit was gone for {limit:?}")).into());
+        }
     }
-    ensure!(alive.is_valid(), "one holder's crash cost another one its permit");
+    keeps!(alive.is_valid(), "one holder's crash cost another one its permit");
     soon("release", alive.release()).await??;
     drop(dead);
     Ok(Outcome::Kept)
@@ -183,10 +184,12 @@ async fn another_limit_is_refused(h: &dyn Harness) -> Checked {
                 let said = error.to_string();
                 ensure!(said.contains('5') && said.contains('3'), "{said:?} does not show both");
             }
-            other => return Err(format!("another limit was answered with {other:?}").into()),
+            other => {
+                return Err(Missed(format!("another limit was answered with {other:?}")).into());
+            }
         }
     }
-    wait_for_queue(&*a, &name, 1).await?;
+    queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
     take(&other, 5).await?.release().await?;
     nothing_left(h).await?;

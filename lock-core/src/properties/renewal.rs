@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Checked, Harness, Outcome, ensure, property, scene::*};
+use super::{Checked, Harness, Missed, Outcome, ensure, keeps, property, scene::*};
 use crate::{Error, LossReason};
 
 property!(
@@ -20,7 +20,7 @@ async fn outlives_its_ttl(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("renewed"), h.client().await?, h.client().await?);
     let guard = acquire(h, &*a, &name).await?;
     if let Ok(reason) = timeout(h.ttl() * 3, guard.lost()).await {
-        return Err(format!("lost although nothing was wrong: {reason}").into());
+        return Err(Missed(format!("lost although nothing was wrong: {reason}")).into());
     }
     let taken = soon("try_acquire", lock(h, &*b, &name)?.try_acquire()).await??;
     ensure!(taken.is_none(), "granted to another holder while the first one held it");
@@ -32,11 +32,11 @@ async fn a_fixed_term_ends(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("fixed"), h.client().await?, h.client().await?);
     let guard = soon("acquire", lock(h, &*a, &name)?.fixed_term().acquire()).await??;
     let waiter = queue_up(h, &*b, &name, 1).await?;
-    let reason = soon("the end of the term", guard.lost()).await?;
-    ensure!(reason == LossReason::TermOver, "the term ended as {reason:?}");
+    let reason = promised("the end of the term", guard.lost()).await?;
+    keeps!(reason == LossReason::TermOver, "the term ended as {reason:?}");
     let next = timeout(expiry_limit(h, &*b), waiter)
         .await
-        .map_err(|_| "the term did not end in the store")?;
+        .map_err(|_| Missed("the term did not end in the store".to_owned()))?;
     next??.release().await?;
     Ok(Outcome::Kept)
 }
@@ -60,11 +60,12 @@ async fn a_maximum_hold_ends(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("max-hold"), h.client().await?, h.client().await?);
     let lock = lock(h, &*a, &name)?.max_hold(h.ttl() / 4);
     let guard = soon("acquire", lock.acquire()).await??;
-    let reason = soon("the end of the hold", guard.lost()).await?;
-    ensure!(reason == LossReason::MaxHold, "the hold ended as {reason:?}");
+    let reason = promised("the end of the hold", guard.lost()).await?;
+    keeps!(reason == LossReason::MaxHold, "the hold ended as {reason:?}");
     // Given back at once, not left to the TTL.
     let next = timeout(h.ttl() / 2, super::scene::lock(h, &*b, &name)?.acquire());
-    next.await.map_err(|_| "not given back at the end of the maximum hold")??.release().await?;
+    let late = |_| Missed("not given back at the end of the maximum hold".to_owned());
+    next.await.map_err(late)??.release().await?;
     Ok(Outcome::Kept)
 }
 
@@ -75,8 +76,8 @@ async fn work_stops_with_the_lock(h: &dyn Harness) -> Checked {
     let stopped = lock(h, &*a, &name)?
         .max_hold(Duration::from_millis(100))
         .run(|_| std::future::pending::<()>());
-    match soon("the end of the work", stopped).await? {
+    match promised("the end of the work", stopped).await? {
         Err(Error::Lost { .. }) => Ok(Outcome::Kept),
-        other => Err(format!("work without its lock ended as {other:?}").into()),
+        other => Err(Missed(format!("work without its lock ended as {other:?}")).into()),
     }
 }

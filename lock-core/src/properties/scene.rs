@@ -2,9 +2,12 @@
 
 use std::{future::Future, time::Duration};
 
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::{JoinHandle, JoinSet},
+    time::timeout,
+};
 
-use super::{Client, Failure, Harness, Late, Outcome, as_mutex::Mutex};
+use super::{Client, Failure, Harness, Late, Missed, Outcome, as_mutex::Mutex};
 use crate::{Fairness, LockGuard, LockKind, LockName, Result};
 
 /// How long anything may take that should be quick; only a check that fails waits as long.
@@ -16,10 +19,38 @@ pub(super) fn fresh(tag: &str) -> LockName {
     LockName::new(format!("{tag}-{}", uuid::Uuid::new_v4().simple())).expect("a short name")
 }
 
-/// Fails with [`Late`] if something takes longer than [`PATIENCE`].
+/// Fails with [`Late`] if something takes longer than [`PATIENCE`]: for what nobody promises, such as the
+/// answer to a request.
 pub(super) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
-    let late = |_| Late(format!("{what}: still not after {PATIENCE:?}"));
-    Ok(timeout(PATIENCE, work).await.map_err(late)?)
+    Ok(timeout(PATIENCE, work).await.map_err(|_| Late(still_not(what)))?)
+}
+
+/// Fails with [`Missed`] if something takes longer than [`PATIENCE`]: for what is promised, such as a grant
+/// after a release.
+pub(super) async fn promised<T>(what: &str, work: impl Future<Output = T>) -> Result<T, Failure> {
+    Ok(timeout(PATIENCE, work).await.map_err(|_| Missed(still_not(what)))?)
+}
+
+fn still_not(what: &str) -> String {
+    format!("{what}: still not after {PATIENCE:?}")
+}
+
+/// What workers that wait for each other end with: the first failure counts. Slow ones may take their time,
+/// but one of them must get on.
+pub(super) async fn all_done(
+    what: &str,
+    mut workers: JoinSet<Result<(), Failure>>,
+    rounds: impl Fn() -> u64,
+) -> Result<(), Failure> {
+    loop {
+        let before = rounds();
+        match timeout(PATIENCE, workers.join_next()).await {
+            Ok(None) => return Ok(()),
+            Ok(Some(ended)) => ended??,
+            Err(_) if rounds() != before => {}
+            Err(_) => return Err(Missed(format!("{what}: nobody got on for {PATIENCE:?}")).into()),
+        }
+    }
 }
 
 /// The lock `name` of a client, with the harness's TTL.
@@ -64,24 +95,34 @@ pub(super) fn shows_waiters(client: &dyn Client) -> bool {
     client.locks().guarantees().fairness == Fairness::Fifo
 }
 
-/// Waits until holder and waiters are this many, as far as the store shows them. Asks the store,
-/// because only the store knows.
+/// Waits until holder and waiters are this many, as far as the store shows them.
 pub(super) async fn wait_for_queue(
     client: &dyn Client,
     name: &LockName,
     length: usize,
 ) -> Result<(), Failure> {
+    soon(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
+}
+
+/// The same where the property promises it: somebody has left, or was let in.
+pub(super) async fn queue_becomes(
+    client: &dyn Client,
+    name: &LockName,
+    length: usize,
+) -> Result<(), Failure> {
+    promised(&format!("{length} in the queue of {name}"), queue_of(client, name, length)).await?
+}
+
+/// Asks the store, because only the store knows.
+async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result<(), Failure> {
     let length = if shows_waiters(client) { length } else { length.min(1) };
-    soon(&format!("{length} in the queue of {name}"), async {
-        loop {
-            let queue = client.locks().inspect(name).await?;
-            if queue.len() == length {
-                return Ok(());
-            }
-            tokio::time::sleep(Duration::from_millis(5)).await;
+    loop {
+        let queue = client.locks().inspect(name).await?;
+        if queue.len() == length {
+            return Ok(());
         }
-    })
-    .await?
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.
@@ -104,6 +145,8 @@ pub(super) async fn nothing_left(h: &dyn Harness) -> Result<(), Failure> {
     .await;
     match empty {
         Ok(done) => done,
-        Err(_) => Err(format!("{} left in the store: {:.5?}", left.len(), left).into()),
+        // Nobody has said what is left.
+        Err(_) if left.is_empty() => Err(Late(still_not("what is left in the store")).into()),
+        Err(_) => Err(Missed(format!("{} left in the store: {:.5?}", left.len(), left)).into()),
     }
 }

@@ -3,10 +3,12 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use tokio::task::JoinSet;
+
+use super::{Checked, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
 use crate::{FencingToken, LockName, LockSet, Locks};
 
 property!(
@@ -62,13 +64,14 @@ async fn all_or_nothing(h: &dyn Harness) -> Checked {
 async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
     let names = names();
     let inside: Arc<[AtomicBool; 3]> = Arc::default();
-    let mut workers = Vec::new();
+    let rounds = Arc::new(AtomicU64::new(0));
+    let mut workers = JoinSet::new();
     for worker in 0..WORKERS {
         let client = h.client().await?;
         let (first, second) = (worker % 3, (worker + 1 + worker / 3) % 3);
         let set = set(h, client.locks(), &[&names[first], &names[second]])?;
-        let inside = inside.clone();
-        workers.push(tokio::spawn(async move {
+        let (inside, rounds) = (inside.clone(), rounds.clone());
+        workers.spawn(async move {
             // It lives as long as its locks are used.
             let client = client;
             for _ in 0..ROUNDS {
@@ -79,13 +82,12 @@ async fn overlapping_sets_in_any_order(h: &dyn Harness) -> Checked {
                 [first, second].iter().for_each(|i| inside[*i].store(false, Ordering::SeqCst));
                 ensure!(entered == [false; 2], "two sets with a name in common were held at once");
                 held.release().await?;
+                rounds.fetch_add(1, Ordering::SeqCst);
             }
-            Ok::<(), Failure>(())
-        }));
+            Ok(())
+        });
     }
-    for worker in workers {
-        soon("overlapping sets", worker).await???;
-    }
+    all_done("overlapping sets", workers, || rounds.load(Ordering::SeqCst)).await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
@@ -98,14 +100,15 @@ async fn a_set_waits_for_its_names(h: &dyn Harness) -> Checked {
     let waiting = tokio::spawn(set(h, b.locks(), &[x, y, z])?.acquire());
     wait_for_queue(&*a, x, 2).await?;
     soon("release", first.release()).await??;
-    wait_for_queue(&*a, z, 2).await?;
+    queue_becomes(&*a, z, 2).await?;
     ensure!(!waiting.is_finished(), "a set was granted although {z} was held");
     soon("release", last.release()).await??;
-    let held = soon("the set", waiting).await???;
-    ensure!(held.is_valid(), "the set was granted and is not held: {held:?}");
+    let held = promised("the set", waiting).await???;
+    keeps!(held.is_valid(), "the set was granted and is not held: {held:?}");
     drop(held);
     for name in &names {
-        acquire(h, &*a, name).await?.release().await?;
+        let freed = lock(h, &*a, name)?.acquire();
+        promised("a name of the dropped set", freed).await??.release().await?;
     }
     nothing_left(h).await?;
     Ok(Outcome::Kept)

@@ -7,9 +7,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
-use super::{Checked, Client, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
 use crate::{Kind, LockGuard, LockKind, LockName, Locks, Result};
 
 property!(
@@ -68,7 +70,7 @@ async fn writer(
 }
 
 async fn granted(what: &str, waiter: Waiter) -> Result<LockGuard, Failure> {
-    Ok(soon(what, waiter).await???)
+    Ok(promised(what, waiter).await???)
 }
 
 /// The store itself is asked who holds: a grant may be on its way to the waiter.
@@ -84,7 +86,7 @@ async fn readers_together(h: &dyn Harness) -> Checked {
     }
     let (first, second) = (read(h, &*a, &name).await?, read(h, &*b, &name).await?);
     let third = read(h, &*b, &name).await?;
-    ensure!(first.is_valid() && second.is_valid(), "a reader's arrival cost another one its lock");
+    keeps!(first.is_valid() && second.is_valid(), "a reader's arrival cost another one its lock");
     ensure!(
         first.token() < second.token() && second.token() < third.token(),
         "readers' tokens do not rise: {}, {}, {}",
@@ -108,7 +110,8 @@ const ROUNDS: u64 = 12;
 async fn no_torn_reads(h: &dyn Harness) -> Checked {
     let name = fresh("torn");
     let state = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
-    let mut workers = Vec::new();
+    let reads = Arc::new(AtomicU64::new(0));
+    let mut workers = JoinSet::new();
     let mut clients = Vec::new();
     for n in 0..3 {
         let client = h.client().await?;
@@ -116,15 +119,14 @@ async fn no_torn_reads(h: &dyn Harness) -> Checked {
             return Ok(skipped);
         }
         let locks = client.locks();
-        workers.push(tokio::spawn(write_both(locks.clone(), name.clone(), state.clone())));
+        workers.spawn(write_both(locks.clone(), name.clone(), state.clone()));
         for _ in 0..=n {
-            workers.push(tokio::spawn(compare_both(locks.clone(), name.clone(), state.clone())));
+            workers.spawn(compare_both(locks.clone(), name.clone(), state.clone(), reads.clone()));
         }
         clients.push(client);
     }
-    for worker in workers {
-        soon("readers and writers", worker).await???;
-    }
+    let rounds = || state[0].load(Ordering::SeqCst) + reads.load(Ordering::SeqCst);
+    all_done("readers and writers", workers, rounds).await?;
     let written = state[0].load(Ordering::SeqCst);
     ensure!(written == 3 * ROUNDS, "{} writes under the lock counted only {written}", 3 * ROUNDS);
     nothing_left(h).await?;
@@ -151,6 +153,7 @@ async fn compare_both(
     locks: Locks,
     name: LockName,
     state: Arc<[AtomicU64; 2]>,
+    reads: Arc<AtomicU64>,
 ) -> Result<(), Failure> {
     for _ in 0..ROUNDS {
         let guard = locks.shared(&name)?.acquire().await?;
@@ -158,6 +161,7 @@ async fn compare_both(
         locks.inspect(&name).await?;
         let second = state[1].load(Ordering::SeqCst);
         ensure!(first == second, "a reader saw {first} and then {second}: a writer was at work");
+        reads.fetch_add(1, Ordering::SeqCst);
         guard.release().await?;
     }
     Ok(())
@@ -232,7 +236,9 @@ async fn a_crashed_reader(h: &dyn Harness) -> Checked {
     let limit = expiry_limit(h, &*b);
     match tokio::time::timeout(limit, waiter).await {
         Ok(guard) => guard??.release().await?,
-        Err(_) => return Err(format!("a dead reader still blocked after {limit:?}").into()),
+        Err(_) => {
+            return Err(Missed(format!("a dead reader still blocked after {limit:?}")).into());
+        }
     }
     drop(dead);
     Ok(Outcome::Kept)
@@ -301,7 +307,7 @@ async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
     let behind = writer(h, &*b, &name, 2).await?;
     ensure!(!soon("upgrade", first.try_upgrade()).await??, "a reader overtook a waiting writer");
     behind.abort();
-    wait_for_queue(&*b, &name, 1).await?;
+    queue_becomes(&*b, &name, 1).await?;
     ensure!(soon("upgrade", first.try_upgrade()).await??, "a reader that is alone is not upgraded");
     ensure!(first.token() > before, "the upgrade's token {} is not new", first.token());
     let now = holders(&*b, &name).await?;

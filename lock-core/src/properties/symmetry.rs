@@ -1,7 +1,7 @@
 //! Nobody else's release or renew has an effect. Claims C4 and C7 of the documents; etcd#22082
 //! (a retried unlock deletes a newer lock of the same session), redisson#5698.
 
-use super::{Checked, Failure, Harness, Outcome, ensure, property, scene::*};
+use super::{Checked, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
 use crate::{Attempt, LockGuard, LockName, Request, Result, Term};
 
 property!(stale_release, retried_release, stale_renew);
@@ -10,7 +10,7 @@ property!(stale_release, retried_release, stale_renew);
 async fn stale_release(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("stale-release"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
-    let guard = acquire(h, &*b, &name).await?;
+    let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
     // Its answer is of no interest: "not mine" counts as released.
     let _ = soon("a stale release", stale.release()).await?;
     still_held(h, &*a, &name, &guard).await?;
@@ -33,13 +33,13 @@ async fn retried_release(h: &dyn Harness) -> Checked {
 async fn stale_renew(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("stale-renew"), h.client().await?, h.client().await?);
     let stale = fixed(h, &*a, &name).await?;
-    let guard = acquire(h, &*b, &name).await?;
+    let guard = promised("the next grant", lock(h, &*b, &name)?.acquire()).await??;
     let renewed = soon("a stale renew", stale.renew()).await?;
     ensure!(renewed.is_err(), "a holder renewed a lock that was granted to another one");
     still_held(h, &*a, &name, &guard).await?;
     soon("release", guard.release()).await??;
-    let again = acquire(h, &*a, &name).await?;
-    ensure!(again.is_valid(), "the renewed lock was not free after its holder released it");
+    let again = promised("a grant after a stale renew", lock(h, &*a, &name)?.acquire()).await??;
+    keeps!(again.is_valid(), "the renewed lock was not free after its holder released it");
     Ok(Outcome::Kept)
 }
 
@@ -67,7 +67,7 @@ async fn still_held(
     name: &LockName,
     guard: &LockGuard,
 ) -> Result<(), Failure> {
-    ensure!(guard.is_valid(), "the holder lost its lock to a stale call of another attempt");
+    keeps!(guard.is_valid(), "the holder lost its lock to a stale call of another attempt");
     let taken = soon("try_acquire", lock(h, other, name)?.try_acquire()).await??;
     ensure!(taken.is_none(), "a stale call of another attempt freed the lock");
     Ok(())

@@ -3,7 +3,9 @@
 
 use std::time::Duration;
 
-use super::{Checked, Failure, Harness, Outcome, as_mutex::Mutex, ensure, property, scene::*};
+use super::{
+    Checked, Failure, Harness, Missed, Outcome, as_mutex::Mutex, ensure, property, scene::*,
+};
 use crate::Error;
 
 property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, zero_and_odd_ttls);
@@ -19,10 +21,11 @@ async fn zero_and_tiny_waits(h: &dyn Harness) -> Checked {
     ] {
         vain(&lock(h, &*b, &name)?.wait(wait)).await?;
     }
-    wait_for_queue(&*a, &name, 1).await?;
+    queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
     let free = soon("acquire", lock(h, &*b, &name)?.wait(Duration::ZERO).acquire()).await?;
-    free.map_err(|error| format!("a free lock with a wait of zero: {error}"))?.release().await?;
+    let refused = |error| Missed(format!("a free lock with a wait of zero: {error}"));
+    free.map_err(refused)?.release().await?;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
@@ -47,7 +50,7 @@ async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     ensure!(*position == Some(2), "position {position:?} instead of 2");
     ensure!(*waited >= wait, "waited only {waited:?} of {wait:?}");
     soon("release", guard.release()).await??;
-    drop(soon("the waiter's turn", waiter).await???);
+    drop(promised("the waiter's turn", waiter).await???);
     Ok(Outcome::Kept)
 }
 
@@ -70,7 +73,7 @@ async fn zero_and_odd_ttls(h: &dyn Harness) -> Checked {
 
 /// An acquire that must time out.
 async fn vain(lock: &Mutex) -> Result<Error, Failure> {
-    match soon("a limited wait", lock.acquire()).await? {
+    match promised("the end of a limited wait", lock.acquire()).await? {
         Err(error @ Error::WaitTimeout { .. }) => Ok(error),
         Err(error) => Err(error.into()),
         Ok(guard) => Err(format!("a limited wait ended as {guard:?}").into()),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::timeout;
 
-use super::{Checked, Harness, Outcome, ensure, property, scene::*};
+use super::{Checked, Harness, Missed, Outcome, ensure, keeps, property, scene::*};
 
 property!(takes_a_free_lock, answers_at_once, disturbs_no_waiter);
 
@@ -28,10 +28,10 @@ async fn answers_at_once(h: &dyn Harness) -> Checked {
     for _ in 0..5 {
         match timeout(at_once, lock(h, &*b, &name)?.try_acquire()).await {
             Ok(taken) => ensure!(taken?.is_none(), "took a lock that another client holds"),
-            Err(_) => return Err(format!("no answer within {at_once:?}").into()),
+            Err(_) => return Err(Missed(format!("no answer within {at_once:?}")).into()),
         }
     }
-    wait_for_queue(&*a, &name, 1).await?;
+    queue_becomes(&*a, &name, 1).await?;
     soon("release", guard.release()).await??;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
@@ -48,8 +48,8 @@ async fn disturbs_no_waiter(h: &dyn Harness) -> Checked {
         ensure!(taken.is_none(), "overtook a waiter");
     }
     soon("release", guard.release()).await??;
-    let guard = soon("the waiter's turn", waiter).await???;
-    ensure!(guard.is_valid(), "the waiter got a lock that is lost");
+    let guard = promised("the waiter's turn", waiter).await???;
+    keeps!(guard.is_valid(), "the waiter got a lock that is lost");
     soon("release", guard.release()).await??;
     Ok(Outcome::Kept)
 }
