@@ -168,6 +168,23 @@ impl Session {
         Ok(())
     }
 
+    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be told.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn check_held(&self) {
+        let held = |entry: &&Arc<Entry>| entry.is_held();
+        let entries: Vec<_> = self.book().entries.values().filter(held).cloned().collect();
+        for entries in entries.chunks(CHUNK) {
+            let script = self.script().held(entries.iter().map(|entry| entry.attempt));
+            // If it fails, the next renewal finds out.
+            let Ok((_, rows)) = self.database.run(&script, Duration::from_secs(2)).await else {
+                return;
+            };
+            let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
+            let gone = entries.iter().filter(|entry| !there.contains(&entry.attempt));
+            gone.for_each(|entry| entry.gone());
+        }
+    }
+
     fn round_failed(&self, failure: &Failure) {
         let why = match failure {
             Failure::Closed => return,

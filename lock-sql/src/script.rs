@@ -96,6 +96,12 @@ impl Script {
         )
     }
 
+    /// Answers which of these attempts have an entry.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn held(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
+        self.own(&self.ids(attempts))
+    }
+
     /// The entries of these attempts.
     fn own(self, ids: &str) -> String {
         let columns = Row::columns(&self.0.now(), true);

@@ -71,7 +71,10 @@ async fn connect(id: Uuid, options: &PgConnectOptions) -> sqlx::Result<PgListene
 async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
     // Whatever was pushed before was missed.
     match session.upgrade() {
-        Some(session) => session.ring_all(),
+        Some(session) => {
+            session.ring_all();
+            tokio::spawn(async move { session.check_held().await });
+        }
         None => return,
     }
     let lost = loop {

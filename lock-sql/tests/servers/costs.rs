@@ -2,16 +2,25 @@
 
 use lock_sql::Dialect;
 
-use crate::{Database, locks, on_both};
+use crate::{Database, eventually, locks, on_both};
 
 on_both!(an_uncontended_lock_is_two_transactions, a_free_set_is_one_transaction);
 
 const TIMES: u64 = 50;
 
+/// Waits until the client listens. It asks for what it holds by then: nothing.
+async fn settled(server: &Database, dialect: Dialect) {
+    if dialect == Dialect::Postgres {
+        let listening = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
+        eventually("a listener", async || server.sql(listening).await.trim() != "0").await;
+    }
+}
+
 async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let locks = locks(&server.url()).await;
     let lock = locks.lock("a").unwrap();
+    settled(&server, dialect).await;
     lock.acquire().await.unwrap().release().await.unwrap();
     let before = server.counters().await.unwrap();
     for _ in 0..TIMES {
@@ -41,9 +50,9 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
 async fn a_free_set_is_one_transaction(dialect: Dialect) {
     let server = Database::start(dialect).await;
     let locks = locks(&server.url()).await;
+    settled(&server, dialect).await;
     let names: Vec<_> = (0..locks.guarantees().names_at_once).map(|n| format!("n{n}")).collect();
     let set = locks.all(&names).unwrap();
-    set.acquire().await.unwrap().release().await.unwrap();
     let before = server.counters().await.unwrap();
     let held = set.try_acquire().await.unwrap().expect("a free set");
     let since = server.counters().await.unwrap().since(&before);

@@ -195,3 +195,18 @@ async fn the_dead_in_front_delay_nobody() {
     }
     drop(lost);
 }
+
+/// A client listens some time after it has connected, and may hold a lock by then.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lock_that_is_revoked_before_anybody_listens() {
+    let server = Database::start(Dialect::Postgres).await;
+    let here = locks(&server.url()).await;
+    for _ in 0..20 {
+        let victim = locks(&server.url()).await;
+        let guard = victim.lock("a").unwrap().acquire().await.unwrap();
+        let attempt = here.inspect("a").await.unwrap()[0].attempt.unwrap();
+        assert!(here.revoke("a", attempt).await.unwrap());
+        let told = tokio::time::timeout(SOON, guard.lost()).await;
+        told.expect("the victim was not told");
+    }
+}
