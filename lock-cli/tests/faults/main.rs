@@ -8,6 +8,7 @@
 mod child;
 mod holder;
 mod log;
+mod record;
 mod round;
 mod stage;
 
