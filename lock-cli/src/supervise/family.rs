@@ -1,6 +1,6 @@
 //! The processes below one, as `/proc` shows them.
 
-use std::{collections::HashMap, fs, time::Duration};
+use std::{collections::HashMap, fs, thread, time::Duration};
 
 use rustix::{
     io::Errno,
@@ -90,18 +90,36 @@ fn children(parent: Pid) -> Vec<Pid> {
 
 /// Asks all descendants to end; those that are stopped go on to hear it.
 pub(crate) fn ask(root: Pid) {
-    for process in below(root) {
-        process.signal(Signal::TERM);
-        process.signal(Signal::CONT);
+    // Whom they start when they hear it, to clean up, is not asked: the look comes first.
+    let ask = move || {
+        for process in below(root) {
+            process.signal(Signal::TERM);
+            process.signal(Signal::CONT);
+        }
+    };
+    // The deadline must not wait for the look: on a busy machine it may take longer than the grace.
+    if thread::Builder::new().spawn(ask).is_err() {
+        ask();
     }
+}
+
+/// Kills the descendants that the kernel lists: what is left at the deadline. A look at all processes
+/// comes too late then, as it may take longer than the margin: 157 ms were measured among 170 processes at
+/// a load of 16, and 2 ms for this. Answers whether there was anybody.
+pub(crate) fn strike(root: Pid) -> bool {
+    let mut anybody = false;
+    // The first look misses whoever loses its parent meanwhile; the second finds it at its new one.
+    for _ in 0..2 {
+        for process in named(root) {
+            anybody = true;
+            process.signal(Signal::KILL);
+        }
+    }
+    anybody
 }
 
 /// Kills all descendants until none is left. Answers how many may not be killed.
 pub(crate) async fn kill(root: Pid, mut reaped: impl FnMut(Pid, WaitStatus)) -> usize {
-    // A look at all processes takes its time on a busy machine, and the deadline is now.
-    for process in named(root) {
-        process.signal(Signal::KILL);
-    }
     let (mut denied, mut empty) = (Vec::new(), 0);
     let mut pause = Duration::from_millis(1);
     loop {

@@ -13,7 +13,7 @@ use std::{
 };
 
 use distlock::{Held, LossReason};
-use lock_core::{Clock, Instant};
+use lock_core::{Clock, Instant, deadline::margin};
 use rustix::process::{Pid, Signal, getpid, kill_current_process_group, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
@@ -89,7 +89,7 @@ impl Ready {
         job: Job,
         signals: &mut Signals,
     ) -> io::Result<Outcome> {
-        Feeder::new(self.socket.try_clone()?, job)?.feed(held, signals).await
+        Feeder::new(&self, job)?.feed(held, signals).await
     }
 }
 
@@ -101,27 +101,34 @@ impl Drop for Ready {
 }
 
 struct Feeder {
+    supervisor: Pid,
     news: Lines<BufReader<OwnedReadHalf>>,
     orders: OwnedWriteHalf,
     job: Job,
+    /// What the supervisor knows.
+    until: Instant,
     terminal: Option<Terminal>,
     group: Option<Pid>,
     lost: bool,
 }
 
 impl Feeder {
-    fn new(socket: UnixStream, job: Job) -> io::Result<Self> {
+    fn new(ready: &Ready, job: Job) -> io::Result<Self> {
+        let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
+        let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
+        let socket = ready.socket.try_clone()?;
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let news = BufReader::new(news).lines();
         let terminal = Terminal::of_this_process();
-        Ok(Self { news, orders, job, terminal, group: None, lost: false })
+        let until = Instant::default();
+        Ok(Self { supervisor, news, orders, job, until, terminal, group: None, lost: false })
     }
 
     async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
         let mut ticks = interval(self.job.ttl / 20);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        self.tell(Order::Until(deadline(held))).await;
+        self.renew(held).await;
         let lost = held.lost();
         tokio::pin!(lost);
         loop {
@@ -135,9 +142,14 @@ impl Feeder {
                 reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
                 signal = signals.next() => self.tell(Order::Signal(signal)).await,
                 _ = continued.recv() => self.go_on().await,
-                _ = ticks.tick() => self.tell(Order::Until(deadline(held))).await,
+                _ = ticks.tick() => self.renew(held).await,
             }
         }
+    }
+
+    async fn renew(&mut self, held: &Held) {
+        self.until = deadline(held);
+        self.tell(Order::Until(self.until)).await;
     }
 
     /// A supervisor that is gone is noticed by its silence.
@@ -164,6 +176,7 @@ impl Feeder {
                 self.lost = true;
                 say("the lock is about to be lost: the command is asked to end");
             }
+            News::Killed(late) => self.killed(late),
             News::Ended(_) => {}
         }
     }
@@ -193,10 +206,24 @@ impl Feeder {
         Outcome { code: Some(end.code), left: end.left, lost, reason: None }
     }
 
-    /// Kills everything, the supervisor as well: it may be stopped.
+    /// Kills everything, the supervisor as well: it may be stopped. If it is not, it kills the same ones
+    /// at this moment, and is not to be interrupted.
     async fn lose(&mut self, reason: LossReason) -> Outcome {
         self.lost = true;
+        if family::strike(self.supervisor) {
+            self.killed(Clock::Boot.now().since(self.until));
+        }
         Outcome { reason: Some(reason), ..self.orphan().await }
+    }
+
+    /// Whoever is later than the margin finds out here, on a machine that is too busy.
+    fn killed(&self, late: Duration) {
+        tracing::debug!(target: "distlock", killed_late_ms = late.as_secs_f64() * 1000.0, "killed");
+        if late > margin(self.job.ttl) {
+            say(format_args!(
+                "the command was killed {late:.0?} late: somebody else may have had the lock meanwhile"
+            ));
+        }
     }
 
     /// Kills what the supervisor would have killed.

@@ -38,6 +38,8 @@ pub(crate) enum News {
     Stopped,
     /// The command was asked to end, because the lock is about to be lost.
     Asked,
+    /// The command was killed, so long after the deadline.
+    Killed(Duration),
     /// The command and all its descendants have ended.
     Ended(End),
 }
@@ -84,6 +86,7 @@ impl News {
             ("started", pid) => Pid::from_raw(pid.parse().ok()?).map(Self::Started),
             ("stopped", "") => Some(Self::Stopped),
             ("asked", "") => Some(Self::Asked),
+            ("killed", nanos) => nanos.parse().ok().map(Duration::from_nanos).map(Self::Killed),
             ("ended", end) => {
                 let (code, left) = end.split_once(' ')?;
                 Some(Self::Ended(End { code: code.parse().ok()?, left: left.parse().ok()? }))
@@ -99,6 +102,7 @@ impl fmt::Display for News {
             Self::Started(pid) => write!(f, "started {}", pid.as_raw_pid()),
             Self::Stopped => f.write_str("stopped"),
             Self::Asked => f.write_str("asked"),
+            Self::Killed(late) => write!(f, "killed {}", late.as_nanos()),
             Self::Ended(End { code, left }) => write!(f, "ended {code} {left}"),
         }
     }
@@ -127,8 +131,9 @@ mod tests {
             assert_eq!(Order::parse(&order.to_string()), Some(order));
         }
         let pid = Pid::from_raw(812).unwrap();
+        let killed = News::Killed(Duration::from_micros(1500));
         let end = News::Ended(End { code: 143, left: 2 });
-        for news in [News::Started(pid), News::Stopped, News::Asked, end] {
+        for news in [News::Started(pid), News::Stopped, News::Asked, killed, end] {
             assert_eq!(News::parse(&news.to_string()), Some(news));
         }
         for nonsense in ["", "until", "until x", "signal 0", "ended 1", "begin", "begin {}"] {

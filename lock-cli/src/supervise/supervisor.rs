@@ -200,6 +200,9 @@ impl Supervisor {
     }
 
     async fn kill(mut self) -> io::Result<()> {
+        if family::strike(getpid()) {
+            self.tell(News::Killed(Clock::Boot.now().since(self.until))).await;
+        }
         let (command, mut end) = (self.command, self.end);
         let left = family::kill(getpid(), |pid, status| {
             if pid == command && !status.stopped() {

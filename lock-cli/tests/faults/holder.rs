@@ -6,7 +6,7 @@ use lock_lab::Proxy;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, Command};
 
-use crate::{child, stage::Stage};
+use crate::{child, record::Record, stage::Stage};
 
 pub const NAME: &str = "the lock";
 
@@ -17,16 +17,18 @@ pub struct Holder {
 
 impl Holder {
     /// Starts it; it waits as long as it must.
-    pub async fn start(stage: &Stage, log: &Path) -> Self {
+    pub async fn start(stage: &Stage, log: &Path, record: &mut Record) -> Self {
         let (url, network) = stage.way().await;
         let this = std::env::current_exe().expect("this program");
         let process = Command::new(env!("CARGO_BIN_EXE_distlock"))
-            .args(["run", NAME, "--ttl", "2s", "--on-lost", "term:300ms", "--store", &url, "--"])
+            .args(["run", NAME, "--ttl", "2s", "--on-lost", "term:300ms", "--store", &url])
+            .args(["--log", "debug", "--"])
             .arg(this)
             .env(child::ROLE, "command")
             .env(child::LOG, log)
             .stdin(Stdio::null())
-            .stderr(Stdio::null())
+            .env("NO_COLOR", "1")
+            .stderr(record.holder())
             .kill_on_drop(true)
             .spawn()
             .expect("a holder");

@@ -6,7 +6,10 @@ use std::{
     fs::File,
     io::{Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    time::Duration,
 };
+
+use lock_core::Instant;
 
 pub struct Log {
     path: PathBuf,
@@ -17,23 +20,34 @@ pub struct Log {
 #[derive(Default)]
 struct Seen {
     bytes: u64,
-    beats: Vec<Beat>,
     families: BTreeMap<u64, Family>,
 }
 
 /// One line.
 struct Beat {
     token: u64,
-    at: u128,
+    at: Instant,
     pid: u32,
     role: String,
 }
 
-/// Who wrote under a token.
-#[derive(Default)]
+/// Who wrote under a token, and when.
 struct Family {
     roles: BTreeSet<String>,
     pids: BTreeSet<u32>,
+    first: Instant,
+    last: Instant,
+    last_role: String,
+}
+
+/// Somebody wrote when another one with a newer token had begun.
+pub struct Overlap {
+    pub token: u64,
+    pub role: String,
+    /// When the other one began.
+    pub from: Instant,
+    /// The last line.
+    pub to: Instant,
 }
 
 impl Log {
@@ -73,29 +87,37 @@ impl Log {
         self.seen().families.get(&token).map(|family| family.pids.clone()).unwrap_or_default()
     }
 
-    /// Lines that were written when somebody with a newer token had begun.
-    pub fn overlap(&self) -> Vec<String> {
+    /// The newest token whose family wrote into another one's time.
+    pub fn overlap(&self) -> Option<Overlap> {
         let seen = self.seen();
-        let beats = &seen.beats;
-        let mut began: BTreeMap<u64, u128> = BTreeMap::new();
-        for beat in beats {
-            let first = began.entry(beat.token).or_insert(beat.at);
-            *first = (*first).min(beat.at);
+        let mut next = Instant::NEVER;
+        for (token, family) in seen.families.iter().rev() {
+            if family.last >= next {
+                let (role, to) = (family.last_role.clone(), family.last);
+                return Some(Overlap { token: *token, role, from: next, to });
+            }
+            next = next.min(family.first);
         }
-        let late = |beat: &&Beat| began.range(beat.token + 1..).any(|(_, at)| *at <= beat.at);
-        let show = |beat: &Beat| format!("{} {} {}", beat.token, beat.at, beat.role);
-        beats.iter().filter(late).map(show).collect()
+        None
     }
 }
 
 impl Seen {
     fn add(&mut self, beat: Beat) {
-        let family = self.families.entry(beat.token).or_default();
+        let family = self.families.entry(beat.token).or_insert_with(|| Family {
+            roles: BTreeSet::new(),
+            pids: BTreeSet::new(),
+            first: beat.at,
+            last: beat.at,
+            last_role: String::new(),
+        });
         family.pids.insert(beat.pid);
-        if !family.roles.contains(&beat.role) {
-            family.roles.insert(beat.role.clone());
+        family.first = family.first.min(beat.at);
+        if beat.at >= family.last {
+            family.last = beat.at;
+            family.last_role.clone_from(&beat.role);
         }
-        self.beats.push(beat);
+        family.roles.insert(beat.role);
     }
 }
 
@@ -105,9 +127,9 @@ impl Beat {
         let [token, at, pid, role] = line.split(' ').collect::<Vec<_>>()[..] else {
             panic!("a line of the log: {line:?}")
         };
-        let number = |text: &str| text.parse().expect("a number");
+        let number = |text: &str| text.parse::<u64>().expect("a number");
         let pid = pid.parse().expect("a process id");
-        let at = at.parse().expect("a time");
+        let at = Instant::default() + Duration::from_nanos(number(at));
         Self { token: number(token), at, pid, role: role.to_owned() }
     }
 }

@@ -1,13 +1,17 @@
 //! Nothing of a command runs when somebody else has its lock: processes of `distlock run` that are
 //! killed, stopped and cut off, on real stores. The commands write their tokens into one log.
 //!
-//! `DISTLOCK_ROUNDS` says how many faults there are per store; 10 by default.
+//! `DISTLOCK_ROUNDS` says how many faults there are per store; 10 by default. `DISTLOCK_CROWD` says how
+//! many idle processes the machine has besides; none by default. With 2000, whoever looks at all
+//! processes before it kills is too late.
 
 #![cfg(target_os = "linux")]
 
 mod child;
+mod crowd;
 mod holder;
 mod log;
+mod record;
 mod round;
 mod stage;
 
@@ -27,5 +31,7 @@ fn main() -> std::process::ExitCode {
             Ok(runtime.block_on(round::play(store))?)
         })
     });
+    let crowd = std::env::var("DISTLOCK_CROWD").map_or(0, |crowd| crowd.parse().expect("a number"));
+    let _crowd = crowd::Crowd::gather(crowd);
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }

@@ -4,7 +4,7 @@ use std::{future::Future, time::Duration};
 
 use rustix::process::{Signal, kill_process};
 
-use crate::{holder::Holder, log::Log, stage::Stage};
+use crate::{holder::Holder, log::Log, record::Record, stage::Stage};
 
 /// How long something may take that needs a TTL of 2 s and the store's own slack.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,48 +32,87 @@ const OF_NETWORKS: [Fault; 4] =
 
 pub async fn play(store: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let log = Log::new(folder.path());
     let stage = Stage::start(store, folder.path()).await;
     let mut faults: Vec<_> = OF_PROCESSES.to_vec();
     if stage.server().is_some() {
         faults.extend(OF_NETWORKS);
     }
-    let mut holder = Holder::start(&stage, log.path()).await;
+    let (log, mut record) = (Log::new(folder.path()), Record::new(folder.path()));
+    let mut holder = Holder::start(&stage, log.path(), &mut record).await;
     let mut token = 0;
-    for round in 0..rounds() {
-        let fault = faults[round % faults.len()];
-        token = eventually(&format!("round {round}: somebody works"), || log.family_after(token))
-            .await?;
-        let mut next = Holder::start(&stage, log.path()).await;
+    for number in 0..rounds() {
+        let fault = faults[number % faults.len()];
+        record.forget();
+        let mut round = Round { fault, token, stage: &stage, log: &log, record: &mut record };
+        match round.play(holder).await {
+            Ok(next) => (token, holder) = (round.token, next),
+            Err(error) => return Err(record.tell(&format!("round {number}, {fault:?}: {error}"))),
+        }
+    }
+    Ok(())
+}
+
+/// One fault.
+struct Round<'a> {
+    fault: Fault,
+    /// Before it strikes, the one that was the newest before.
+    token: u64,
+    stage: &'a Stage,
+    log: &'a Log,
+    record: &'a mut Record,
+}
+
+impl Round<'_> {
+    /// Answers who holds the lock after it.
+    async fn play(&mut self, mut holder: Holder) -> Result<Holder, String> {
+        let (log, fault) = (self.log, self.fault);
+        self.token = working(&mut holder, log, self.token).await?;
+        let mut next = self.start().await;
         // Some faults find the next one in line, others on its way.
         tokio::time::sleep(chance(Duration::from_millis(400))).await;
-        strike(fault, &stage, &mut holder).await.map_err(|error| format!("{fault:?}: {error}"))?;
+        self.record.event(format!("{fault:?} strikes the holder of token {}", self.token));
+        strike(fault, self.stage, &mut holder).await?;
         if matches!(fault, Fault::StoreStopped) {
             // Whoever waits is told, too.
             let status = within(PATIENCE, next.process.wait()).await.ok_or("it waits on")?;
             let code = status.map_err(|error| error.to_string())?.code();
             if code != Some(69) {
-                return Err(format!("{fault:?}: the next one ended with {code:?}"));
+                return Err(format!("the next one ended with {code:?}"));
             }
-            next = Holder::start(&stage, log.path()).await;
+            next = self.start().await;
         }
-        let works = format!("{fault:?}: the next one works");
-        eventually(&works, || log.family_after(token)).await?;
-        let gone = || log.pids(token).iter().all(|pid| is_gone(*pid)).then_some(());
-        eventually(&format!("{fault:?}: nothing of the first is left"), gone).await?;
+        let newer = working(&mut next, log, self.token).await?;
+        self.record.event(format!("token {newer} works"));
+        let gone = || log.pids(self.token).iter().all(|pid| is_gone(*pid)).then_some(());
+        eventually("nothing of the first is left", gone).await?;
         let code = recover(fault, &mut holder).await?;
         if !expected(fault).contains(&code) {
-            return Err(format!("{fault:?}: it ended with {code:?}"));
+            return Err(format!("it ended with {code:?}"));
         }
-        holder = next;
+        self.check()?;
+        Ok(next)
     }
-    match log.overlap().as_slice() {
-        [] => Ok(()),
-        late => Err(format!(
-            "{} lines under somebody else's lock: {:?}",
-            late.len(),
-            &late[..late.len().min(5)]
-        )),
+
+    async fn start(&mut self) -> Holder {
+        self.record.event("another one starts");
+        Holder::start(self.stage, self.log.path(), self.record).await
+    }
+
+    fn check(&mut self) -> Result<(), String> {
+        let Some(overlap) = self.log.overlap() else { return Ok(()) };
+        self.record.event_at(overlap.from, "the next one's first line");
+        self.record.event_at(overlap.to, format!("the last line of token {}", overlap.token));
+        let by = overlap.to.since(overlap.from);
+        Err(format!("the {} wrote until {by:?} after the next one's first line", overlap.role))
+    }
+}
+
+/// Waits until the holder's family works, with a token newer than this one.
+async fn working(holder: &mut Holder, log: &Log, token: u64) -> Result<u64, String> {
+    let works = eventually("the next one works", || log.family_after(token));
+    tokio::select! {
+        token = works => token,
+        status = holder.process.wait() => Err(format!("the next one ended: {status:?}")),
     }
 }
 
@@ -111,7 +150,7 @@ async fn recover(fault: Fault, holder: &mut Holder) -> Result<Option<i32>, Strin
         holder.signal(Signal::CONT);
     }
     let ended = within(PATIENCE, holder.process.wait()).await;
-    let status = ended.ok_or_else(|| format!("{fault:?}: it never ended"))?;
+    let status = ended.ok_or("it never ended")?;
     Ok(status.map_err(|error| error.to_string())?.code())
 }
 
