@@ -175,8 +175,8 @@ fn a_signal_leaves_nothing() {
     while !place.names(&file).iter().any(|name| name.starts_with("distlock-check.")) {
         assert_eq!(check.try_wait(), None, "it ended before anything was locked");
     }
-    check.interrupt();
-    assert_eq!(check.wait(), Some(130));
+    // SIGINT may be ignored where the tests run: as in the background of a shell.
+    assert_eq!(check.release(), Some(143));
     assert_eq!(place.names(&file), Vec::<String>::new());
 }
 

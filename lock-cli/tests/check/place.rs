@@ -104,27 +104,15 @@ impl Answer {
 }
 
 impl Running {
-    fn signal(&self, signal: Signal) {
-        let pid = Pid::from_raw(self.0.id().cast_signed()).expect("a process id");
-        kill_process(pid, signal).expect("it runs");
-    }
-
-    pub fn interrupt(&self) {
-        self.signal(Signal::INT);
-    }
-
     /// Asks to end, and answers the exit code.
     pub fn release(&mut self) -> Option<i32> {
-        self.signal(Signal::TERM);
-        self.wait()
+        let pid = Pid::from_raw(self.0.id().cast_signed()).expect("a process id");
+        kill_process(pid, Signal::TERM).expect("it runs");
+        self.0.wait().expect("a child").code()
     }
 
     pub fn try_wait(&mut self) -> Option<i32> {
         self.0.try_wait().expect("a child").and_then(|status| status.code())
-    }
-
-    pub fn wait(&mut self) -> Option<i32> {
-        self.0.wait().expect("a child").code()
     }
 }
 
