@@ -39,7 +39,10 @@ impl Terminal {
         };
         let program = Path::new(env!("CARGO_BIN_EXE_distlock"));
         let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
-        let mut shell = place.other("setsid", &["--ctty", "bash", "--norc", "--noprofile", "-i"]);
+        // The tests may run where keys are ignored: in the background of another shell.
+        let start = ["--default-signal=INT,QUIT,TSTP", "setsid", "--ctty"];
+        let shell = ["bash", "--norc", "--noprofile", "-i"];
+        let mut shell = place.other("env", &[&start as &[&str], &shell].concat());
         shell.env("PATH", path).env("TERM", "xterm").current_dir(place.path());
         shell.stdin(screen()).stdout(screen()).stderr(screen());
         let shell = shell.spawn().expect("a shell");
