@@ -12,6 +12,7 @@ use std::{
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
+    io::retry_on_intr,
     process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open},
 };
 
@@ -143,7 +144,8 @@ impl Drop for Process {
         let _ = kill_process_group(self.server(), Signal::KILL);
         let _ = self.child.wait();
         for end in &ends {
-            let _ = poll(&mut [PollFd::new(end, PollFlags::IN)], None);
+            // The death of a child sends a signal, and it interrupts whoever waits here.
+            let _ = retry_on_intr(|| poll(&mut [PollFd::new(end, PollFlags::IN)], None));
         }
     }
 }

@@ -81,7 +81,8 @@ async fn a_kill_ends_each_of_its_processes() -> Result {
         let workers: Vec<u32> = workers.lines().map(|pid| pid.parse().unwrap()).collect();
         assert!(workers.len() > 3, "{workers:?}");
         postgres.kill();
-        assert!(workers.iter().all(|pid| is_gone(*pid)), "at once");
+        let left: Vec<_> = workers.iter().map(|pid| (pid, state_of(*pid))).collect();
+        assert!(workers.iter().all(|pid| is_gone(*pid)), "at once: {left:?}");
         postgres.restart().await?;
     }
     Ok(())
