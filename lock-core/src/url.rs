@@ -43,9 +43,7 @@ impl StoreUrl {
             .split_once(':')
             .filter(|(scheme, _)| is_scheme(scheme))
             .ok_or_else(|| bad("expected SCHEME:.. or SCHEME://HOST..".to_owned()))?;
-        if let Some(rest) = rest.strip_prefix("//")
-            && has_stray_at(rest)
-        {
+        if has_stray_at(rest) {
             return Err(bad(
                 "an @ that does not end the login must be escaped as %40, and so must /, ? and # \
                  in a password, as %2F, %3F and %23"
@@ -273,6 +271,10 @@ const SECRETS: [&str; 4] = ["password", "pass", "token", "secret"];
 /// password with a character that ends the authority; taken apart as it is, parts of a password
 /// would count as host, path or option, and be shown.
 fn has_stray_at(rest: &str) -> bool {
+    let Some(rest) = rest.strip_prefix("//") else {
+        // The login of a URL whose scheme was forgotten.
+        return rest.split_once('?').is_some_and(|(_, query)| query.contains('@'));
+    };
     let authority = &rest[..rest.find(['/', '?', '#']).unwrap_or(rest.len())];
     rest.matches('@').count() > 1 || (rest.contains('@') && !authority.contains('@'))
 }
@@ -314,14 +316,20 @@ fn parse_duration(text: &str) -> Option<Duration> {
 /// secrets among the options. Works on any text, also one that is no URL, and rather hides too much
 /// than too little.
 fn without_password(url: &str) -> String {
-    let url = without_secret_options(url);
-    let scheme = url.find(':').map_or(0, |colon| colon + 1);
-    let slashes = url[scheme..].len() - url[scheme..].trim_start_matches('/').len();
-    let start = scheme + slashes;
-    let Some(at) = url.rfind('@').filter(|at| *at >= start) else { return url };
-    match url[start..at].find(':') {
+    without_secret_options(&without_login(url))
+}
+
+/// Without `SCHEME://`, what stands before the `@` may be a login whose scheme was forgotten: `USER:PASSWORD@HOST`.
+fn without_login(url: &str) -> String {
+    let Some(at) = url.rfind('@') else { return url.to_owned() };
+    let scheme = url.split_once("://").map(|(scheme, _)| scheme).filter(|scheme| is_scheme(scheme));
+    let start = scheme.map_or(0, |scheme| scheme.len() + "://".len());
+    let slashes = url[start..].len() - url[start..].trim_start_matches('/').len();
+    let start = start + slashes;
+    match url.get(start..at).and_then(|login| login.find(':')) {
         Some(colon) => format!("{}:***{}", &url[..start + colon], &url[at..]),
-        None => url,
+        None if scheme.is_none() => format!("***{}", &url[at..]),
+        None => url.to_owned(),
     }
 }
 
@@ -400,6 +408,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_login_whose_scheme_was_forgotten_is_not_shown() {
+        for (url, shown) in [
+            ("u:QXZ@h", "u:***@h"),
+            ("//u:QXZ@h", "//u:***@h"),
+            ("QXZ@h", "***@h"),
+            ("u:QXZ:QXZ@QXZ@h", "u:***@h"),
+            ("u:QXZ?token=QXZ@h", "u:***@h"),
+            ("redis://u@h", "redis://u@h"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+
     proptest! {
         #[test]
         fn never_panics_and_never_shows_the_password(
@@ -407,9 +429,10 @@ mod tests {
             // Letters that no message of ours has.
             secret in "[QXZ]{4}[/?#@:a-z%]{0,3}[QXZ]{5}",
             rest in "(/[0-9]?)?([?]ttl=5s)?",
+            scheme in "(redis://|//|)",
         ) {
             let _ = StoreUrl::parse(&url);
-            let url = format!("redis://user:{secret}@host{rest}");
+            let url = format!("{scheme}user:{secret}@host{rest}");
             let shown = match StoreUrl::parse(&url) {
                 Ok(url) => format!("{url} {url:?}"),
                 Err(error) => format!("{error} {error:?}"),
