@@ -68,8 +68,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::Contended`](crate::Error::Contended) for [`Wait::Try`](crate::Wait::Try), if it
     ///   would have to wait.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
-    ///   one TTL, or the session in which the attempt waited ended: a waiter is told, and never
-    ///   re-queued in silence.
+    ///   one TTL.
+    /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in which it
+    ///   waited, is gone: a waiter is told, and never re-queued in silence.
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number of
     ///   permits: [`limit_conflict`].
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
@@ -126,7 +127,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
     /// one in line is served. Its owner is told at once: a holder by
     /// [`LossReason::EntryGone`](crate::LossReason::EntryGone), a waiter by
-    /// [`Error::Unavailable`](crate::Error::Unavailable). Answers whether there was such an entry.
+    /// [`Error::PlaceLost`](crate::Error::PlaceLost). Answers whether there was such an entry.
     ///
     /// # Errors
     ///

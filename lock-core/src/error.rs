@@ -72,7 +72,7 @@ pub enum Error {
     },
 
     /// The wait limit passed while others were before the caller: come back later.
-    #[error("gave up on lock {name} after {waited:?}: {}", blame(holder.as_deref(), *position))]
+    #[error("gave up on lock {name} after {waited:.1?}: {}", blame(holder.as_deref(), *position))]
     WaitTimeout {
         /// The lock's name.
         name: LockName,
@@ -107,6 +107,16 @@ pub enum Error {
         effect: Effect,
         /// What the client library said.
         source: BoxError,
+    },
+
+    /// The place in the queue was lost before there was a grant: an operator revoked it
+    /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or this
+    /// program was suspended for too long, or somebody deleted it. Ask again, at the end of the queue, unless
+    /// it was meant.
+    #[error("lost the place in line in {store}: it was revoked, deleted, or not renewed in time")]
+    PlaceLost {
+        /// The store's name.
+        store: &'static str,
     },
 
     /// The store refused the credentials or lacks a permission: fix the configuration.
@@ -172,7 +182,13 @@ impl Error {
 
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
-        matches!(self, Self::Contended { .. } | Self::WaitTimeout { .. } | Self::Unavailable { .. })
+        matches!(
+            self,
+            Self::Contended { .. }
+                | Self::WaitTimeout { .. }
+                | Self::Unavailable { .. }
+                | Self::PlaceLost { .. }
+        )
     }
 }
 

@@ -79,8 +79,9 @@ impl Lock {
     /// - [`Error::InvalidOption`] if the options do not fit the store.
     /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
     ///   lock, since when, and the caller's position.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or ended the
-    ///   session in which the caller waited.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL.
+    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not renewed in
+    ///   time.
     /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for the
     ///   exclusive one.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].

@@ -14,7 +14,7 @@ use lock_core::{
 use crate::{
     connection::Insisted,
     entry,
-    error::{Failure, Kind},
+    error::{Failure, Kind, STORE},
     hold::Hold,
     layout::{self, Role, role},
     lease::EtcdLease,
@@ -240,9 +240,10 @@ impl Claim {
     fn session_ended(&self) -> Error {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
+            Ok(()) if self.session.is_gone() => vanished(),
             Ok(()) => {
-                Failure::new(Kind::LeaseGone, "the session in which the attempt waited ended")
-                    .into_error("acquire", false)
+                let silent = "the session in which the attempt waited could not be renewed in time";
+                Failure::new(Kind::LeaseGone, silent).into_error("acquire", false)
             }
         }
     }
@@ -251,8 +252,7 @@ impl Claim {
 /// The entry's deletion may come to us before the word that the lease has ended: what the caller
 /// does next is the same.
 fn vanished() -> Error {
-    Failure::new(Kind::LeaseGone, "the attempt's entry is gone: its lease ended, or it was deleted")
-        .into_error("acquire", false)
+    Error::PlaceLost { store: STORE }
 }
 
 fn contended(request: &Request) -> Error {

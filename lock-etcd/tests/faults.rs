@@ -190,7 +190,7 @@ async fn a_waiter_and_its_predecessor_of_one_session_that_is_revoked() {
     let lease = etcd.leases().await.unwrap()[0];
     etcd.revoke(lease).await.unwrap();
     let told = soon(waiting).await.unwrap();
-    assert!(matches!(told, Err(Error::Unavailable { .. } | Error::Rejected { .. })), "{told:?}");
+    assert!(matches!(told, Err(Error::PlaceLost { .. } | Error::Rejected { .. })), "{told:?}");
     let reason = soon(guard.lost()).await;
     assert!(matches!(reason, LossReason::EntryGone | LossReason::SessionEnded), "{reason:?}");
     // A new session is made by and by: at the latest when the keep-alive finds out.

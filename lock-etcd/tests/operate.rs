@@ -82,7 +82,7 @@ async fn a_reader_that_is_revoked_while_it_waits() {
     until_queued(&ours, "job", 3).await;
     assert!(theirs.revoke("job", attempt(&theirs, "job", 1).await).await.unwrap());
     let told = soon(victim).await.unwrap();
-    assert!(matches!(told, Err(Error::Unavailable { .. })), "{told:?}");
+    assert!(matches!(told, Err(Error::PlaceLost { .. })), "{told:?}");
     guard.release().await.unwrap();
     soon(behind).await.unwrap().unwrap().release().await.unwrap();
     until_clean(&etcd).await;

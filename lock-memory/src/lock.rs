@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Validity, Wait,
-    Wake, limit_conflict, trace,
+    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
+    LockKind, LockName, LossSignal, Observed, Request, Result, Validity, Wait, Wake,
+    limit_conflict, trace,
 };
 
 use tokio::sync::mpsc;
@@ -136,12 +136,7 @@ impl MemoryLock {
 }
 
 fn entry_expired() -> Error {
-    Error::Unavailable {
-        store: "memory",
-        op: "acquire",
-        effect: Effect::None,
-        source: "the waiting entry expired: the store was out of reach for too long".into(),
-    }
+    Error::PlaceLost { store: "memory" }
 }
 
 #[async_trait]

@@ -65,9 +65,7 @@ pub(crate) fn closed() -> Error {
 
 /// For an attempt that somebody or something else has removed from the queue.
 pub(crate) fn gone() -> Error {
-    let why = "the attempt is not in the queue any more: it expired, was revoked, or its keys were \
-               removed";
-    unavailable("acquire", Effect::None, why)
+    Error::PlaceLost { store: STORE }
 }
 
 /// A script's answer that it cannot have given.

@@ -248,7 +248,7 @@ async fn deleted_keys_are_noticed_by_waiters() {
     let holder = acquire(&driver, "orders", ttl).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", ttl).await;
     server.command(&[b"FLUSHALL"]).await.unwrap();
-    assert!(is_unavailable(&waiter.ended().await));
+    assert!(lost_its_place(&waiter.ended().await));
     assert_eq!(within(holder.validity().lost()).await, LossReason::EntryGone);
 }
 
@@ -260,7 +260,7 @@ async fn a_deleted_queue_strands_nobody() {
         let waiter = Waiter::queued(&driver, &server, "orders", Duration::from_secs(1)).await;
         server.command(&[b"DEL", &companion("orders", key)]).await.unwrap();
         lease.release().await.unwrap();
-        assert!(is_unavailable(&waiter.ended().await), "{key}");
+        assert!(lost_its_place(&waiter.ended().await), "{key}");
         nothing_is_left(&server).await;
     }
 }

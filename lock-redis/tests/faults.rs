@@ -78,7 +78,7 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
         assert!(late.token() > holder.token());
         assert!(holder.validity().has_ended());
     }
-    assert!(is_unavailable(&result), "{result:?}");
+    assert!(lost_its_place(&result), "{result:?}");
     holder.renew().await.unwrap();
     holder.release().await.unwrap();
     nothing_is_left(&server).await;
@@ -150,7 +150,7 @@ async fn a_restart_without_data_is_told_to_holders_and_waiters() {
     server.restart().await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
     let result = waiter.ended().await;
-    assert!(is_unavailable(&result), "{result:?}");
+    assert!(lost_its_place(&result), "{result:?}");
     assert!(acquire(&driver, "orders", TTL).await.unwrap().token() > token);
 }
 

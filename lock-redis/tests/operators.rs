@@ -117,7 +117,7 @@ async fn a_waiter_is_told_and_who_fits_then_enters() {
     let next = Waiter::queued_as(Kind::Shared, &theirs, &server, "orders", TTL).await;
     assert!(mine.revoke(&name("orders"), victim.attempt.id()).await.unwrap());
     let told = tokio::time::timeout(AT_ONCE, victim.ended()).await.unwrap();
-    assert!(is_unavailable(&told), "{told:?}");
+    assert!(lost_its_place(&told), "{told:?}");
     next.granted().await.release().await.unwrap();
     holds.release().await.unwrap();
     nothing_is_left(&server).await;

@@ -297,10 +297,5 @@ pub(crate) fn cancelled() -> Error {
 
 /// A waiter's entry was deleted by somebody else: it lost its place, and is told.
 pub(crate) fn vanished() -> Error {
-    Error::Unavailable {
-        store: STORE,
-        op: "acquire",
-        effect: Effect::None,
-        source: "somebody deleted the waiting entry".into(),
-    }
+    Error::PlaceLost { store: STORE }
 }

@@ -172,7 +172,7 @@ async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
     entries.sort_by_key(|entry| entry.rsplit_once('-').map(|(_, seq)| seq.to_owned()));
     raw.delete(&format!("{directory}/{}", entries[1]), None).await.unwrap();
     let told = soon("the waiter is told", waiter).await.unwrap().unwrap_err();
-    assert!(is_unavailable(&told), "{told}");
+    assert!(lost_its_place(&told), "{told}");
     raw.delete(&format!("{directory}/{}", entries[0]), None).await.unwrap();
     assert_eq!(soon("the holder is told", holder.lost()).await, LossReason::EntryGone);
     drop(soon("the last one holds", last).await.unwrap().unwrap());

@@ -71,7 +71,7 @@ async fn every_kind_can_be_revoked_and_leaves_nothing() {
         // It may have been granted in between.
         match soon("the waiter is told", waiting).await.unwrap() {
             Ok(next) => assert_eq!(soon("it is told", next.lost()).await, LossReason::EntryGone),
-            Err(error) => assert!(is_unavailable(&error), "{error}"),
+            Err(error) => assert!(lost_its_place(&error), "{error}"),
         }
         assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     }

@@ -228,7 +228,7 @@ async fn an_unanswered_creation_that_lost_a_node_leaves_nothing() {
     proxy.reset();
     proxy.heal();
     let error = soon("the answer", attempt).await.unwrap().unwrap_err();
-    assert!(is_unavailable(&error), "{error}");
+    assert!(lost_its_place(&error), "{error}");
     assert_eq!(entries(&raw).await, [0; 3]);
 }
 

@@ -131,7 +131,7 @@ fn whoever_is_gone_is_told_whatever_it_does() {
         entry.gone();
         entry.pushed(9);
         assert!(matches!(&*entry.stage(), Stage::Over(End::Gone)));
-        assert!(matches!(entry.hold(CLOCK.now()), Err(lock_core::Error::Unavailable { .. })));
+        assert!(matches!(entry.hold(CLOCK.now()), Err(lock_core::Error::PlaceLost { .. })));
     }
     let held = entry();
     let validity = held.hold(CLOCK.now()).unwrap();

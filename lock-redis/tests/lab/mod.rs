@@ -199,3 +199,7 @@ pub fn is_contended(result: &Result<Box<dyn Lease>>) -> bool {
 pub fn is_unavailable<T>(result: &Result<T>) -> bool {
     matches!(result, Err(Error::Unavailable { .. }))
 }
+
+pub fn lost_its_place<T>(result: &Result<T>) -> bool {
+    matches!(result, Err(Error::PlaceLost { .. }))
+}

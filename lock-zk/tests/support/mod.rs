@@ -129,6 +129,10 @@ pub fn is_unavailable(error: &Error) -> bool {
     matches!(error, Error::Unavailable { .. })
 }
 
+pub fn lost_its_place(error: &Error) -> bool {
+    matches!(error, Error::PlaceLost { .. })
+}
+
 /// What `work` cost, without the asking itself and the clients' pings.
 pub async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Counters, T) {
     let before = server.counters().await.unwrap();
