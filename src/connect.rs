@@ -33,7 +33,7 @@ pub fn connect(url: impl AsRef<str>) -> Connect {
 fn open(url: StoreUrl) -> Opening {
     Box::pin(async move {
         let store = known(&url)?;
-        match tokio::time::timeout(CONNECT_LIMIT, driver(&url)).await {
+        match tokio::time::timeout(CONNECT_LIMIT, driver(store, &url)).await {
             Ok(driver) => driver,
             Err(_) => Err(Error::Unavailable {
                 store,
@@ -61,8 +61,8 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     }
 }
 
-async fn driver(url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
-    match url.scheme() {
+async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+    match store {
         #[cfg(feature = "memory")]
         "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.connect()?)),
         #[cfg(feature = "etcd")]
@@ -78,9 +78,9 @@ async fn driver(url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
             Ok(Arc::new(lock_zk::ZkLock::connect(lock_zk::ZkConfig::from_url(url)?).await?))
         }
         #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
-        "sqlite" | "mysql" | "mariadb" | "postgres" | "postgresql" => {
+        "sqlite" | "mysql" | "postgres" => {
             Ok(Arc::new(lock_sql::SqlLock::connect(lock_sql::SqlConfig::from_url(url)?).await?))
         }
-        scheme => Err(url.error(format!("unknown scheme {scheme:?}"))),
+        store => Err(url.error(format!("no driver for {store}"))),
     }
 }

@@ -52,7 +52,7 @@ pub const STORES: &[Store] = &[
     },
     Store {
         scheme: "redis",
-        aliases: &[],
+        aliases: &["valkey"],
         url: "redis://HOST[:6379][/DB]",
         port: Some(6379),
         feature: "redis",

@@ -76,8 +76,8 @@ impl RedisConfig {
     /// no database, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or
     /// wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
-        if url.scheme() != "redis" {
-            return Err(url.error("expected redis://.. (TLS is not supported yet)"));
+        if !["redis", "valkey"].contains(&url.scheme()) {
+            return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
         }
         let hosts = url.hosts(6379);
         let [host] = hosts.as_slice() else {

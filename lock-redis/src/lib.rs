@@ -61,7 +61,7 @@
 //!
 //! # URL
 //!
-//! `redis://[user][:password@]host[:port][/database][?option=value&..]`
+//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or the same with `valkey://`
 //!
 //! | option | meaning | default |
 //! |---|---|---|
