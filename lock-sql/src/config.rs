@@ -86,25 +86,24 @@ impl SqlConfig {
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let ttl = options.duration("ttl")?;
-        let target = match url.scheme() {
-            "sqlite" if url.has_authority() => {
+        let dialect = Dialect::of_scheme(url.scheme());
+        let expected = || url.error("expected sqlite:PATH, mysql://.. or postgres://..");
+        let target = match dialect.ok_or_else(expected)? {
+            Dialect::Sqlite if url.has_authority() => {
                 return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
             }
-            "sqlite" => {
+            Dialect::Sqlite => {
                 let path = Some(url.path()).filter(|path| !path.is_empty());
                 Target::File { path: path.map(PathBuf::from) }
             }
-            "mysql" | "mariadb" => {
+            Dialect::MySql => {
                 let server = Server::from_url(url, &mut options, 3306)?;
                 if server.database.is_none() {
                     return Err(url.error("expected mysql://HOST/DATABASE"));
                 }
                 Target::MySql(server)
             }
-            "postgres" | "postgresql" => {
-                Target::Postgres(Server::from_url(url, &mut options, 5432)?)
-            }
-            _ => return Err(url.error("expected sqlite:PATH, mysql://.. or postgres://..")),
+            Dialect::Postgres => Target::Postgres(Server::from_url(url, &mut options, 5432)?),
         };
         options.finish()?;
         let default = Self::new(target);

@@ -5,13 +5,13 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Instant};
+use lock_core::{Attempt, Effect, Error, Instant};
 use sqlx::{AssertSqlSafe, Connection, raw_sql};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     dialect::{Dialect, stamp},
-    error::{is_passing, may_have_run},
+    error::{self, is_passing, may_have_run},
     limit::Limit,
     row::Row,
     session::CLOCK,
@@ -20,10 +20,16 @@ use crate::{
 /// How long a connection may take that is being made, even if the script that wants it waits for less.
 const MAKING: Duration = Duration::from_secs(1);
 
+/// How long saying goodbye may take, which no server answers.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+const GOODBYE: Duration = Duration::from_millis(200);
+
 /// Why a script has no answer.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Closed,
+    /// Not sent: there is no connection, and no patience helps.
+    Barred(Error),
     /// Not sent: there is no connection now.
     Down(sqlx::Error),
     /// Sent perhaps, and perhaps executed.
@@ -32,14 +38,37 @@ pub(crate) enum Failure {
     Refused(sqlx::Error),
 }
 
+impl Failure {
+    /// Why there is no connection to a server.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn unconnected(dialect: Dialect, why: sqlx::Error) -> Self {
+        match error::is_final(dialect, &why) {
+            true => Self::Barred(error::not_sent(dialect, "connect", why)),
+            false => Self::Down(why),
+        }
+    }
+
+    /// What a client is told that opens the database.
+    pub(crate) fn opening(self, dialect: Dialect) -> Error {
+        match self {
+            Self::Closed => error::closed(dialect),
+            Self::Barred(error) => error,
+            Self::Down(why) => {
+                let why = error::told(dialect, why);
+                error::unavailable(dialect, "connect", Effect::None, why)
+            }
+            Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, "connect", why),
+        }
+    }
+}
+
 /// Connections that are made when they are needed, and used by one script at a time. Not the library's
 /// pool: that one asks the server after each use whether it is still there, which would be as many
 /// requests again.
 pub(crate) struct Connections<C: Connection> {
     options: C::Options,
-    /// What a connection is to be told first.
-    setup: &'static str,
-    idle: Mutex<Vec<Made<C>>>,
+    /// Nothing once all have said goodbye: whatever comes back then does so, too.
+    idle: Mutex<Option<Vec<Made<C>>>>,
     /// Rings when one comes back.
     back: Notify,
     /// For each script that runs.
@@ -56,7 +85,7 @@ struct Made<C> {
 }
 
 macro_rules! connections {
-    ($connection:ty, $dialect:expr) => {
+    ($connection:ty, $dialect:expr, $connect:path) => {
         impl Connections<$connection> {
             /// Runs a script, unless its attempt has been cancelled by the time that there is a
             /// connection. Answers when it was sent, and all entries that it answers.
@@ -96,14 +125,14 @@ macro_rules! connections {
                 };
                 if may_have_run($dialect, &error) {
                     // The others are likely to be broken, too.
-                    self.idle().clear();
+                    self.forget();
                     return Err(Failure::Lost(error));
                 }
                 // A script that ended half-way has left its transaction open, if it had one.
                 let rollback = raw_sql("ROLLBACK").execute(&mut made.connection);
                 match limit.keep(rollback).await {
                     Ok(Ok(_) | Err(sqlx::Error::Database(_))) => self.put_back(made),
-                    Ok(Err(_)) | Err(_) => self.idle().clear(),
+                    Ok(Err(_)) | Err(_) => self.forget(),
                 }
                 Err(Failure::Refused(error))
             }
@@ -131,12 +160,13 @@ macro_rules! connections {
                 let place = self.places.clone().acquire_owned().await;
                 let (connections, place) = (self.clone(), place.map_err(|_| Failure::Closed)?);
                 let making = tokio::spawn(async move {
-                    let connection = Limit::new(limit).keep(connections.connect()).await??;
+                    let made = Limit::new(limit).keep($connect(&connections.options)).await;
+                    let connection = made.map_err(Failure::Down)??;
                     connections.put_back(Made { connection, _place: place });
-                    Ok::<(), sqlx::Error>(())
+                    Ok(())
                 });
                 match making.await {
-                    Ok(made) => made.map_err(Failure::Down),
+                    Ok(made) => made,
                     Err(panic) if panic.is_panic() => {
                         Err(Failure::Down(sqlx::Error::Io(std::io::Error::other(panic))))
                     }
@@ -144,30 +174,23 @@ macro_rules! connections {
                     Err(_) => Err(Failure::Closed),
                 }
             }
-
-            async fn connect(&self) -> sqlx::Result<$connection> {
-                let mut connection = <$connection>::connect_with(&self.options).await?;
-                raw_sql(self.setup).execute(&mut connection).await?;
-                Ok(connection)
-            }
         }
     };
 }
 
 #[cfg(feature = "mysql")]
-connections!(sqlx::MySqlConnection, Dialect::MySql);
+connections!(sqlx::MySqlConnection, Dialect::MySql, crate::mysql::connect);
 #[cfg(feature = "postgres")]
-connections!(sqlx::PgConnection, Dialect::Postgres);
+connections!(sqlx::PgConnection, Dialect::Postgres, crate::postgres::connect);
 #[cfg(feature = "sqlite")]
-connections!(sqlx::SqliteConnection, Dialect::Sqlite);
+connections!(sqlx::SqliteConnection, Dialect::Sqlite, crate::sqlite::connect);
 
 impl<C: Connection> Connections<C> {
-    /// At most `most` connections, each of which is told `setup` first.
-    pub(crate) fn new(options: C::Options, setup: &'static str, most: usize) -> Arc<Self> {
+    /// At most `most` connections.
+    pub(crate) fn new(options: C::Options, most: usize) -> Arc<Self> {
         Arc::new(Self {
             options,
-            setup,
-            idle: Mutex::default(),
+            idle: Mutex::new(Some(Vec::new())),
             back: Notify::new(),
             room: Semaphore::new(most),
             places: Arc::new(Semaphore::new(most)),
@@ -181,7 +204,7 @@ impl<C: Connection> Connections<C> {
 
     async fn unused(&self) -> Made<C> {
         loop {
-            let idle = self.idle().pop();
+            let idle = self.idle().as_mut().and_then(Vec::pop);
             match idle {
                 Some(made) => return made,
                 None => self.back.notified().await,
@@ -189,23 +212,22 @@ impl<C: Connection> Connections<C> {
         }
     }
 
-    /// Has a connection used that was made otherwise and told what each is told, while there is none yet.
-    #[cfg(feature = "sqlite")]
-    pub(crate) fn adopt(&self, connection: C) {
-        if let Ok(place) = self.places.clone().try_acquire_owned() {
-            self.put_back(Made { connection, _place: place });
-        }
-    }
-
     fn put_back(&self, made: Made<C>) {
-        let mut idle = self.idle();
-        if !self.room.is_closed() {
-            idle.push(made);
-            self.back.notify_one();
+        match &mut *self.idle() {
+            Some(idle) => idle.push(made),
+            None => drop(tokio::spawn(made.connection.close())),
+        }
+        self.back.notify_one();
+    }
+
+    /// Uses none of these connections again.
+    pub(crate) fn forget(&self) {
+        if let Some(idle) = &mut *self.idle() {
+            idle.clear();
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Made<C>>> {
+    fn idle(&self) -> MutexGuard<'_, Option<Vec<Made<C>>>> {
         // Nothing panics while it is held.
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -216,11 +238,24 @@ impl<C: Connection> Connections<C> {
         self.places.close();
     }
 
-    /// Ends all connections.
+    #[cfg(feature = "sqlite")]
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.room.is_closed()
+    }
+
+    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that are only
+    /// cut off.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
-    pub(crate) fn close(&self) {
+    pub(crate) async fn quit(&self) {
         self.refuse();
-        self.idle().clear();
+        let idle = self.idle().take();
+        let quits = async {
+            for Made { connection, _place } in idle.into_iter().flatten() {
+                let _ = connection.close().await;
+            }
+        };
+        // A server that does not read finds them closed.
+        let _ = tokio::time::timeout(GOODBYE, quits).await;
     }
 }
 

@@ -20,7 +20,7 @@ type Answer = Result<(Instant, Vec<Row>), Failure>;
 #[derive(Debug)]
 pub(crate) enum Database {
     #[cfg(feature = "sqlite")]
-    Sqlite(crate::sqlite::Sqlite),
+    Sqlite(Box<crate::sqlite::Sqlite>),
     #[cfg(feature = "mysql")]
     MySql(crate::mysql::MySql),
     #[cfg(feature = "postgres")]
@@ -37,7 +37,8 @@ impl Database {
         match &config.target {
             #[cfg(feature = "sqlite")]
             Target::File { path } => {
-                Ok(Self::Sqlite(crate::sqlite::Sqlite::open(path.as_deref()).await?))
+                let file = crate::sqlite::Sqlite::open(path.as_deref()).await?;
+                Ok(Self::Sqlite(Box::new(file)))
             }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
@@ -173,14 +174,29 @@ impl Database {
         }
     }
 
-    pub(crate) fn close(&self) {
+    /// Runs no script any more.
+    pub(crate) fn refuse(&self) {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.close(),
+            Self::Sqlite(sqlite) => sqlite.refuse(),
             #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.close(),
+            Self::MySql(mysql) => mysql.refuse(),
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.close(),
+            Self::Postgres(postgres) => postgres.refuse(),
+        }
+    }
+
+    /// Ends the connections to a server, as servers like it.
+    pub(crate) async fn quit(&self) {
+        match self {
+            // The file stays open until the last handle is dropped: who closes it last copies SQLite's log
+            // into it and waits for the disk, which a process that ends need not do.
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(_) => {}
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.quit().await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.quit().await,
         }
     }
 }

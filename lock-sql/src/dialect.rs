@@ -25,6 +25,16 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// The database that URLs with this scheme, in lower case, are for.
+    pub fn of_scheme(scheme: &str) -> Option<Self> {
+        match scheme {
+            "sqlite" => Some(Self::Sqlite),
+            "mysql" | "mariadb" => Some(Self::MySql),
+            "postgres" | "postgresql" => Some(Self::Postgres),
+            _ => None,
+        }
+    }
+
     /// The store's name in errors and guarantees.
     pub(crate) fn store(self) -> &'static str {
         match self {

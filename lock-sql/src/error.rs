@@ -4,9 +4,9 @@
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`: it ends the connection or the statement, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: it ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
 //! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 1969, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
-//! | MySQL 1044, 1045, 1142, 1227, 1698; PostgreSQL `28...`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
+//! | MySQL 1044, 1045, 1049, 1142, 1227, 1698; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
@@ -43,6 +43,7 @@ impl Refusal {
     fn of_sqlite(code: i32, message: &str) -> Self {
         match code & 0xff {
             5 | 6 => Self::Passing,
+            10 => Self::Ended,
             3 | 8 | 14 | 23 => Self::Denied,
             1 if message.contains("no such table") => Self::NoTable,
             _ => Self::Else,
@@ -56,7 +57,7 @@ impl Refusal {
             }
             "25P04" | "57P01" | "57P02" => Self::Ended,
             code if code.starts_with("08") => Self::Ended,
-            "42501" => Self::Denied,
+            "3D000" | "3F000" | "42501" => Self::Denied,
             "42P01" => Self::NoTable,
             code if code.starts_with("28") => Self::Denied,
             _ => Self::Else,
@@ -67,7 +68,7 @@ impl Refusal {
         match number {
             1040 | 1203 | 1205 | 1213 | 1226 | 1290 | 1836 | 1969 | 4031 => Self::Passing,
             1053 | 1317 | 1927 | 3169 => Self::Ended,
-            1044 | 1045 | 1142 | 1227 | 1698 => Self::Denied,
+            1044 | 1045 | 1049 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
             _ => Self::Else,
         }
@@ -89,14 +90,39 @@ fn mysql_number(_: &dyn DatabaseError) -> u16 {
 pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     let store = dialect.store();
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
+    let (is_distrust, is_nonsense) = (is_distrust(&error), is_nonsense(&error));
+    let source = told(dialect, error);
     match refusal {
-        Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, error),
-        Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, error),
-        Some(Refusal::Denied) => Error::Denied { store, op, source: error.into() },
-        None if is_distrust(&error) => Error::Denied { store, op, source: error.into() },
-        None if !is_nonsense(&error) => unavailable(dialect, op, Effect::Unknown, error),
-        _ => Error::Rejected { store, op, effect: Effect::Unknown, source: error.into() },
+        Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, source),
+        Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, source),
+        Some(Refusal::Denied) => Error::Denied { store, op, source },
+        None if is_distrust => Error::Denied { store, op, source },
+        None if !is_nonsense => unavailable(dialect, op, Effect::Unknown, source),
+        _ => Error::Rejected { store, op, effect: Effect::Unknown, source },
     }
+}
+
+/// What the client library says, in words for people.
+#[derive(Debug, thiserror::Error)]
+#[error("{text}")]
+struct Told {
+    text: String,
+    source: sqlx::Error,
+}
+
+/// Without what is of use to those who build the server or the library: PostgreSQL's line of its own
+/// source, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
+pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
+    let text = match &error {
+        sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
+            format!("{} ({})", said.message(), said.code().unwrap_or_default())
+        }
+        sqlx::Error::Configuration(why) if why.to_string().contains("mysql-rsa") => {
+            "the server wants the password encrypted: use tls=prefer or tls=verify".to_owned()
+        }
+        _ => return error.into(),
+    };
+    Told { text, source: error }.into()
 }
 
 /// As [`convert`], for a request that was not sent.
@@ -175,8 +201,7 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
 
 /// For an attempt that somebody or something else has removed from the queue.
 pub(crate) fn gone(dialect: Dialect) -> Error {
-    let why = "the attempt is not in the queue any more: it expired, was revoked, or was deleted";
-    unavailable(dialect, "acquire", Effect::None, why)
+    Error::PlaceLost { store: dialect.store() }
 }
 
 /// For a grant that was over before its client heard of it.
@@ -193,7 +218,7 @@ mod tests {
     fn every_row_of_the_table() {
         use Refusal::{Denied, Else, Ended, NoTable, Passing};
         for (code, expected) in
-            [(5, Passing), (517, Passing), (6, Passing), (8, Denied), (13, Else)]
+            [(5, Passing), (517, Passing), (6, Passing), (522, Ended), (8, Denied), (13, Else)]
         {
             assert_eq!(Refusal::of_sqlite(code, ""), expected, "{code}");
         }
@@ -207,6 +232,7 @@ mod tests {
             ("08006", Ended),
             ("28P01", Denied),
             ("42501", Denied),
+            ("3D000", Denied),
             ("42P01", NoTable),
             ("23505", Else),
         ] {
@@ -218,6 +244,7 @@ mod tests {
             (1317, Ended),
             (1927, Ended),
             (1045, Denied),
+            (1049, Denied),
             (1146, NoTable),
             (1062, Else),
         ] {

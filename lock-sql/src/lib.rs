@@ -60,9 +60,10 @@
 //! | SQLite | 10 ms | 250 ms | `data_version`: a number in shared memory; the queue only if anything was changed |
 //! | MySQL | 25 ms | 1 s | the queues that are due, with up to 8 connections in use at a time |
 //!
-//! Within one process (SQLite: all clients of one file; MySQL: all that name the server and the database in
-//! the same way) a release wakes the first in line at once, and it waits for no look. An observer of an election looks every 25 to 50 ms (SQLite), 125 to
-//! 250 ms (MySQL), and is pushed, with a look every 1 to 2 s for leaders that died, on PostgreSQL.
+//! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that name the
+//! server and the database in the same way) a release wakes the first in line at once, and it waits for no
+//! look. An observer of an election looks every 25 to 50 ms (SQLite), 125 to 250 ms (MySQL), and is pushed,
+//! with a look every 1 to 2 s for leaders that died, on PostgreSQL.
 //!
 //! # URL
 //!
@@ -142,8 +143,11 @@
 //!   with its TTL.
 //! - On SQLite and MySQL a holder is told of a revoked lock by its next renewal: after an eighth of its TTL
 //!   at the most. A fixed term is not renewed, and is told by its end.
-//! - A SQLite file that is deleted or replaced while it is in use is two files: so are its locks, and tokens
-//!   start anew. Nobody notices.
+//! - A SQLite file that is deleted or replaced while it is in use takes its locks with it, and tokens start
+//!   anew: holders are told by their next renewal, and until then two may hold one lock. Its `-wal` and
+//!   `-shm` belong to it and must go with it. If they stay, SQLite may lay the old log over the new file, so
+//!   that nobody knows which locks are in it and whether holders are told; or the new file cannot be used
+//!   (`Unavailable`) until all who have used the old one have noticed, by their next request.
 //! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks of their
 //!   own.
 //! - A queue is read as a whole: who enters one of a thousand gets a thousand rows, and who gives back one

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    ConnectOptions, MySqlConnection,
+    ConnectOptions, Connection, MySqlConnection,
     mysql::{MySqlConnectOptions, MySqlSslMode},
+    raw_sql,
 };
 
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
+    dialect::Dialect,
     limit::Limit,
     place::Place,
     row::Row,
@@ -35,7 +37,7 @@ impl MySql {
         let database = database.as_deref().unwrap_or_default();
         Self {
             place: Place::of(format!("{host}:{port}/{database}")),
-            connections: Connections::new(options(server), SETUP, CONNECTIONS),
+            connections: Connections::new(options(server), CONNECTIONS),
         }
     }
 
@@ -53,9 +55,27 @@ impl MySql {
         self.connections.run(script, limit, attempt).await
     }
 
-    pub(crate) fn close(&self) {
-        self.connections.close();
+    pub(crate) fn refuse(&self) {
+        self.connections.refuse();
     }
+
+    pub(crate) async fn quit(&self) {
+        self.connections.quit().await;
+    }
+}
+
+/// Makes a connection that knows how it is to work.
+///
+/// # Errors
+///
+/// [`Failure::Barred`] and [`Failure::Down`].
+pub(crate) async fn connect(options: &MySqlConnectOptions) -> Result<MySqlConnection, Failure> {
+    let connect = async {
+        let mut connection = MySqlConnection::connect_with(options).await?;
+        raw_sql(SETUP).execute(&mut connection).await?;
+        Ok(connection)
+    };
+    connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why))
 }
 
 fn options(server: &Server) -> MySqlConnectOptions {

@@ -147,7 +147,8 @@ impl Observer {
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows)),
                 Err(Failure::Closed) => return Err(closed()),
-                Err(Failure::Refused(why) | Failure::Down(why)) if is_final(self.dialect, &why) => {
+                Err(Failure::Barred(error)) => return Err(error),
+                Err(Failure::Refused(why)) if is_final(self.dialect, &why) => {
                     return Err(error::convert(self.dialect, "observe", why));
                 }
                 Err(_) => drop(timeout(jitter(PAUSE), self.bell.notified()).await),

@@ -6,14 +6,16 @@ use std::sync::{Arc, OnceLock};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    ConnectOptions, PgConnection,
+    ConnectOptions, Connection, PgConnection,
     postgres::{PgConnectOptions, PgSslMode},
+    raw_sql,
 };
 use tokio::task::AbortHandle;
 
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
+    dialect::Dialect,
     limit::Limit,
     row::Row,
     server::CONNECTIONS,
@@ -46,7 +48,7 @@ impl Postgres {
     /// Nothing is sent yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        let connections = Connections::new(options.clone(), SETUP, CONNECTIONS);
+        let connections = Connections::new(options.clone(), CONNECTIONS);
         Self { options, connections, listening: OnceLock::new(), doubts: Arc::default() }
     }
 
@@ -75,18 +77,36 @@ impl Postgres {
         self.doubts.silent.notify_one();
     }
 
-    pub(crate) fn close(&self) {
-        self.connections.close();
+    pub(crate) fn refuse(&self) {
+        self.connections.refuse();
         if let Some(listening) = self.listening.get() {
             listening.abort();
         }
+    }
+
+    pub(crate) async fn quit(&self) {
+        self.connections.quit().await;
     }
 }
 
 impl Drop for Postgres {
     fn drop(&mut self) {
-        self.close();
+        self.refuse();
     }
+}
+
+/// Makes a connection that knows how it is to work.
+///
+/// # Errors
+///
+/// [`Failure::Barred`] and [`Failure::Down`].
+pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Failure> {
+    let connect = async {
+        let mut connection = PgConnection::connect_with(options).await?;
+        raw_sql(SETUP).execute(&mut connection).await?;
+        Ok(connection)
+    };
+    connect.await.map_err(|why| Failure::unconnected(Dialect::Postgres, why))
 }
 
 fn options(server: &Server) -> PgConnectOptions {

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    fmt::Display,
     sync::{Arc, Weak},
     time::Duration,
 };
@@ -186,8 +187,9 @@ impl Session {
     }
 
     fn round_failed(&self, failure: &Failure) {
-        let why = match failure {
+        let why: &dyn Display = match failure {
             Failure::Closed => return,
+            Failure::Barred(error) => error,
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(self.dialect().store(), why);

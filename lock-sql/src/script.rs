@@ -5,23 +5,24 @@
 
 mod push;
 mod set;
+mod values;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
-use self::push::Leaving;
 #[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
+use self::{
+    push::Leaving,
+    values::{KEPT, leads_among},
+};
 use crate::{
     dialect::Dialect,
     entry::Entry,
     row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
 };
-
-/// How long earlier values of leaders are kept for observers that have not seen them.
-const KEPT: Duration = Duration::from_secs(60);
 
 /// A new entry.
 #[derive(Debug)]
@@ -147,10 +148,9 @@ impl Script {
     pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
         let all: Vec<_> = names.iter().collect();
         let names = self.names(names);
-        let dead = match (bury, self.0) {
-            (false, _) => String::new(),
-            (true, Dialect::Postgres) => self.after_arrivals(&all) + &self.bury(&names),
-            (true, _) => self.bury(&names),
+        let dead = match bury {
+            false => String::new(),
+            true => self.after_arrivals_if_pushed(&all) + &self.bury(&names),
         };
         dead + &self.queues(&names, false)
     }
@@ -167,9 +167,11 @@ impl Script {
         for entry in entries {
             queues.entry(&entry.name).or_default().push(entry);
         }
-        let pushes = self.0 == Dialect::Postgres;
         let names: Vec<_> = queues.keys().copied().collect();
-        let after = if pushes || doubtful { self.after_arrivals(&names) } else { String::new() };
+        let after = match doubtful {
+            true => self.after_arrivals(&names),
+            false => self.after_arrivals_if_pushed(&names),
+        };
         let wake = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
             let ids = self.ids(entries.iter().map(|entry| entry.attempt));
             self.wake(&self.name(name), &ids, Leaving::of(entries), client)
@@ -204,11 +206,10 @@ impl Script {
             "UPDATE distlock_v1_entries SET kind = {SHARED} \
              WHERE attempt = {id} AND token = {token} AND kind = {EXCLUSIVE};"
         );
-        let after = match self.0 {
-            Dialect::Postgres => self.after_arrivals(&[name]),
-            _ => String::new(),
-        };
-        after + &change + &self.wake_readers(&self.name(name), client) + &self.own(&id)
+        self.after_arrivals_if_pushed(&[name])
+            + &change
+            + &self.wake_readers(&self.name(name), client)
+            + &self.own(&id)
     }
 
     /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
@@ -230,56 +231,6 @@ impl Script {
         );
         let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
         self.0.transaction(&statements)
-    }
-
-    /// Sets a leader's value unless it has a newer one, and answers its entry.
-    pub(crate) fn publish(
-        self,
-        name: &LockName,
-        attempt: Uuid,
-        version: u64,
-        value: &[u8],
-    ) -> String {
-        let (id, value) = (self.id(attempt), self.0.bytes(value));
-        let keep = self.keep(&format!("said.attempt = {id} AND said.version < {version}"));
-        let change = format!(
-            "UPDATE distlock_v1_entries SET value = {value}, version = {version} \
-             WHERE attempt = {id} AND version < {version};"
-        );
-        let tell = self.tell_observers(&self.name(name));
-        self.0.transaction(&(keep + &change + &tell + &self.own(&id)))
-    }
-
-    /// Keeps what entries say, for observers that have not seen it yet, before it is gone.
-    fn keep(self, which: &str) -> String {
-        let (now, kept) = (self.0.now(), KEPT.as_micros());
-        // Kept by an earlier sending, perhaps.
-        let (insert, unless) = match self.0 {
-            Dialect::MySql => ("INSERT IGNORE", ""),
-            Dialect::Sqlite | Dialect::Postgres => ("INSERT", " ON CONFLICT DO NOTHING"),
-        };
-        format!(
-            "DELETE FROM distlock_v1_values WHERE moment < {now} - {kept}; \
-             {insert} INTO distlock_v1_values (name, token, version, value, holder, since, moment) \
-             SELECT said.name, said.token, said.version, said.value, said.holder, said.since, {now} \
-             FROM distlock_v1_entries AS said WHERE said.value IS NOT NULL AND {which}{unless};"
-        )
-    }
-
-    /// Answers the values of leaders since the one with this token and version, and then the first entry
-    /// of the queue. All at one moment: nothing gets lost in between.
-    pub(crate) fn observe(self, name: &LockName, token: u64, version: u64) -> String {
-        let (name, now) = (self.name(name), self.0.now());
-        let columns = Row::columns(&now, true);
-        let nobody = self.id(Uuid::nil());
-        format!(
-            "SELECT * FROM (SELECT name, token, {nobody} AS attempt, 0 AS kind, 0 AS weight, \
-             0 AS lim, 0 AS alive, holder, value, version, since FROM distlock_v1_values \
-             WHERE name = {name} AND (token > {token} OR token = {token} AND version > {version}) \
-             UNION ALL SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = \
-             (SELECT MIN(token) FROM distlock_v1_entries WHERE name = {name})) AS seen \
-             ORDER BY token, version;"
-        )
     }
 
     /// Removes an entry of whatever client, and answers it.
@@ -368,14 +319,6 @@ impl Script {
 /// Removes entries of these names.
 fn remove(ids: &str, names: &str) -> String {
     format!("DELETE FROM distlock_v1_entries WHERE attempt IN ({ids}) AND name IN ({names});")
-}
-
-/// The condition that an entry is one of these and the first of its queue.
-fn leads_among(ids: &str) -> String {
-    format!(
-        "said.attempt IN ({ids}) AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier \
-         WHERE earlier.name = said.name AND earlier.token < said.token)"
-    )
 }
 
 /// The queue rule as a condition, for whoever must not enter if it does not hold.

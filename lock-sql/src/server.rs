@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Result, deadline::jitter};
+use lock_core::{Error, Result, deadline::jitter};
 use tokio::time::sleep;
 
 use crate::{
@@ -38,20 +38,20 @@ pub(crate) async fn prepare(database: &Database) -> Result<()> {
             // Somebody has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(&schema::fill(dialect), LIMIT).await;
-                return filled.map(drop).map_err(|failure| failed(dialect, failure));
+                return filled.map(drop).map_err(|failure| failure.opening(dialect));
             }
             Err(failure) => failure,
         };
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
-            return Err(failed(dialect, missing));
+            return Err(missing.opening(dialect));
         }
         match database.run(&schema, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }
-            Err(failure) if tries == TRIES => return Err(failed(dialect, failure)),
+            Err(failure) if tries == TRIES => return Err(failure.opening(dialect)),
             Err(_) => sleep(jitter(PAUSE)).await,
-            Ok(_) if tries == TRIES => return Err(failed(dialect, missing)),
+            Ok(_) if tries == TRIES => return Err(missing.opening(dialect)),
             Ok(_) => {}
         }
         tries += 1;
@@ -64,26 +64,14 @@ fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
     Some(Refusal::of(dialect, error.as_database_error()?))
 }
 
-fn failed(dialect: Dialect, failure: Failure) -> Error {
-    match failure {
-        Failure::Closed => error::closed(dialect),
-        Failure::Down(why) if !error::is_final(dialect, &why) => {
-            error::unavailable(dialect, "connect", Effect::None, why)
-        }
-        Failure::Down(why) | Failure::Lost(why) | Failure::Refused(why) => {
-            error::convert(dialect, "connect", why)
-        }
-    }
-}
-
 fn denied(dialect: Dialect, failure: Failure) -> Error {
-    let (Failure::Down(why) | Failure::Lost(why) | Failure::Refused(why)) = failure else {
-        return error::closed(dialect);
-    };
+    let Failure::Refused(why) = failure else { return failure.opening(dialect) };
     let source = format!(
-        "{why}; the locks' tables are missing or closed to this user, who may not create them: let \
-         somebody run what lock_sql::schema(Dialect::{dialect:?}) prints, and grant this user SELECT, \
-         INSERT, UPDATE and DELETE"
+        "{}; the locks' tables are missing or closed to this user, who may not create them: let \
+         somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
+         this user SELECT, INSERT, UPDATE and DELETE",
+        error::told(dialect, why),
+        store = dialect.store()
     );
     Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
 }

@@ -18,7 +18,7 @@ use crate::{
     database::Database,
     dialect::Dialect,
     entry::Entry,
-    error::{self, is_final},
+    error::{self, is_final, told},
     looks,
     observe::Observers,
     round::{self, Book},
@@ -161,9 +161,7 @@ impl Session {
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
                     return Err(error::after(effect, error::convert(dialect, op, why)));
                 }
-                Err(Failure::Down(why)) if is_final(dialect, &why) => {
-                    return Err(error::after(effect, error::not_sent(dialect, op, why)));
-                }
+                Err(Failure::Barred(error)) => return Err(error::after(effect, error)),
                 Err(Failure::Lost(why)) => {
                     effect = Effect::Unknown;
                     why
@@ -176,7 +174,7 @@ impl Session {
             }
             let over = CLOCK.now() >= deadline || attempt.is_some_and(Attempt::is_cancelled);
             if over {
-                return Err(error::unavailable(dialect, op, effect, why));
+                return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
             }
             sleep(jitter(pause)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
@@ -230,11 +228,12 @@ impl Session {
             result = result.and(self.leave("close", entries, true, deadline).await);
         }
         // First: whoever is not busy yet would be let in behind what was removed.
-        self.database.close();
+        self.database.refuse();
         drop(busy);
         self.observers.ring_all();
         self.round_due.notify_one();
         self.look_due.notify_one();
+        self.database.quit().await;
         match result {
             // Closed before, perhaps by somebody else at the same time.
             Err(Error::Closed { .. }) => Ok(()),

@@ -4,12 +4,12 @@ mod clock;
 mod file;
 
 use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use lock_core::{Attempt, Effect, Error, Instant, Result, deadline::jitter, trace};
+use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
@@ -19,12 +19,13 @@ use tokio::time::sleep;
 use crate::{
     connections::{Connections, Failure},
     dialect::Dialect,
-    error::{self, is_passing},
+    error::{self, is_final},
     limit::Limit,
     place::Place,
     row::Row,
     schema,
     session::CLOCK,
+    sqlite::file::Location,
 };
 
 /// How long SQLite itself waits for another process's transaction, shorter than any request may take.
@@ -35,14 +36,42 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 /// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
 
+/// The script that does nothing but need a connection.
+const PROBE: &str = "SELECT 1";
+
 /// One client's way to a file.
 #[derive(Debug)]
 pub(crate) struct Sqlite {
-    path: PathBuf,
+    location: Location,
     place: Arc<Place>,
-    connections: Arc<Connections<SqliteConnection>>,
+    file: Mutex<File>,
     #[cfg(feature = "properties")]
     faults: crate::Faults,
+}
+
+/// What was found at the path. Later another file may be there.
+#[derive(Debug)]
+struct File {
+    identity: String,
+    connections: Arc<Connections<SqliteConnection>>,
+}
+
+impl File {
+    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the tables
+    /// or makes them, and if another file has taken its place by then, the next script sees that.
+    fn at(location: &Location) -> Result<Self> {
+        let identity = location.make()?;
+        let options = SqliteConnectOptions::new()
+            .filename(&location.path)
+            .create_if_missing(false)
+            .busy_timeout(BUSY)
+            .journal_mode(SqliteJournalMode::Wal)
+            // A power cut may undo the last transactions, but the machine boots then: see `clock`.
+            .synchronous(SqliteSynchronous::Normal)
+            .disable_statement_logging();
+        // SQLite lets one write at a time.
+        Ok(Self { identity, connections: Connections::new(options, 1) })
+    }
 }
 
 impl Sqlite {
@@ -52,39 +81,26 @@ impl Sqlite {
     ///
     /// As [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
-        let own = path.is_none();
-        let path = file::resolve(path)?;
-        let place = Place::of(file::identity(&path)?);
-        let options = SqliteConnectOptions::new()
-            .filename(&path)
-            .create_if_missing(false)
-            .busy_timeout(BUSY)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A power cut may undo the last transactions, but the machine boots then: see `clock`.
-            .synchronous(SqliteSynchronous::Normal)
-            .disable_statement_logging();
-        let deadline = CLOCK.now() + OPEN_LIMIT;
-        let connection = loop {
-            match prepare(&place, &options).await? {
-                Ok(connection) => break connection,
-                Err(why) if CLOCK.now() >= deadline => {
-                    return Err(error::unavailable(Dialect::Sqlite, "connect", Effect::None, why));
-                }
-                Err(_) => sleep(jitter(BUSY)).await,
-            }
-        };
-        let whom = if own { "this user's processes" } else { "all processes that open the file" };
-        trace::opened("sqlite", &path.display(), whom);
-        // SQLite lets one write at a time.
-        let connections = Connections::new(options, SETUP, 1);
-        connections.adopt(connection);
-        Ok(Self {
-            path,
-            place,
-            connections,
+        let location = Location::of(path)?;
+        let file = File::at(&location)?;
+        let sqlite = Self {
+            place: Place::of(location.real()?),
+            location,
+            file: Mutex::new(file),
             #[cfg(feature = "properties")]
             faults: crate::Faults::default(),
-        })
+        };
+        let deadline = CLOCK.now() + OPEN_LIMIT;
+        while let Err(failure) = sqlite.run(PROBE, &Limit::new(OPEN_LIMIT), None).await {
+            match failure {
+                Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
+                failure => return Err(failure.opening(Dialect::Sqlite)),
+            }
+        }
+        let own = sqlite.location.own;
+        let whom = if own { "this user's processes" } else { "all processes that open the file" };
+        trace::opened("sqlite", &sqlite.path().display(), whom);
+        Ok(sqlite)
     }
 
     pub(crate) async fn run(
@@ -98,15 +114,34 @@ impl Sqlite {
         let answer = {
             // Within a process in order, which is quicker than SQLite's trying again.
             let _turn = limit.keep(self.place.turn.lock()).await.map_err(Failure::Down)?;
-            self.connections.run(script, limit, attempt).await
+            let connections = self.connections().map_err(Failure::Barred)?;
+            connections.run(script, limit, attempt).await
         };
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
         answer
     }
 
+    /// The way to the file that is there now. One that was deleted or replaced, which only its own clients
+    /// would see for ever, is left with all that belongs to it. What was held in it is lost, and its
+    /// holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+        let mut file = self.file();
+        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
+        // Whoever has closed follows nobody.
+        if !is_there && !file.connections.is_refusing() {
+            *file = File::at(&self.location)?;
+        }
+        Ok(file.connections.clone())
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        // Nothing panics while it is held.
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn path(&self) -> &Path {
-        &self.path
+        &self.location.path
     }
 
     pub(crate) fn place(&self) -> &Place {
@@ -118,22 +153,20 @@ impl Sqlite {
         self.faults.clone()
     }
 
-    /// The file stays open until this is dropped: who closes it last copies SQLite's log into it and
-    /// waits for the disk, which a process that ends need not do.
-    pub(crate) fn close(&self) {
-        self.connections.refuse();
+    pub(crate) fn refuse(&self) {
+        self.file().connections.refuse();
     }
 }
 
-/// Makes sure that the tables are there and belong to this boot of the machine. The inner error is one
-/// that passes.
-async fn prepare(
-    place: &Place,
-    options: &SqliteConnectOptions,
-) -> Result<Result<SqliteConnection, sqlx::Error>> {
-    let _turn = place.turn.lock().await;
-    let (settled, settle) = (clock::settled()?, clock::settle()?);
-    let prepared = async {
+/// Makes a connection, and sure that the tables are there and belong to this boot of the machine.
+///
+/// # Errors
+///
+/// [`Failure::Barred`] and [`Failure::Down`].
+pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Failure> {
+    let settled = clock::settled().map_err(Failure::Barred)?;
+    let settle = clock::settle().map_err(Failure::Barred)?;
+    let connect = async {
         let mut connection = SqliteConnection::connect_with(options).await?;
         let settled = sqlx::query_scalar(AssertSqlSafe(settled));
         // Mostly it was done before, and there is nothing to write.
@@ -148,10 +181,14 @@ async fn prepare(
         raw_sql(SETUP).execute(&mut connection).await?;
         Ok((connection, clock))
     };
-    match prepared.await {
-        Ok((connection, clock)) => clock::check(&clock).map(|()| Ok(connection)),
-        Err(why) if is_passing(Dialect::Sqlite, &why) => Ok(Err(why)),
-        Err(why) => Err(refused(options.get_filename(), why)),
+    match connect.await {
+        Ok((connection, clock)) => {
+            clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
+        }
+        Err(why) if is_final(Dialect::Sqlite, &why) => {
+            Err(Failure::Barred(refused(options.get_filename(), why)))
+        }
+        Err(why) => Err(Failure::Down(why)),
     }
 }
 
@@ -170,10 +207,10 @@ async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(),
 
 fn refused(path: &Path, why: sqlx::Error) -> Error {
     let shown = format!("{}: {why}", path.display());
-    match error::convert(Dialect::Sqlite, "connect", why) {
+    match error::not_sent(Dialect::Sqlite, "connect", why) {
         Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
-        Error::Rejected { store, op, .. } => {
-            Error::Rejected { store, op, effect: Effect::None, source: shown.into() }
+        Error::Rejected { store, op, effect, .. } => {
+            Error::Rejected { store, op, effect, source: shown.into() }
         }
         error => error,
     }

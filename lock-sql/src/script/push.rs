@@ -54,6 +54,14 @@ impl Script {
         format!("SELECT slot FROM distlock_v1_slots WHERE slot IN ({slots}) ORDER BY slot {lock};")
     }
 
+    /// The same where others are told of a change, who do not look for themselves.
+    pub(super) fn after_arrivals_if_pushed(self, names: &[&LockName]) -> String {
+        match self.0 {
+            Dialect::Postgres => self.after_arrivals(names),
+            Dialect::Sqlite | Dialect::MySql => String::new(),
+        }
+    }
+
     /// The counters of these names, each once.
     pub(super) fn slots<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
         let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();

@@ -2,7 +2,7 @@
 
 use std::{
     env,
-    fs::{DirBuilder, OpenOptions},
+    fs::{self, DirBuilder, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
     path::{Path, PathBuf},
@@ -28,38 +28,82 @@ const NETWORK: [(u32, &str); 12] = [
     (0x7461_636f, "OCFS2"),
 ];
 
-/// Finds the file, and creates it if it is not there.
-///
-/// # Errors
-///
-/// [`Error::Denied`] if it cannot be created, or not be written, [`Error::Rejected`] on a network file system.
-pub(super) fn resolve(path: Option<&Path>) -> Result<PathBuf> {
-    let (path, mode) = match path {
-        // Whoever may use the directory decides who may use the file: by the umask.
-        Some(path) => (path.to_owned(), 0o666),
-        None => (own()?, 0o600),
-    };
-    let path = std::path::absolute(&path).map_err(|error| denied(&path, error))?;
-    create(&path, mode).map_err(|error| denied(&path, error))?;
-    // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite itself
-    // would open the file for reading.
-    let both = Access::READ_OK | Access::WRITE_OK;
-    accessat(CWD, &path, both, AtFlags::EACCESS).map_err(|error| denied(&path, error.into()))?;
-    check(&path)?;
-    Ok(path)
+/// Where a file is to be: the same, whatever becomes of the environment.
+#[derive(Debug)]
+pub(super) struct Location {
+    pub(super) path: PathBuf,
+    /// Whether it is the user's own, in a directory that nobody else may enter.
+    pub(super) own: bool,
 }
 
-/// The same for each path of a file, and for no other file.
-///
-/// # Errors
-///
-/// [`Error::Denied`] if it cannot be seen.
-pub(super) fn identity(path: &Path) -> Result<String> {
-    let file = std::fs::metadata(path).map_err(|error| denied(path, error))?;
-    Ok(format!("{}:{}", file.dev(), file.ino()))
+impl Location {
+    /// Nothing is created yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`] if nobody knows where the user's own file is to be, [`Error::Denied`] if there
+    /// is no such path.
+    pub(super) fn of(path: Option<&Path>) -> Result<Self> {
+        let (path, own) = match path {
+            Some(path) => (path.to_owned(), false),
+            None => (own()?, true),
+        };
+        let path = std::path::absolute(&path).map_err(|error| denied(&path, error))?;
+        Ok(Self { path, own })
+    }
+
+    /// Finds the file, and creates it if it is not there. Answers its identity.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] if it cannot be created, or not be written, [`Error::Rejected`] on a network file
+    /// system.
+    pub(super) fn make(&self) -> Result<String> {
+        let path = &self.path;
+        self.create().map_err(|error| denied(path, error))?;
+        // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite
+        // itself would open the file for reading.
+        let both = Access::READ_OK | Access::WRITE_OK;
+        accessat(CWD, path, both, AtFlags::EACCESS).map_err(|error| denied(path, error.into()))?;
+        check(path)?;
+        self.identity()
+    }
+
+    /// SQLite's companion files get the rights of this one.
+    fn create(&self) -> io::Result<()> {
+        if let Some(directory) = self.path.parent().filter(|_| self.own) {
+            DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
+        }
+        // Whoever may use a named file's directory decides who may use the file: by the umask.
+        let mode = if self.own { 0o600 } else { 0o666 };
+        match OpenOptions::new().write(true).create_new(true).mode(mode).open(&self.path) {
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// Of the file that is there now: the same for each path of it, and no other file's as long as
+    /// somebody has it open.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] if it cannot be seen.
+    pub(super) fn identity(&self) -> Result<String> {
+        let file = fs::metadata(&self.path).map_err(|error| denied(&self.path, error))?;
+        Ok(format!("{}:{}", file.dev(), file.ino()))
+    }
+
+    /// The same for each symbolic link to the path, whichever file is there.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Denied`] if nothing is there.
+    pub(super) fn real(&self) -> Result<String> {
+        let real = fs::canonicalize(&self.path).map_err(|error| denied(&self.path, error))?;
+        Ok(real.display().to_string())
+    }
 }
 
-/// The user's own file, in a directory that nobody else may enter.
 fn own() -> Result<PathBuf> {
     let state = env::var_os("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = state.or_else(|| {
@@ -72,18 +116,7 @@ fn own() -> Result<PathBuf> {
                    name a file, as in sqlite:/var/lib/locks.db";
         return Err(Error::InvalidUrl { url: "sqlite:".to_owned(), reason: why.to_owned() });
     };
-    let directory = state.join("distlock");
-    let made = DirBuilder::new().recursive(true).mode(0o700).create(&directory);
-    made.map_err(|error| denied(&directory, error))?;
-    Ok(directory.join("locks.db"))
-}
-
-/// SQLite's companion files get the rights of this one.
-fn create(path: &Path, mode: u32) -> io::Result<()> {
-    match OpenOptions::new().write(true).create_new(true).mode(mode).open(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
-        _ => Ok(()),
-    }
+    Ok(state.join("distlock/locks.db"))
 }
 
 fn check(path: &Path) -> Result<()> {

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{by_url, locks};
+use crate::{connect, locks};
 
 const PART: &str = "LOCK_SQL_TEST_PART";
 const ARGUMENT: &str = "LOCK_SQL_TEST_ARGUMENT";
@@ -79,8 +79,8 @@ async fn play() {
         "count" => count(Path::new(&argument)).await,
         "hurry" => hurry(Path::new(&argument)).await,
         "hold" => hold(&argument).await,
-        "try" => try_once(&argument).await,
-        "open" => match by_url(&argument).await {
+        "try" => try_it(&argument).await,
+        "open" => match connect(&argument).await {
             Ok(driver) => say(driver.path().unwrap().display()),
             Err(error) => say(error),
         },
@@ -93,8 +93,9 @@ fn say(what: impl std::fmt::Display) {
     std::io::stdout().flush().unwrap();
 }
 
-fn until_told() {
-    std::io::stdin().read_line(&mut String::new()).unwrap();
+/// Answers whether there was an order: at the end there is none.
+fn until_told() -> bool {
+    std::io::stdin().read_line(&mut String::new()).unwrap() > 0
 }
 
 /// Adds to a number in a file that nothing but the lock protects.
@@ -121,7 +122,7 @@ async fn hurry(path: &Path) {
 }
 
 async fn hold(url: &str) {
-    let locks = lock_core::Locks::new(by_url(url).await.unwrap());
+    let locks = lock_core::Locks::new(connect(url).await.unwrap());
     let guard = locks.lock("shared").unwrap().acquire().await.unwrap();
     say(guard.token());
     until_told();
@@ -130,13 +131,20 @@ async fn hold(url: &str) {
     until_told();
 }
 
-async fn try_once(url: &str) {
-    let locks = lock_core::Locks::new(by_url(url).await.unwrap());
-    match locks.lock("shared").unwrap().try_acquire().await.unwrap() {
-        Some(guard) => {
-            say(guard.token());
-            guard.release().await.unwrap();
+/// Tries, and again each time that it is told.
+async fn try_it(url: &str) {
+    let locks = lock_core::Locks::new(connect(url).await.unwrap());
+    loop {
+        match locks.lock("shared").unwrap().try_acquire().await.unwrap() {
+            Some(guard) => {
+                let token = guard.token();
+                guard.release().await.unwrap();
+                say(token);
+            }
+            None => say("busy"),
         }
-        None => say("busy"),
+        if !until_told() {
+            return;
+        }
     }
 }

@@ -6,14 +6,19 @@ mod child;
 mod expiry;
 mod killed;
 mod processes;
+mod replaced;
 #[cfg(feature = "properties")]
 mod replies;
+#[path = "../support/mod.rs"]
+mod support;
 mod users;
 
 use std::path::Path;
 
-use lock_core::{Locks, Result, StoreUrl};
+use lock_core::{Locks, Result};
 use lock_sql::{SqlConfig, SqlLock};
+
+pub use crate::support::{connect, eventually};
 
 /// Connects to a file.
 pub async fn driver(path: &Path) -> Result<SqlLock> {
@@ -23,9 +28,4 @@ pub async fn driver(path: &Path) -> Result<SqlLock> {
 /// The same for people.
 pub async fn locks(path: &Path) -> Locks {
     Locks::new(driver(path).await.unwrap())
-}
-
-/// Connects as a program does.
-pub async fn by_url(url: &str) -> Result<SqlLock> {
-    SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
 }

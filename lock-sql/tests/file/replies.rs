@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use lock_core::Locks;
 use lock_sql::Faults;
 
-use crate::{driver, locks};
+use crate::{driver, eventually, locks};
 
 const TTL: Duration = Duration::from_secs(6);
 /// A request waits a third of a TTL for its answer.
@@ -21,16 +21,6 @@ async fn far_and_near(path: &Path) -> (Locks, Faults, Locks) {
 /// How long the first of a queue lives unless it is renewed.
 async fn left(near: &Locks) -> Option<Duration> {
     near.inspect("a").await.unwrap().first().and_then(|entry| entry.ttl_left)
-}
-
-async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
-    waited.unwrap_or_else(|_| panic!("still not so: {what}"));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

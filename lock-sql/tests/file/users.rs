@@ -30,7 +30,8 @@ fn is_root(path: &Path) -> bool {
     root
 }
 
-fn mode(path: &Path) -> u32 {
+/// Who may use a file.
+pub fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 

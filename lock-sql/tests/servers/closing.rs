@@ -27,6 +27,26 @@ async fn a_closed_client_leaves_nothing(dialect: Dialect) {
     }
 }
 
+/// MariaDB complains in its log of connections that end without a word.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_closed_client_says_goodbye() {
+    let server = Database::start(Dialect::MySql).await;
+    let aborted = "SELECT variable_value FROM information_schema.global_status \
+                   WHERE variable_name = 'ABORTED_CLIENTS'";
+    let before = server.sql(aborted).await;
+    let locks = locks(&server.url()).await;
+    let work: Vec<_> =
+        (0..8).map(|n| tokio::spawn(locks.lock(format!("{n}")).unwrap().acquire())).collect();
+    for attempt in work {
+        attempt.await.unwrap().unwrap().release().await.unwrap();
+    }
+    locks.close().await.unwrap();
+    let others = "SELECT count(*) FROM information_schema.processlist \
+                  WHERE id <> connection_id() AND user <> 'system user'";
+    eventually("all have left", async || server.sql(others).await.trim() == "0").await;
+    assert_eq!(server.sql(aborted).await, before, "connections that were cut off");
+}
+
 /// It waits until the database has answered, so that nothing is entered afterwards.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn close_waits_for_what_is_under_way() {

@@ -6,13 +6,17 @@ mod fenced;
 mod pushes;
 mod replies;
 mod rights;
+#[path = "../support/mod.rs"]
+mod support;
 mod tls;
 
-use std::{ops::Deref, time::Duration};
+use std::ops::Deref;
 
-use lock_core::{Locks, Result, StoreUrl};
+use lock_core::Locks;
 use lock_lab::{MariaDb, Postgres, Server};
-use lock_sql::{Dialect, SqlConfig, SqlLock};
+use lock_sql::Dialect;
+
+pub use crate::support::{connect, eventually};
 
 /// A private server of one of the two.
 pub enum Database {
@@ -66,25 +70,9 @@ impl Deref for Database {
     }
 }
 
-/// Connects as a program does.
-pub async fn connect(url: &str) -> Result<SqlLock> {
-    SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
-}
-
 /// The same for people.
 pub async fn locks(url: &str) -> Locks {
     Locks::new(connect(url).await.unwrap())
-}
-
-/// Waits until something is so.
-pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    let wait = async {
-        while !is_so().await {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
-    waited.unwrap_or_else(|_| panic!("still not so: {what}"));
 }
 
 /// One test of each function on both servers.

@@ -5,7 +5,7 @@ use lock_sql::{Dialect, schema};
 
 use crate::{Database, connect, locks, on_both};
 
-on_both!(tables_by_a_migration, no_password_is_printed);
+on_both!(tables_by_a_migration, no_password_is_printed, a_database_that_is_not_there);
 
 /// A user without any right but to log in, and the statements that let him lock.
 fn user(dialect: Dialect) -> (&'static str, String) {
@@ -34,7 +34,7 @@ async fn tables_by_a_migration(dialect: Dialect) {
     let refused = connect(&url).await.unwrap_err();
     assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
     let shown = refused.to_string();
-    assert!(shown.contains(&format!("lock_sql::schema(Dialect::{dialect:?})")), "{shown}");
+    assert!(shown.contains("(lock_sql::schema in Rust)"), "{shown}");
     server.sql(&schema(dialect)).await;
     server.sql(&grant).await;
     let locks = locks(&url).await;
@@ -44,6 +44,16 @@ async fn tables_by_a_migration(dialect: Dialect) {
     // Whoever creates them again does no harm.
     server.sql(&schema(dialect)).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
+
+async fn a_database_that_is_not_there(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let url = server.url();
+    let (server_only, _) = url.rsplit_once('/').unwrap();
+    let refused = connect(&format!("{server_only}/nodb")).await.unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    let shown = refused.to_string();
+    assert!(shown.contains("nodb") && !shown.contains("at line"), "{shown}");
 }
 
 async fn no_password_is_printed(dialect: Dialect) {

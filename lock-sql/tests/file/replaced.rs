@@ -1,0 +1,100 @@
+//! A file that somebody deletes or replaces while it is in use.
+
+use std::{
+    fs::{self, File},
+    os::unix::fs::MetadataExt,
+    path::Path,
+    time::Duration,
+};
+
+use lock_core::{Error, LossReason};
+
+use crate::{child, driver, eventually, locks, users::mode};
+
+fn remove_all(folder: &Path) {
+    for file in fs::read_dir(folder).unwrap() {
+        fs::remove_file(file.unwrap().path()).unwrap();
+    }
+}
+
+/// Whether this process has one of the folder's files open, also one that was removed.
+fn has_open(folder: &Path) -> bool {
+    let folder = fs::canonicalize(folder).unwrap();
+    let links = fs::read_dir("/proc/self/fd").unwrap();
+    // Others come and go.
+    let mut files = links.filter_map(|link| fs::read_link(link.ok()?.path()).ok());
+    files.any(|file| file.starts_with(&folder))
+}
+
+/// The next client makes a new one and enters it: whoever held the lock in the old one is told.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_held_a_lock_in_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("db");
+    let first = locks(&file).await;
+    let guard = first.lock("a").unwrap().ttl(Duration::from_secs(2)).acquire().await.unwrap();
+    remove_all(folder.path());
+    let second = locks(&file).await;
+    let other = second.lock("a").unwrap().acquire().await.unwrap();
+    let lost = tokio::time::timeout(Duration::from_secs(2), guard.lost()).await;
+    assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
+    // It goes on with the new one.
+    other.release().await.unwrap();
+    let again = first.lock("a").unwrap().try_acquire().await.unwrap();
+    assert!(again.is_some());
+}
+
+/// Nobody else makes a new one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_alone_goes_on_with_a_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let locks = locks(&folder.path().join("db")).await;
+    let guard = locks.lock("a").unwrap().ttl(Duration::from_secs(2)).acquire().await.unwrap();
+    remove_all(folder.path());
+    let lost = tokio::time::timeout(Duration::from_secs(2), guard.lost()).await;
+    assert_eq!(lost.expect("told within the TTL"), LossReason::EntryGone);
+    assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_some());
+}
+
+/// It says what a new client would be told, and goes on as soon as it can: here with a new file that has
+/// the number of the old one, as file systems give numbers again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_database_is_in_its_place_for_a_while() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, old) = (folder.path().join("db"), folder.path().join("old"));
+    let locks = locks(&file).await;
+    let lock = locks.lock("a").unwrap();
+    lock.acquire().await.unwrap().release().await.unwrap();
+    let number = fs::metadata(&file).unwrap().ino();
+    fs::rename(&file, &old).unwrap();
+    for log in ["db-wal", "db-shm"] {
+        fs::remove_file(folder.path().join(log)).unwrap();
+    }
+    fs::write(&file, "no database ".repeat(1000)).unwrap();
+    let refused = lock.try_acquire().await.unwrap_err();
+    assert!(matches!(refused, Error::Rejected { .. }), "{refused:?}");
+    assert_eq!(refused.to_string(), driver(&file).await.unwrap_err().to_string());
+    eventually("the old file is closed", async || !has_open(folder.path())).await;
+    File::create(&old).unwrap();
+    fs::rename(&old, &file).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().ino(), number);
+    assert!(lock.try_acquire().await.unwrap().is_some());
+}
+
+/// The user's own file comes again as it was: nobody else may use it.
+#[test]
+fn the_users_own_file_is_made_again() {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join("distlock");
+    let mut other = child::start("try", "sqlite:", |command| {
+        command.env("XDG_STATE_HOME", home.path());
+    });
+    let first = other.says();
+    for remove in [remove_all as fn(&Path), |folder| fs::remove_dir_all(folder).unwrap()] {
+        remove(&folder);
+        other.go();
+        assert_eq!(other.says(), first, "tokens start anew in a new file");
+        assert_eq!((mode(&folder), mode(&folder.join("locks.db"))), (0o700, 0o600));
+    }
+    other.ends();
+}

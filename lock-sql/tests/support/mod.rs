@@ -1,0 +1,22 @@
+//! What the tests on a file and those on servers share.
+
+use std::time::Duration;
+
+use lock_core::{Result, StoreUrl};
+use lock_sql::{SqlConfig, SqlLock};
+
+/// Connects as a program does.
+pub async fn connect(url: &str) -> Result<SqlLock> {
+    SqlLock::connect(SqlConfig::from_url(&StoreUrl::parse(url)?)?).await
+}
+
+/// Waits until something is so.
+pub async fn eventually(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), wait).await;
+    waited.unwrap_or_else(|_| panic!("still not so: {what}"));
+}
