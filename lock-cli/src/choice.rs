@@ -7,6 +7,7 @@ use std::{
 
 use distlock::{Connect, Locks};
 use lock_core::StoreUrl;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use serde::Deserialize;
 
 use crate::exit::{Code, Failure};
@@ -14,6 +15,10 @@ use crate::exit::{Code, Failure};
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
 const EMBEDDED: &str = "sqlite:";
 const EVERYBODYS: &str = "/etc/distlock/config.toml";
+
+/// What stays as it is in a URL's path.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// A store's URL, and who named it. `Debug` does not show the password.
 pub(crate) struct Choice {
@@ -72,7 +77,7 @@ impl Choice {
         if let Some(url) = env::var_os(VARIABLE).filter(|url| !url.is_empty()) {
             let not_text = |_| Failure::new(Code::Config, format!("{VARIABLE} is not UTF-8"));
             let url = url.into_string().map_err(not_text)?;
-            return Ok(Self { url, origin: Origin::Variable });
+            return Ok(meant(&url).unwrap_or(Self { url, origin: Origin::Variable }));
         }
         for path in files() {
             if let Some(url) = read(&path)? {
@@ -114,6 +119,10 @@ impl Choice {
     /// The URL for the command that is run: without its password.
     pub(crate) fn public(&self) -> String {
         match StoreUrl::parse(&self.url) {
+            // A file has no password, and the command may go to another folder.
+            Ok(url) if url.scheme() == "sqlite" && !url.has_authority() => {
+                absolute(&self.url, &url, env::current_dir().ok())
+            }
             Ok(url) => without_stars(&url.to_string()),
             // Nothing is connected to it.
             Err(_) => String::new(),
@@ -124,6 +133,31 @@ impl Choice {
 impl fmt::Debug for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choice").field("url", &self.public()).field("origin", &self.origin).finish()
+    }
+}
+
+/// The config file that is meant by the URL that `run` gives to its command: the same without the password.
+fn meant(public: &str) -> Option<Choice> {
+    let of = |path: PathBuf| {
+        // A file that is wrong is nobody's business where a store is named.
+        let url = read(&path).ok()??;
+        StoreUrl::parse(&url).ok()?.password()?;
+        Some(Choice { url, origin: Origin::File(path) }).filter(|choice| choice.public() == public)
+    };
+    files().into_iter().find_map(of)
+}
+
+/// The URL of a file, from the root on.
+fn absolute(url: &str, parsed: &StoreUrl, folder: Option<PathBuf>) -> String {
+    match (url.split_once(':'), folder) {
+        (Some((scheme, path)), Some(folder))
+            if !parsed.path().is_empty() && Path::new(parsed.path()).is_relative() =>
+        {
+            let folder = percent_encode(folder.as_os_str().as_encoded_bytes(), ESCAPED).to_string();
+            // Two would begin a host.
+            format!("{scheme}:{}/{path}", folder.trim_end_matches('/'))
+        }
+        _ => url.to_owned(),
     }
 }
 
@@ -139,6 +173,10 @@ fn files() -> Vec<PathBuf> {
 /// The store that a file names, if there is a file and it names one.
 fn read(path: &Path) -> Result<Option<String>, Failure> {
     let wrong = |what: String| Failure::new(Code::Config, format!("{}: {what}", path.display()));
+    // Reading a pipe would wait for somebody to write.
+    if fs::metadata(path).is_ok_and(|data| !data.is_file()) {
+        return Err(wrong("not a regular file".to_owned()));
+    }
     let text = match fs::read_to_string(path) {
         Err(error)
             if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) =>
@@ -170,6 +208,7 @@ mod tests {
             ("redis://me:secret@h/2?ttl=5s", "redis://me@h/2?ttl=5s"),
             ("redis://:secret@h", "redis://h"),
             ("sqlite:", "sqlite:"),
+            ("sqlite:/a@b/c:d@e?ttl=5s", "sqlite:/a@b/c:d@e?ttl=5s"),
             ("redis://h", "redis://h"),
             ("no url, secret", ""),
         ] {
@@ -177,6 +216,21 @@ mod tests {
             assert_eq!(choice.public(), public);
             assert!(!format!("{choice:?}").contains("secret"));
         }
+    }
+
+    #[test]
+    fn a_file_is_named_from_the_root_on() {
+        for (url, public) in [
+            ("sqlite:a%20b.db?ttl=5s", "sqlite:/work/%C3%A4%20%40%3F/a%20b.db?ttl=5s"),
+            ("sqlite:/a.db", "sqlite:/a.db"),
+            ("sqlite:%2Fa.db", "sqlite:%2Fa.db"),
+            ("sqlite:", "sqlite:"),
+        ] {
+            let folder = Some(PathBuf::from("/work/ä @?"));
+            assert_eq!(absolute(url, &StoreUrl::parse(url).unwrap(), folder), public);
+        }
+        let (url, root) = ("sqlite:a.db", Some(PathBuf::from("/")));
+        assert_eq!(absolute(url, &StoreUrl::parse(url).unwrap(), root), "sqlite:/a.db");
     }
 
     #[test]

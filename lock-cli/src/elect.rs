@@ -1,6 +1,6 @@
 //! `distlock elect`: leads, and says so to everybody.
 
-use std::{future::Future, path::Path, pin::Pin, process::ExitCode};
+use std::{future::Future, io, pin::Pin, process::ExitCode};
 
 use distlock::{Leadership, Result as LockResult};
 use serde::Serialize;
@@ -28,9 +28,7 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    let program = opt.command.first().and_then(|path| Path::new(path).file_name());
-    let program = program.map(|name| name.to_string_lossy());
-    let place = Place::open(store, &opt.hold, program.as_deref()).await?;
+    let place = Place::open(store, &opt.hold, &opt.command).await?;
     let grant = campaign(opt, &place)?;
     let leadership = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
         Ok(Some(leadership)) => leadership,
@@ -68,10 +66,10 @@ async fn lead(
     leadership: Leadership,
     signals: &mut Signals,
 ) -> Result<ExitCode, Failure> {
-    let token = leadership.token().value();
-    match opt.json {
-        true => print::json(&Leads { name: &opt.name, value: &opt.value, token })?,
-        false => print::text(format_args!("leading {} with token {token}", opt.name))?,
+    // Whoever started it reads there that it leads: unread, it leads for nobody.
+    if let Err(error) = announce(opt, leadership.token().value()) {
+        place.close().await;
+        return Err(Failure::system("saying that it leads")(error));
     }
     let lost = tokio::select! {
         reason = leadership.lost() => Some(reason),
@@ -81,5 +79,12 @@ async fn lead(
     match lost {
         None => Ok(ExitCode::SUCCESS),
         Some(reason) => Err(Failure::new(Code::Lost, format!("not the leader any more: {reason}"))),
+    }
+}
+
+fn announce(opt: &Elect, token: u64) -> io::Result<()> {
+    match opt.json {
+        true => print::json(&Leads { name: &opt.name, value: &opt.value, token }),
+        false => print::line(format_args!("leading {} with token {token}", opt.name)),
     }
 }

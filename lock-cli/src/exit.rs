@@ -4,6 +4,8 @@ use std::{fmt, io, process::ExitCode};
 
 use distlock::Error;
 
+use crate::plain::Plain;
+
 /// Exit codes: those of `sysexits.h` where it has one. `--help` lists them.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[repr(u8)]
@@ -84,7 +86,7 @@ impl From<Error> for Failure {
             Error::Unmet { .. } | Error::Unsupported { .. } => Code::Config,
             Error::Contended { .. } => Code::Busy,
             Error::WaitTimeout { .. } => Code::TimedOut,
-            Error::Lost { .. } => Code::Lost,
+            Error::Lost { .. } | Error::PlaceLost { .. } => Code::Lost,
             Error::Unavailable { .. } => Code::Unavailable,
             Error::Denied { .. } => Code::Denied,
             _ => Code::Rejected,
@@ -101,8 +103,9 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// A line on stderr; whether anybody reads it is not our business.
+/// A line on stderr, with what others wrote made [plain](Plain); whether anybody reads it is not our business.
 pub(crate) fn say(text: impl fmt::Display) {
     use std::io::Write;
-    let _ = writeln!(io::stderr(), "distlock: {text}");
+    let line = format!("distlock: {}\n", Plain(text));
+    let _ = io::stderr().write_all(line.as_bytes());
 }

@@ -13,7 +13,8 @@ use crate::{
 pub(crate) fn completions(opt: &Completions) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(opt.shell, &mut Opt::command(), "distlock", &mut script);
-    Ok(io::stdout().write_all(&script)?)
+    let mut out = io::stdout();
+    Ok(out.write_all(&script).and_then(|()| out.flush())?)
 }
 
 /// One page for the program and one for each command, into a folder.

@@ -1,10 +1,13 @@
 //! A lock while something is done under it: what `run` and `elect` have in common.
 
-use std::{future::Future, ops::Deref, process::ExitCode, time::Duration};
+use std::{
+    convert::Infallible, ffi::OsString, future::Future, ops::Deref, path::Path, process::ExitCode,
+    time::Duration,
+};
 
 use distlock::{Held, Locks};
 use lock_core::{Clock, Instant, this_process};
-use rustix::process::Signal;
+use rustix::process::{Signal, getpid};
 
 use crate::{
     choice::{self, Choice},
@@ -26,25 +29,26 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Connects, and checks that the TTL leaves room for the grace.
+    /// Connects, and checks that the TTL leaves room for the grace. The queue shows the command's name.
     pub(crate) async fn open(
         store: &Choice,
         hold: &Hold,
-        program: Option<&str>,
+        command: &[OsString],
     ) -> Result<Self, Failure> {
         // What is wrong with what was said needs no store.
         if let Some(ttl) = hold.ttl {
-            hold.on_lost.fit(ttl)?;
+            hold.on_lost.fit(ttl, hold.max_hold)?;
         }
         let locks = store.connect().await?;
         // The end of the process closes SQLite's file sooner than the last handle would.
         std::mem::forget(locks.clone());
         let ttl = hold.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
-        let policy = hold.on_lost.fit(ttl)?;
-        let me = program.map_or(this_process().to_string(), |program| {
-            format!("{}, runs {program}", this_process())
-        });
+        let policy = hold.on_lost.fit(ttl, hold.max_hold)?;
+        let me = match command.first().and_then(|path| Path::new(path).file_name()) {
+            Some(program) => format!("{}, runs {}", this_process(), program.display()),
+            None => this_process().to_string(),
+        };
         Ok(Self { locks, ttl, policy, me })
     }
 
@@ -99,13 +103,25 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     ];
     let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let job = Job { environment, policy: place.policy, ttl: place.ttl };
-    let outcome = command.run(held, job, signals).await;
+    let outcome = tokio::select! {
+        outcome = command.run(held, job, signals) => outcome,
+        never = warn(held, place.policy) => match never {},
+    };
     let outcome = outcome.map_err(Failure::system("starting the command"));
     if let Ok(Outcome { lost: false, .. }) = outcome {
         linger(held, granted, at_least, signals).await;
     }
     place.close().await;
     answer(outcome?)
+}
+
+/// Says it when a command outlives its lock.
+async fn warn(held: &Held, policy: Policy) -> Infallible {
+    if policy.ignore {
+        let reason = held.lost().await;
+        say(format_args!("the lock was lost and the command goes on: {reason}"));
+    }
+    std::future::pending().await
 }
 
 /// Holds on until the lock was held long enough, is lost, or a signal asks to end.
@@ -133,6 +149,7 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
                 format!("the lock was lost and the command ended{reason}"),
             ))
         }
+        Outcome { interrupted: true, .. } => Ok(by_signal(Signal::INT)),
         Outcome { code: Some(code), .. } => Ok(code.into()),
         Outcome { code: None, .. } => {
             Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
@@ -140,7 +157,13 @@ fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
     }
 }
 
-/// What a shell answers for a program that a signal ended.
+/// What a shell answers for a program that a signal ended. Of ctrl-c this process does end: a shell ends its
+/// script only if the program in it has.
 pub(crate) fn by_signal(signal: Signal) -> ExitCode {
+    // The first process of a container cannot die of it.
+    if signal == Signal::INT && !getpid().is_init() {
+        // It does not return.
+        let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
+    }
     u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
 }

@@ -1,5 +1,7 @@
 //! `distlock leader`: who leads.
 
+use std::io::{self, IsTerminal, Write};
+
 use distlock::Leader;
 use serde::Serialize;
 
@@ -37,7 +39,7 @@ pub(crate) async fn leader(opt: &opt::Leader, store: &Choice) -> Result<(), Fail
     Ok(())
 }
 
-fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> std::io::Result<()> {
+fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
     let value = leader.map(|leader| String::from_utf8_lossy(&leader.value).into_owned());
     if opt.json {
         return print::json(&Now {
@@ -47,9 +49,18 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> std::io::Result<()> {
             holder: leader.and_then(|leader| leader.holder.description.as_deref()),
         });
     }
-    match value {
-        Some(value) => print::text(value),
-        None if opt.watch => print::text("(nobody)"),
-        None => Ok(()),
+    match (leader, value) {
+        (Some(leader), _) if !io::stdout().is_terminal() => raw(&leader.value),
+        (_, Some(value)) => print::line(value),
+        (_, None) if opt.watch => print::line("(nobody)"),
+        (_, None) => Ok(()),
     }
+}
+
+/// A line for programs: byte by byte what the leader said.
+fn raw(value: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(value)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }

@@ -8,25 +8,31 @@ mod check;
 mod choice;
 #[cfg(target_os = "linux")]
 mod elect;
+mod examples;
 mod exit;
+mod fit;
 mod generate;
 #[cfg(target_os = "linux")]
 mod hold;
 mod leader;
 mod ls;
 mod opt;
+mod plain;
 mod policy;
 mod print;
 mod queue;
 mod revoke;
 #[cfg(target_os = "linux")]
 mod run;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod schema;
 mod show;
 #[cfg(target_os = "linux")]
 mod signals;
 mod stores;
 #[cfg(target_os = "linux")]
 mod supervise;
+mod values;
 #[cfg(target_os = "linux")]
 mod wait;
 mod watch;
@@ -83,6 +89,8 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::Watch(opt) => watch::watch(opt, &store).await?,
         Command::Revoke(opt) => revoke::revoke(opt, &store).await?,
         Command::Stores(opt) => stores::stores(opt, &store).await?,
+        #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+        Command::Schema => schema::schema(&store)?,
         #[cfg(target_os = "linux")]
         Command::Elect(opt) => return elect::elect(opt, &store).await,
         #[cfg(target_os = "linux")]
@@ -94,10 +102,13 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
 
 /// Prints help on stdout, and what is wrong with the command line on stderr.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // Nobody may read it.
-    let _ = error.print();
-    match error.kind() {
-        ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => ExitCode::SUCCESS,
+    let printed = error.print();
+    match (error.kind(), printed) {
+        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Ok(())) => ExitCode::SUCCESS,
+        (ErrorKind::DisplayHelp | ErrorKind::DisplayVersion, Err(error)) => {
+            Failure::from(error).report()
+        }
+        // Nobody may read what is wrong.
         _ => Code::Usage.into(),
     }
 }

@@ -10,44 +10,15 @@ use clap::{
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
 
-use crate::policy::OnLost;
-
-const EXAMPLES: &str = "\
-Examples:
-  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
-  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
-  distlock elect scheduler \"$(hostname)\" -- ./scheduler
-  distlock show nightly                             who has it, who waits
-
-The store is that of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
-$XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
-(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users of this
-machine: write it into DISTLOCK_STORE or the config file.
-
-Exit codes, besides those of the command that is run:
-   64  wrong usage
-   69  the store cannot be reached, or does not answer
-   70  the store answered with something unexpected
-   71  the operating system refused something
-   75  the lock is busy (--no-wait)
-   77  the store denied access
-   78  wrong configuration, or more than this store can do
-   79  the lock was lost, and the command ended
-   80  a store broke a promise (check)
-  124  the wait timed out (--wait)
-  126  the command cannot be executed
-  127  the command was not found
-  128+n  signal n ended the command, or the wait";
-
-const CHECK: &str = "\
-Examples:
-  distlock check --store redis://10.0.0.1     everything, usually in 20 to 40 s
-  distlock check --property loss --json       one promise of the usual store
-  distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2";
+use crate::{
+    examples,
+    policy::OnLost,
+    values::{self, Policies},
+};
 
 /// Runs commands under a distributed lock, and shows locks to operators.
 #[derive(Debug, Parser)]
-#[command(name = "distlock", version, after_help = EXAMPLES, styles = Styles::styled())]
+#[command(name = "distlock", version, after_help = examples::DISTLOCK, styles = Styles::styled())]
 pub(crate) struct Opt {
     #[command(flatten)]
     pub(crate) common: Common,
@@ -94,6 +65,7 @@ pub(crate) struct Common {
     pub(crate) store: Vec<String>,
     /// What to log on stderr: off, error, warn, info, debug, trace.
     #[arg(long, global = true, value_name = "LEVEL", default_value = "off")]
+    #[arg(value_parser = values::levels(), hide_possible_values = true)]
     pub(crate) log: LevelFilter,
 }
 
@@ -107,6 +79,13 @@ pub(crate) enum Command {
     Watch(Watch),
     Revoke(Revoke),
     Stores(Stores),
+    /// Prints the SQL that creates the locks' tables, for a database whose user may not do that.
+    ///
+    /// Of --store, only the scheme counts: `--store postgres:` is enough. Run what it prints as somebody who
+    /// may, and grant the locks' user SELECT, INSERT, UPDATE and DELETE on the three tables.
+    #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+    #[command(after_help = examples::SCHEMA)]
+    Schema,
     Check(Check),
     Completions(Completions),
     #[command(name = "man")]
@@ -120,6 +99,7 @@ pub(crate) enum Command {
 /// of /proc/uptime). When it has ended, what it left running is ended as well, and then the lock is
 /// released.
 #[derive(Args, Debug)]
+#[command(after_help = examples::RUN)]
 pub(crate) struct Run {
     /// The name of the lock: any text of 1 to 512 bytes.
     pub(crate) name: String,
@@ -135,7 +115,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -144,6 +124,7 @@ pub(crate) struct Run {
 /// With a command, it leads while the command runs, as `run` does. Without one, SIGINT and SIGTERM
 /// resign and exit with 0.
 #[derive(Args, Debug)]
+#[command(after_help = examples::ELECT)]
 pub(crate) struct Elect {
     /// The name of the election: any text of 1 to 512 bytes.
     pub(crate) name: String,
@@ -155,12 +136,16 @@ pub(crate) struct Elect {
     #[arg(long, conflicts_with = "command")]
     pub(crate) json: bool,
     /// The command and its arguments.
-    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
 }
 
 /// Prints what the leader of an election says; exits with 1 if nobody leads.
+///
+/// As it is where stdout is no terminal, also what is more than one line; on a terminal, control
+/// characters in it are shown as escapes such as \n.
 #[derive(Args, Debug)]
+#[command(after_help = examples::LEADER)]
 pub(crate) struct Leader {
     /// The name of the election.
     pub(crate) name: String,
@@ -184,14 +169,16 @@ pub(crate) struct Hold {
     /// Does not wait: exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Ends the command, as at a loss, when the lock has been held so long. Default: no limit.
+    /// Ends the command, as at a loss, when the lock has been held so long: SIGTERM comes the grace
+    /// earlier, of at most a third of it. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) max_hold: Option<Duration>,
     /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
     /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
     /// lets it run. Three times the grace and the margin (a twentieth of the TTL, at least 50ms) must
     /// fit into the TTL. Default: term, with 5s or the longest grace that fits: 4.25s of 15s.
-    #[arg(long, value_name = "POLICY", default_value = "term")]
+    #[arg(long, value_name = "POLICY", default_value = "term", value_parser = Policies)]
+    #[arg(hide_possible_values = true)]
     pub(crate) on_lost: OnLost,
     /// Says nothing while it waits.
     #[arg(long, short)]
@@ -200,6 +187,7 @@ pub(crate) struct Hold {
 
 /// Lists the names that somebody holds or waits for.
 #[derive(Args, Debug)]
+#[command(after_help = examples::LS)]
 pub(crate) struct Ls {
     /// Only names that start with this.
     #[arg(default_value = "", hide_default_value = true)]
@@ -211,6 +199,7 @@ pub(crate) struct Ls {
 
 /// Shows who holds a lock and who waits for it.
 #[derive(Args, Debug)]
+#[command(after_help = examples::SHOW)]
 pub(crate) struct Show {
     /// The name of the lock.
     pub(crate) name: String,
@@ -222,6 +211,7 @@ pub(crate) struct Show {
 /// Shows the names in use, their holders and waiters, once a second: live on a terminal, else a line for
 /// each change.
 #[derive(Args, Debug)]
+#[command(after_help = examples::WATCH)]
 pub(crate) struct Watch {
     /// Only names that start with this.
     #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
@@ -237,6 +227,7 @@ pub(crate) struct Watch {
 /// only the fencing token stops the first. `distlock run` kills its command. Exits with 1 if there is
 /// no such holder.
 #[derive(Args, Debug)]
+#[command(after_help = examples::REVOKE)]
 pub(crate) struct Revoke {
     /// The name of the lock.
     pub(crate) name: String,
@@ -252,6 +243,7 @@ pub(crate) struct Revoke {
 
 /// Lists the stores that this program was built with, or what the one of --store promises.
 #[derive(Args, Debug)]
+#[command(after_help = examples::STORES)]
 pub(crate) struct Stores {
     /// Prints an array of objects; with --store, one object.
     #[arg(long)]
@@ -266,7 +258,7 @@ pub(crate) struct Stores {
 /// keeps the last tokens of about 120 names of each run. What needs a server of its own, such as a restart, is
 /// not checked. Exits with 80 if a promise was broken.
 #[derive(Args, Debug)]
-#[command(after_help = CHECK)]
+#[command(after_help = examples::CHECK)]
 pub(crate) struct Check {
     /// Checks only this promise; may be given several times.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]

@@ -47,40 +47,79 @@ pub(crate) struct Policy {
 }
 
 impl OnLost {
-    /// Fits it to a TTL. Renewals come every third of a TTL; what they leave must be enough for the
-    /// grace and the margin, or a single late one would end the command.
+    /// Fits it to a TTL and the longest hold. Renewals come every third of a TTL; what they leave must be
+    /// enough for the grace and the margin, or a single late one would end the command. The grace is part of
+    /// the longest hold, and must leave the command most of it.
     ///
     /// # Errors
     ///
-    /// If the TTL is below three times the grace and the margin.
-    pub(crate) fn fit(self, ttl: Duration) -> Result<Policy, Failure> {
-        let most = (ttl / 3).saturating_sub(margin(ttl));
+    /// If the TTL is below three times the grace and the margin, or the longest hold below three times the
+    /// grace.
+    pub(crate) fn fit(self, ttl: Duration, max_hold: Option<Duration>) -> Result<Policy, Failure> {
+        let of_ttl = (ttl / 3).saturating_sub(margin(ttl));
+        let most = max_hold.map_or(of_ttl, |limit| of_ttl.min(limit / 3));
         match self {
             Self::Kill => Ok(Policy { grace: Duration::ZERO, ignore: false }),
             Self::Ignore => Ok(Policy { grace: GRACE, ignore: true }),
             Self::Term(None) => Ok(Policy { grace: GRACE.min(most), ignore: false }),
             Self::Term(Some(grace)) if grace <= most => Ok(Policy { grace, ignore: false }),
-            Self::Term(Some(grace)) => Err(Failure::new(Code::Usage, too_short(ttl, grace, most))),
+            Self::Term(Some(grace)) => Err(Failure::new(
+                Code::Usage,
+                match max_hold {
+                    Some(limit) if grace > limit / 3 && grace <= of_ttl => {
+                        too_short_a_hold(limit, grace, most)
+                    }
+                    _ => too_short(ttl, grace, most, max_hold.filter(|limit| grace > *limit / 3)),
+                },
+            )),
         }
     }
 }
 
-fn too_short(ttl: Duration, grace: Duration, most: Duration) -> String {
-    let text = |duration| humantime::format_duration(duration).to_string();
-    let fits = |ttl: &Duration| (*ttl / 3).saturating_sub(margin(*ttl)) >= grace;
-    // The margin grows with the TTL, to at most a twentieth of it: 3 graces are too few, 5 enough.
-    let enough = (1..).map(|tenth| grace * 3 + grace * tenth / 10).find(fits).unwrap_or(grace * 5);
-    let enough = Duration::from_secs(enough.as_secs() + 1);
+fn text(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
+
+/// As an option takes it.
+fn word(duration: Duration) -> String {
+    text(duration).replace(' ', "")
+}
+
+fn policy(grace: Duration) -> String {
+    let grace = Duration::from_millis(u64::try_from(grace.as_millis()).unwrap_or(u64::MAX));
+    format!("--on-lost term:{}", word(grace))
+}
+
+fn too_short_a_hold(limit: Duration, grace: Duration, most: Duration) -> String {
+    let enough = grace.saturating_mul(3);
+    format!(
+        "--max-hold {} is too short for a grace of {}, which is part of it: three times the grace are {}; \
+         --max-hold {} would do, or {}",
+        word(limit),
+        text(grace),
+        text(enough),
+        word(enough),
+        policy(most)
+    )
+}
+
+fn too_short(ttl: Duration, grace: Duration, most: Duration, hold: Option<Duration>) -> String {
+    let and = hold.map(|_| format!(" and --max-hold {}", word(grace.saturating_mul(3))));
+    // Of a third of the TTL, a margin of a twentieth leaves 17 sixtieths of the TTL, and one of 50ms the rest.
+    let by_a_twentieth = grace.saturating_mul(60) / 17;
+    let by_the_least = grace.saturating_add(margin(Duration::ZERO)).saturating_mul(3);
+    let enough = by_a_twentieth.max(by_the_least).as_secs().saturating_add(1);
+    let enough = Duration::from_secs(enough);
     format!(
         "a TTL of {} is too short for a grace of {}: three times the grace and the margin of {} are {}; \
-         --ttl {} would do, or --on-lost term:{}",
+         --ttl {}{} would do, or {}",
         text(ttl),
         text(grace),
         text(margin(ttl)),
-        text((grace + margin(ttl)) * 3),
-        text(enough),
-        text(Duration::from_millis(u64::try_from(most.as_millis()).unwrap_or(u64::MAX)))
-            .replace(' ', "")
+        text(grace.saturating_add(margin(ttl)).saturating_mul(3)),
+        word(enough),
+        and.unwrap_or_default(),
+        policy(most)
     )
 }
 
@@ -93,23 +132,52 @@ mod tests {
     #[test]
     fn the_default_grace_fits_every_ttl() {
         for ttl in [2, 15, 18, 60] {
-            let policy = OnLost::Term(None).fit(ttl * SECOND).unwrap();
+            let policy = OnLost::Term(None).fit(ttl * SECOND, None).unwrap();
             assert!(ttl * SECOND >= 3 * (policy.grace + margin(ttl * SECOND)), "{ttl}");
         }
-        assert_eq!(OnLost::Term(None).fit(60 * SECOND).unwrap().grace, 5 * SECOND);
+        assert_eq!(OnLost::Term(None).fit(60 * SECOND, None).unwrap().grace, 5 * SECOND);
     }
 
     #[test]
     fn what_would_do_does() {
-        for grace in [1, 5, 30, 600] {
-            let asked = OnLost::Term(Some(grace * SECOND));
-            let error = format!("{:?}", asked.fit(grace * SECOND * 3).unwrap_err());
+        for (grace, short) in [
+            (Duration::from_nanos(1), Duration::from_millis(100)),
+            (SECOND / 3, SECOND),
+            (SECOND, 3 * SECOND),
+            (5 * SECOND, 15 * SECOND),
+            (600 * SECOND, 1800 * SECOND),
+        ] {
+            let asked = OnLost::Term(Some(grace));
+            let error = format!("{:?}", asked.fit(short, None).unwrap_err());
             let (_, rest) = error.split_once("--ttl ").unwrap();
             let (ttl, rest) = rest.split_once(" would").unwrap();
-            asked.fit(humantime::parse_duration(ttl).unwrap()).unwrap();
+            asked.fit(humantime::parse_duration(ttl).unwrap(), None).unwrap();
             let policy = rest.split_once("--on-lost ").unwrap().1.split('"').next().unwrap();
-            policy.parse::<OnLost>().unwrap().fit(grace * SECOND * 3).unwrap();
+            policy.parse::<OnLost>().unwrap().fit(short, None).unwrap();
         }
+    }
+
+    #[test]
+    fn no_duration_is_too_long_to_be_refused() {
+        let longest = Duration::MAX;
+        assert!(OnLost::Term(Some(longest)).fit(15 * SECOND, None).is_err());
+        assert!(OnLost::Term(Some(longest)).fit(longest, None).is_err());
+        assert!(OnLost::Term(None).fit(longest, None).is_ok());
+    }
+
+    #[test]
+    fn most_of_the_longest_hold_is_the_commands() {
+        let fit = |policy: OnLost, limit| policy.fit(60 * SECOND, Some(limit));
+        assert_eq!(fit(OnLost::Term(None), 3 * SECOND).unwrap().grace, SECOND);
+        assert_eq!(fit(OnLost::Term(None), 60 * SECOND).unwrap().grace, 5 * SECOND);
+        let two = OnLost::Term(Some(2 * SECOND));
+        assert_eq!(fit(two, 6 * SECOND).unwrap().grace, 2 * SECOND);
+        let error = format!("{:?}", fit(two, 5 * SECOND).unwrap_err());
+        assert!(error.contains("--max-hold 6s would do, or --on-lost term:1s666ms"), "{error}");
+        let ten = OnLost::Term(Some(10 * SECOND));
+        let error = format!("{:?}", ten.fit(15 * SECOND, Some(20 * SECOND)).unwrap_err());
+        assert!(error.contains("--ttl 36s and --max-hold 30s would do"), "{error}");
+        ten.fit(36 * SECOND, Some(30 * SECOND)).unwrap();
     }
 
     #[test]

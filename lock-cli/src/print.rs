@@ -1,6 +1,7 @@
 //! What goes to stdout.
 
 use std::{
+    fmt::Display,
     io::{self, Write},
     time::{Duration, SystemTime},
 };
@@ -8,6 +9,8 @@ use std::{
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
 use lock_core::wall_clock;
 use serde::Serialize;
+
+use crate::plain::Plain;
 
 /// One JSON value on a line of its own.
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
@@ -17,10 +20,15 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
-/// Some lines.
-pub(crate) fn text(text: impl std::fmt::Display) -> io::Result<()> {
-    let mut out = anstream::stdout().lock();
-    writeln!(out, "{text}")?;
+/// A line, with what others wrote made [plain](Plain).
+pub(crate) fn line(text: impl Display) -> io::Result<()> {
+    lines([text])
+}
+
+/// The same with several.
+pub(crate) fn lines(lines: impl IntoIterator<Item = impl Display>) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    lines.into_iter().try_for_each(|line| writeln!(out, "{}", Plain(line)))?;
     out.flush()
 }
 
@@ -29,8 +37,16 @@ pub(crate) fn table(
     headings: &[&str],
     rows: impl IntoIterator<Item = Vec<String>>,
 ) -> io::Result<()> {
+    lines(table_lines(headings, rows))
+}
+
+/// The lines of such a table.
+pub(crate) fn table_lines(
+    headings: &[&str],
+    rows: impl IntoIterator<Item = Vec<String>>,
+) -> Vec<String> {
     let headings: Vec<_> = headings.iter().map(|text| text.to_uppercase()).collect();
-    text(columns(&headings, rows).trim_fmt())
+    columns(&headings, rows).trim_fmt().lines().map(str::to_owned).collect()
 }
 
 /// The same with the headings as they are, broken into lines where a terminal is too narrow;
@@ -46,13 +62,13 @@ pub(crate) fn fitted(
             first.set_constraint(ColumnConstraint::ContentWidth);
         }
     }
-    text(table.trim_fmt())
+    lines(table.trim_fmt().lines())
 }
 
 fn columns(headings: &[impl ToString], rows: impl IntoIterator<Item = Vec<String>>) -> Table {
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_header(headings.iter().map(ToString::to_string));
-    table.add_rows(rows);
+    table.add_rows(rows.into_iter().map(|row| row.into_iter().map(|cell| Plain(cell).to_string())));
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
     }

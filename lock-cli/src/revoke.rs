@@ -10,6 +10,7 @@ use crate::{
     choice::Choice,
     exit::{Code, Failure},
     opt::Revoke,
+    plain::Plain,
     print,
     queue::who,
 };
@@ -61,7 +62,8 @@ fn find<'a>(queue: &'a [Entry], opt: &Revoke) -> Result<(Uuid, &'a Entry), Failu
 
 fn confirmed(name: &str, entry: &Entry) -> io::Result<bool> {
     let what = if entry.holds { "the lock" } else { "the place in line" };
-    write!(io::stderr(), "Take {what} {name} away from {}? [y/N] ", who(entry))?;
+    let question = format!("Take {what} {name} away from {}? [y/N] ", who(entry));
+    io::stderr().write_all(Plain(question).to_string().as_bytes())?;
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer)?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))

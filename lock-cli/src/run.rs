@@ -1,6 +1,6 @@
 //! `distlock run`: a command under a lock.
 
-use std::{future::Future, path::Path, pin::Pin, process::ExitCode};
+use std::{future::Future, pin::Pin, process::ExitCode};
 
 use distlock::{LockGuard, Result as LockResult};
 
@@ -18,9 +18,7 @@ type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
     let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    let program = opt.command.first().and_then(|path| Path::new(path).file_name());
-    let program = program.map(|name| name.to_string_lossy());
-    let place = Place::open(store, &opt.hold, program.as_deref()).await?;
+    let place = Place::open(store, &opt.hold, &opt.command).await?;
     let grant = granting(opt, &place)?;
     let guard = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
         Ok(Some(guard)) => guard,

@@ -1,7 +1,5 @@
 //! `distlock show`: who holds a lock, and who waits.
 
-use std::fmt::Write;
-
 use distlock::Entry;
 
 use crate::{
@@ -17,31 +15,30 @@ pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     let queue = locks.inspect(&opt.name).await?;
     match opt.json {
         true => print::json(&Queue::new(&opt.name, &queue))?,
-        false => print::text(describe(&opt.name, &queue).trim_end())?,
+        false => print::lines(describe(&opt.name, &queue))?,
     }
     Ok(locks.close().await?)
 }
 
-/// The queue in words.
-fn describe(name: &str, queue: &[Entry]) -> String {
-    let mut text = String::new();
+/// The queue in words, a line each.
+fn describe(name: &str, queue: &[Entry]) -> Vec<String> {
     if queue.is_empty() {
-        return format!("{name} is free");
+        return vec![format!("{name} is free")];
     }
+    let mut lines = Vec::new();
     for entry in queue.iter().filter(|entry| entry.holds) {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{name} is held by {}", who(entry));
-        describe_entry(&mut text, entry);
+        lines.push(format!("{name} is held by {}", who(entry)));
+        lines.extend(describe_entry(entry));
     }
     let waiters = queue.iter().filter(|entry| !entry.holds);
     for (position, entry) in (1..).zip(waiters) {
-        let _ = writeln!(text, "{position}. in line: {}", who(entry));
-        describe_entry(&mut text, entry);
+        lines.push(format!("{position}. in line: {}", who(entry)));
+        lines.extend(describe_entry(entry));
     }
-    text
+    lines
 }
 
-fn describe_entry(text: &mut String, entry: &Entry) {
+fn describe_entry(entry: &Entry) -> impl Iterator<Item = String> {
     let holder = &entry.holder;
     let facts = [
         ("id", entry.attempt.map(|id| id.to_string())),
@@ -53,9 +50,6 @@ fn describe_entry(text: &mut String, entry: &Entry) {
         ("token", holder.token.map(|token| token.to_string())),
         ("TTL left", entry.ttl_left.map(print::seconds)),
     ];
-    for (label, value) in facts {
-        if let Some(value) = value {
-            let _ = writeln!(text, "    {label:<9} {value}");
-        }
-    }
+    let known = facts.into_iter().filter_map(|(label, value)| Some((label, value?)));
+    known.map(|(label, value)| format!("    {label:<9} {value}"))
 }

@@ -15,8 +15,17 @@ impl Signals {
     /// Leaves those alone that were ignored from the start, as `nohup` asks: the command inherits
     /// that.
     pub(crate) fn listen() -> io::Result<Self> {
+        Self::to(&FORWARDED)
+    }
+
+    /// Those of a terminal and of a shell that has jobs.
+    pub(crate) fn of_jobs() -> io::Result<Self> {
+        Self::to(&[Signal::TSTP, Signal::CONT, Signal::WINCH])
+    }
+
+    fn to(signals: &[Signal]) -> io::Result<Self> {
         let ignored = ignored();
-        let heard = FORWARDED.into_iter().filter(|one| ignored & (1 << (one.as_raw() - 1)) == 0);
+        let heard = signals.iter().copied().filter(|one| ignored & bit(*one) == 0);
         let listen = |one: Signal| Ok((one, signal(SignalKind::from_raw(one.as_raw()))?));
         heard.map(listen).collect::<io::Result<_>>().map(Self)
     }
@@ -43,9 +52,17 @@ impl Signals {
     }
 }
 
-/// The mask of ignored signals.
 fn ignored() -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask(&fs::read_to_string("/proc/self/status").unwrap_or_default(), "SigIgn:")
+}
+
+/// A mask of signals out of a `/proc/PID/status`; empty if it is not there.
+pub(crate) fn mask(status: &str, name: &str) -> u64 {
+    let mask = status.lines().find_map(|line| line.strip_prefix(name));
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
+/// A signal's place in a mask.
+pub(crate) fn bit(signal: Signal) -> u64 {
+    1 << (signal.as_raw() - 1)
 }

@@ -8,12 +8,14 @@ use std::{
 
 use distlock::{Entry, Locks};
 
-use crate::{print, queue::who};
+use crate::{fit, plain::Plain, print, queue::who};
 
 /// Before the first line: most locks come at once.
 const FIRST: Duration = Duration::from_millis(300);
 /// Between two looks.
 const NEXT: Duration = Duration::from_secs(1);
+/// Back to an empty line.
+const CLEAR: &str = "\r\x1b[2K";
 
 /// Waits for a grant, and shows meanwhile on a terminal who holds the lock. `me` is how this process
 /// describes itself in the queue.
@@ -29,20 +31,56 @@ pub(crate) async fn shown<T>(
         return grant.await;
     }
     let show = async {
+        let mut shown = Shown::default();
         tokio::time::sleep(FIRST).await;
         loop {
-            if let Ok(queue) = locks.inspect(name).await {
-                draw(&line(name, me, &queue));
+            // While nobody else stands there, the store is slow, and nobody is in the way.
+            if let Ok(queue) = locks.inspect(name).await
+                && queue.iter().any(|entry| who(entry) != me)
+            {
+                shown.draw(&line(name, me, &queue));
             }
             tokio::time::sleep(NEXT).await;
         }
     };
-    let granted = tokio::select! {
+    tokio::select! {
         granted = &mut grant => granted,
         () = show => unreachable!("it shows for ever"),
-    };
-    draw("");
-    granted
+    }
+}
+
+/// The line on the terminal; it is cleared when this is dropped, if there was one.
+#[derive(Default)]
+struct Shown {
+    drawn: bool,
+}
+
+impl Shown {
+    /// Replaces it, cut to the terminal's width.
+    fn draw(&mut self, line: &str) {
+        let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
+        let width = usize::from(width);
+        // Something may stand on the line, as `printf 'deploying ..'` leaves it: a width of spaces ends on
+        // the next line then, else at the end of this one.
+        let own_line = if self.drawn { String::new() } else { " ".repeat(width) };
+        let line = fit::cut(&Plain(line).to_string(), width.saturating_sub(1));
+        put(&format!("{own_line}{CLEAR}{line}"));
+        self.drawn = true;
+    }
+}
+
+impl Drop for Shown {
+    fn drop(&mut self) {
+        if self.drawn {
+            put(CLEAR);
+        }
+    }
+}
+
+fn put(text: &str) {
+    let mut out = io::stderr();
+    // The terminal may be gone.
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Who is in the way, and how many.
@@ -64,15 +102,6 @@ fn line(name: &str, me: &str, queue: &[Entry]) -> String {
         line += &format!("; number {} of {} in line", place + 1, waiters.len());
     }
     line
-}
-
-/// Replaces the line on the terminal, cut to its width.
-fn draw(line: &str) {
-    let width = terminal_size::terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0);
-    let shown: String = line.chars().take(usize::from(width).saturating_sub(1)).collect();
-    let mut out = io::stderr();
-    // The terminal may be gone.
-    let _ = write!(out, "\r\x1b[2K{shown}").and_then(|()| out.flush());
 }
 
 #[cfg(test)]

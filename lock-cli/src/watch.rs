@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    io::{self, IsTerminal},
+    io::{self, IsTerminal, Write},
     time::Duration,
 };
 
@@ -13,8 +13,9 @@ use serde::Serialize;
 use crate::{
     choice::Choice,
     exit::Failure,
-    ls,
+    fit, ls,
     opt::Watch,
+    plain::Plain,
     print,
     queue::{Queue, who},
 };
@@ -48,16 +49,20 @@ pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
     }
 }
 
+/// As much as fits on the terminal.
 fn redraw(opt: &Watch, queues: &Queues) -> io::Result<()> {
-    let count = queues.len();
-    let prefix = &opt.prefix;
-    // Home, and what was below is cleared: no flicker.
-    print::text(format_args!(
-        "\x1b[H\x1b[J{} · {count} names {prefix}\n",
-        print::time(wall_clock())
-    ))?;
+    let heading =
+        format!("{} · {} names {}", print::time(wall_clock()), queues.len(), Plain(&opt.prefix));
     let rows = queues.iter().flat_map(|(name, queue)| rows(name, queue));
-    print::table(&["name", "held by", "for", "waiting"], rows)
+    let table = print::table_lines(&["name", "held by", "for", "waiting"], rows);
+    let mut lines = [heading, String::new()].into_iter().chain(table).collect();
+    if let Some((width, height)) = terminal_size::terminal_size_of(io::stdout()) {
+        // The cursor stands below them.
+        lines = fit::screen(lines, width.0.into(), usize::from(height.0).saturating_sub(1));
+    }
+    // Home, and what was below is cleared: no flicker.
+    write!(io::stdout(), "\x1b[H\x1b[J")?;
+    print::lines(lines)
 }
 
 /// A row for the holder, and one for each waiter with how long it has been waiting.
@@ -97,11 +102,11 @@ fn line(opt: &Watch, name: &LockName, queue: &[Entry]) -> io::Result<()> {
     }
     let holders: Vec<_> = queue.iter().filter(|entry| entry.holds).map(who).collect();
     match holders.as_slice() {
-        [] if queue.is_empty() => print::text(format_args!("{at} {name}: free")),
-        [] => print::text(format_args!("{at} {name}: {} waiting", queue.len())),
+        [] if queue.is_empty() => print::line(format_args!("{at} {name}: free")),
+        [] => print::line(format_args!("{at} {name}: {} waiting", queue.len())),
         held => {
             let waiting = queue.len() - held.len();
-            print::text(format_args!("{at} {name}: held by {}; {waiting} waiting", held.join(", ")))
+            print::line(format_args!("{at} {name}: held by {}; {waiting} waiting", held.join(", ")))
         }
     }
 }

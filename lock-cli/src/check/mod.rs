@@ -35,9 +35,13 @@ pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Fa
         signal = signals.end() => return Ok(by_signal(signal)),
     };
     let mut reports = Vec::new();
-    for (store, site) in sites {
+    for (number, (store, site)) in (1..).zip(sites) {
+        let shown = match stores.len() {
+            1 => store.clone(),
+            all => format!("store {number} of {all}: {store}"),
+        };
         let played = match site {
-            Ok(site) => examine(site, &store, &opt.property, &mut signals).await,
+            Ok(site) => examine(site, &shown, &opt.property, &mut signals).await,
             Err(failure) => Ok(Err(failure)),
         };
         reports.push(match played {
@@ -68,10 +72,10 @@ async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Site, Failure>
     Ok(sites)
 }
 
-/// Plays the checks and cleans up, also after a signal, which ends it.
+/// Plays the checks and cleans up, also after a signal, which ends it. `shown` is what the progress says.
 async fn examine(
     mut site: Site,
-    store: &str,
+    shown: &str,
     wanted: &[String],
     signals: &mut Signals,
 ) -> Result<Result<Played, Failure>, Signal> {
@@ -82,7 +86,7 @@ async fn examine(
     let site = Arc::new(site);
     let played = match ready {
         Ok(Ok(())) => tokio::select! {
-            played = trial::play(&site, store, wanted) => Ok(Ok(played)),
+            played = trial::play(&site, shown, wanted) => Ok(Ok(played)),
             signal = signals.end() => Err(signal),
         },
         Ok(Err(failure)) => Ok(Err(failure)),

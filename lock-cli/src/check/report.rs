@@ -93,6 +93,7 @@ impl Report {
         let (broken, in_part) = (self.count(Word::Broken), self.count(Word::KeptInPart));
         let kept = self.count(Word::Kept) + in_part;
         let sum = match broken {
+            0 if kept == 1 => "keeps the one promise that was checked".to_owned(),
             0 => format!("keeps all {kept} promises that were checked"),
             _ => format!("BREAKS {broken} of {} promises that were checked", broken + kept),
         };
@@ -195,9 +196,9 @@ pub(super) fn print(json: bool, reports: &[Report]) -> io::Result<()> {
         let stores = checked.iter().map(|report| report.store.as_str());
         let headings: Vec<_> = ["PROMISE"].into_iter().chain(stores).collect();
         print::fitted(&headings, rows(&checked))?;
-        print::text("")?;
+        print::line("")?;
     }
-    reports.iter().try_for_each(|report| print::text(report.sum()))
+    reports.iter().try_for_each(|report| print::line(report.sum()))
 }
 
 /// A row for each promise, and below it one for each check that was not kept everywhere; a column for each

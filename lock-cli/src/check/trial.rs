@@ -47,15 +47,15 @@ pub(super) enum Verdict {
     Failed(Failure),
 }
 
-/// Plays the checks of these properties, or of all if none is named; `store` is what people call it.
-pub(super) async fn play(site: &Arc<Site>, store: &str, wanted: &[String]) -> Played {
+/// Plays the checks of these properties, or of all if none is named; `shown` is what the progress says.
+pub(super) async fn play(site: &Arc<Site>, shown: &str, wanted: &[String]) -> Played {
     let mut trials: Vec<_> = properties::all()
         .iter()
         .filter(|property| wanted.is_empty() || wanted.iter().any(|name| name == property.name))
         .flat_map(|property| property.checks.iter().map(move |check| (property, *check)))
         .map(|(property, check)| Trial { property, check, verdict: None, first_try: None })
         .collect();
-    let progress = progress(trials.len(), store);
+    let progress = progress(trials.len(), shown);
     let checks: Vec<_> = trials.iter().map(|trial| trial.check).enumerate().collect();
     let mut running = stream::iter(checks)
         .map(|(number, check)| async move { (number, one(site, number, check).await) })

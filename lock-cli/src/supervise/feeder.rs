@@ -14,20 +14,20 @@ use std::{
 
 use distlock::{Held, LossReason};
 use lock_core::{Clock, Instant, deadline::margin};
-use rustix::process::{Pid, Signal, getpid, kill_current_process_group, set_child_subreaper};
+use rustix::process::{Pid, Signal, getpid, set_child_subreaper};
 use tokio::{
-    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::unix::{OwnedReadHalf, OwnedWriteHalf},
-    signal::unix::{SignalKind, signal},
+    io::{AsyncBufReadExt, BufReader, Lines},
+    net::unix::OwnedReadHalf,
     time::{MissedTickBehavior, interval},
 };
 
 use super::{
     family,
+    job_control::JobControl,
     message::{Begin, End, Environment, News, Order},
+    outbox::Outbox,
     passing::pass,
     role::SUPERVISE,
-    terminal::Terminal,
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
@@ -43,6 +43,8 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The command's exit code; `None` if nobody saw it end.
     pub(crate) code: Option<u8>,
+    /// Whether ctrl-c ended it.
+    pub(crate) interrupted: bool,
     /// How many descendants may not be killed, and live on.
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.
@@ -70,7 +72,7 @@ impl Ready {
         let (socket, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new("/proc/self/exe");
         supervisor.arg0("distlock").arg(SUPERVISE).args(command);
-        // Keys at the terminal are for the command alone.
+        // Keys at the terminal are for the holder, which passes them on.
         let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
         let ready = Self { supervisor, socket };
         pass(&ready.socket, rustix::stdio::stdin())?;
@@ -103,12 +105,13 @@ impl Drop for Ready {
 struct Feeder {
     supervisor: Pid,
     news: Lines<BufReader<OwnedReadHalf>>,
-    orders: OwnedWriteHalf,
+    orders: Outbox<Order>,
     job: Job,
     /// What the supervisor knows.
     until: Instant,
-    terminal: Option<Terminal>,
-    group: Option<Pid>,
+    jobs: JobControl,
+    /// Whether ctrl-c was pressed.
+    interrupted: bool,
     lost: bool,
 }
 
@@ -118,60 +121,59 @@ impl Feeder {
         let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
         let socket = ready.socket.try_clone()?;
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
-        let news = BufReader::new(news).lines();
-        let terminal = Terminal::of_this_process();
-        let until = Instant::default();
-        Ok(Self { supervisor, news, orders, job, until, terminal, group: None, lost: false })
+        let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
+        let (until, jobs) = (Instant::default(), JobControl::of_this_process());
+        Ok(Self { supervisor, news, orders, job, until, jobs, interrupted: false, lost: false })
     }
 
     async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
         let mut ticks = interval(self.job.ttl / 20);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut continued = signal(SignalKind::from_raw(Signal::CONT.as_raw()))?;
-        self.renew(held).await;
+        let mut keys = Signals::of_jobs()?;
+        self.renew(held);
         let lost = held.lost();
         tokio::pin!(lost);
         loop {
             tokio::select! {
                 news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
                     Some(Some(News::Ended(end))) => return Ok(self.end(held, end)),
-                    Some(Some(news)) => self.hear(news).await,
+                    Some(Some(news)) => self.hear(news),
                     // It is gone, or out of its mind.
                     Some(None) | None => return Ok(self.orphan().await),
                 },
                 reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
-                signal = signals.next() => self.tell(Order::Signal(signal)).await,
-                _ = continued.recv() => self.go_on().await,
-                _ = ticks.tick() => self.renew(held).await,
+                signal = signals.next() => self.pass_on(signal),
+                signal = keys.next() => self.pass_on(signal),
+                _ = ticks.tick() => self.renew(held),
+                () = self.orders.flush(), if !self.orders.is_empty() => {}
             }
         }
     }
 
-    async fn renew(&mut self, held: &Held) {
+    fn renew(&mut self, held: &Held) {
         self.until = deadline(held);
-        self.tell(Order::Until(self.until)).await;
+        self.orders.post(Order::Until(self.until));
     }
 
-    /// A supervisor that is gone is noticed by its silence.
-    async fn tell(&mut self, order: Order) {
-        let _ = self.orders.write_all(format!("{order}\n").as_bytes()).await;
+    fn pass_on(&mut self, signal: Signal) {
+        match signal {
+            Signal::TSTP => return self.jobs.stop(),
+            Signal::CONT => return self.jobs.go_on(),
+            Signal::INT => self.interrupted = true,
+            _ => {}
+        }
+        self.orders.post(Order::Signal(signal));
     }
 
-    async fn hear(&mut self, news: News) {
+    fn hear(&mut self, news: News) {
         match news {
             News::Started(group) => {
-                self.group = Some(group);
-                self.hand_over();
+                self.jobs.started(group);
                 let (policy, environment) = (self.job.policy, take(&mut self.job.environment));
-                self.tell(Order::Begin(Begin { policy, environment })).await;
+                self.orders.post(Order::Begin(Begin { policy, environment }));
             }
-            News::Stopped => {
-                // As the terminal would have done to us; the shell sees it, and we go on when it says.
-                if self.take_back() {
-                    let _ = kill_current_process_group(Signal::TSTP);
-                    self.go_on().await;
-                }
-            }
+            News::Late => self.lost = true,
+            News::Stopped(signal) => self.jobs.stopped(signal),
             News::Asked => {
                 self.lost = true;
                 say("the lock is about to be lost: the command is asked to end");
@@ -181,39 +183,24 @@ impl Feeder {
         }
     }
 
-    async fn go_on(&mut self) {
-        self.hand_over();
-        self.tell(Order::Signal(Signal::CONT)).await;
-    }
-
-    fn hand_over(&self) {
-        if let (Some(terminal), Some(group)) = (&self.terminal, self.group) {
-            terminal.hand_over(group);
-        }
-    }
-
-    /// Whether the command had the terminal.
-    fn take_back(&self) -> bool {
-        match (&self.terminal, self.group) {
-            (Some(terminal), Some(group)) => terminal.take_back(group),
-            _ => false,
-        }
-    }
-
     fn end(&self, held: &Held, end: End) -> Outcome {
-        self.take_back();
+        self.jobs.reclaim();
         let lost = self.lost || (!self.job.policy.ignore && !held.is_valid());
-        Outcome { code: Some(end.code), left: end.left, lost, reason: None }
+        let interrupted = (self.interrupted || self.jobs.has_handed_over())
+            && i32::from(end.code) == 128 + Signal::INT.as_raw();
+        Outcome { code: Some(end.code), interrupted, left: end.left, lost, reason: None }
     }
 
     /// Kills everything, the supervisor as well: it may be stopped. If it is not, it kills the same ones
     /// at this moment, and is not to be interrupted.
     async fn lose(&mut self, reason: LossReason) -> Outcome {
         self.lost = true;
-        if family::strike(self.supervisor) {
-            self.killed(Clock::Boot.now().since(self.until));
-        }
-        Outcome { reason: Some(reason), ..self.orphan().await }
+        let late = family::strike(self.supervisor, self.jobs.group())
+            .then(|| Clock::Boot.now().since(self.until));
+        let outcome = self.orphan().await;
+        // Nobody may be reading our stderr.
+        late.inspect(|late| self.killed(*late));
+        Outcome { reason: Some(reason), ..outcome }
     }
 
     /// Whoever is later than the margin finds out here, on a machine that is too busy.
@@ -229,8 +216,8 @@ impl Feeder {
     /// Kills what the supervisor would have killed.
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), |_, _| {}).await;
-        self.take_back();
-        Outcome { code: None, left, lost: self.lost, reason: None }
+        self.jobs.reclaim();
+        Outcome { code: None, interrupted: false, left, lost: self.lost, reason: None }
     }
 }
 

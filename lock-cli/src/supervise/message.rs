@@ -6,6 +6,7 @@ use lock_core::Instant;
 use rustix::process::{Pid, Signal, WaitStatus};
 use serde::{Deserialize, Serialize};
 
+use super::outbox::Message;
 use crate::policy::Policy;
 
 /// From the holder.
@@ -13,7 +14,7 @@ use crate::policy::Policy;
 pub(crate) enum Order {
     /// The lock is held until then.
     Until(Instant),
-    /// The command has the terminal and may begin.
+    /// The command may begin.
     Begin(Begin),
     /// For the command's process group.
     Signal(Signal),
@@ -34,8 +35,10 @@ pub(crate) type Environment = Vec<(String, String)>;
 pub(crate) enum News {
     /// The command's process group is there.
     Started(Pid),
-    /// The command was stopped, as by ctrl-z.
-    Stopped,
+    /// The deadline was over before the command began.
+    Late,
+    /// The command was stopped, as by ctrl-z, or because it wants the terminal.
+    Stopped(Signal),
     /// The command was asked to end, because the lock is about to be lost.
     Asked,
     /// The command was killed, so long after the deadline.
@@ -67,6 +70,14 @@ impl Order {
     }
 }
 
+impl Message for Order {
+    fn replaces(&self, older: &Self) -> bool {
+        matches!((self, older), (Self::Until(_), Self::Until(_)))
+    }
+}
+
+impl Message for News {}
+
 impl fmt::Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -84,7 +95,8 @@ impl News {
     pub(crate) fn parse(line: &str) -> Option<Self> {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("started", pid) => Pid::from_raw(pid.parse().ok()?).map(Self::Started),
-            ("stopped", "") => Some(Self::Stopped),
+            ("late", "") => Some(Self::Late),
+            ("stopped", number) => Signal::from_named_raw(number.parse().ok()?).map(Self::Stopped),
             ("asked", "") => Some(Self::Asked),
             ("killed", nanos) => nanos.parse().ok().map(Duration::from_nanos).map(Self::Killed),
             ("ended", end) => {
@@ -100,7 +112,8 @@ impl fmt::Display for News {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started(pid) => write!(f, "started {}", pid.as_raw_pid()),
-            Self::Stopped => f.write_str("stopped"),
+            Self::Late => f.write_str("late"),
+            Self::Stopped(signal) => write!(f, "stopped {}", signal.as_raw()),
             Self::Asked => f.write_str("asked"),
             Self::Killed(late) => write!(f, "killed {}", late.as_nanos()),
             Self::Ended(End { code, left }) => write!(f, "ended {code} {left}"),
@@ -133,7 +146,9 @@ mod tests {
         let pid = Pid::from_raw(812).unwrap();
         let killed = News::Killed(Duration::from_micros(1500));
         let end = News::Ended(End { code: 143, left: 2 });
-        for news in [News::Started(pid), News::Stopped, News::Asked, killed, end] {
+        for news in
+            [News::Started(pid), News::Late, News::Stopped(Signal::TTIN), News::Asked, killed, end]
+        {
             assert_eq!(News::parse(&news.to_string()), Some(news));
         }
         for nonsense in ["", "until", "until x", "signal 0", "ended 1", "begin", "begin {}"] {

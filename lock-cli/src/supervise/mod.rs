@@ -22,8 +22,10 @@
 
 mod family;
 mod feeder;
+mod job_control;
 mod launcher;
 mod message;
+mod outbox;
 mod passing;
 mod role;
 mod supervisor;

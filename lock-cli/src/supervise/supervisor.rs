@@ -2,7 +2,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io,
     os::{
         fd::{AsFd, OwnedFd},
         unix::{net::UnixStream, process::CommandExt},
@@ -15,13 +15,14 @@ use lock_core::{Clock, Instant};
 use rustix::process::{Pid, Signal, WaitStatus, getpid, kill_process_group, set_child_subreaper};
 use tokio::{
     io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
-    net::unix::{OwnedReadHalf, OwnedWriteHalf},
+    net::unix::OwnedReadHalf,
     signal::unix::{SignalKind, signal},
 };
 
 use super::{
     family,
-    message::{Begin, End, News, Order, code},
+    message::{Begin, End, Environment, News, Order, code},
+    outbox::Outbox,
     passing::{pass, receive},
     role::LAUNCH,
 };
@@ -44,7 +45,7 @@ pub(super) async fn supervise(command: &[OsString]) -> Result<ExitCode, Failure>
 
 struct Supervisor {
     orders: Option<Lines<BufReader<OwnedReadHalf>>>,
-    news: OwnedWriteHalf,
+    news: Outbox<News>,
     launching: Option<Launching>,
     /// The command, and its process group.
     command: Pid,
@@ -60,6 +61,15 @@ struct Supervisor {
 struct Launching {
     socket: UnixStream,
     stdin: OwnedFd,
+}
+
+impl Launching {
+    async fn begin(self, environment: Environment) -> io::Result<()> {
+        pass(&self.socket, self.stdin.as_fd())?;
+        self.socket.set_nonblocking(true)?;
+        let mut socket = tokio::net::UnixStream::from_std(self.socket)?;
+        socket.write_all(&serde_json::to_vec(&environment)?).await
+    }
 }
 
 /// What is to be done next.
@@ -86,7 +96,7 @@ impl Supervisor {
         let (orders, news) = tokio::net::UnixStream::from_std(leash)?.into_split();
         Ok(Self {
             orders: Some(BufReader::new(orders).lines()),
-            news,
+            news: Outbox::new(news),
             launching: Some(Launching { socket, stdin }),
             command: pid.ok_or_else(|| io::Error::other("no process id"))?,
             policy: Policy { grace: Duration::ZERO, ignore: false },
@@ -101,11 +111,11 @@ impl Supervisor {
         // Whoever signals everybody, as systemd does, means the command; the holder hears it, too.
         let _unheard = Signals::listen()?;
         let mut children = signal(SignalKind::child())?;
-        self.tell(News::Started(self.command)).await;
+        self.news.post(News::Started(self.command));
         loop {
-            let alone = self.reap().await;
+            let alone = self.reap();
             if let (Some(status), true) = (self.end, alone) {
-                self.tell(News::Ended(End { code: code(status), left: 0 })).await;
+                self.finish(End { code: code(status), left: 0 }).await;
                 return Ok(());
             }
             let (step, when) = self.next();
@@ -113,10 +123,14 @@ impl Supervisor {
                 biased;
                 order = next_order(&mut self.orders) => self.obey(order),
                 _ = children.recv() => {}
+                () = self.news.flush(), if !self.news.is_empty() => {}
                 () = Clock::Boot.sleep_until(when) => match step {
                     Step::Look => {}
-                    Step::Ask => self.ask().await,
-                    Step::Kill => return self.kill().await,
+                    Step::Ask => self.ask(),
+                    Step::Kill => {
+                        self.kill().await;
+                        return Ok(());
+                    }
                 }
             }
         }
@@ -144,11 +158,13 @@ impl Supervisor {
             Some(Order::Until(until)) => self.until = until,
             Some(Order::Begin(Begin { policy, environment })) => {
                 self.policy = policy;
-                if let Some(Launching { mut socket, stdin }) = self.launching.take() {
-                    let environment = serde_json::to_vec(&environment).unwrap_or_default();
-                    // A launcher that is gone is reaped.
-                    let _ =
-                        pass(&socket, stdin.as_fd()).and_then(|()| socket.write_all(&environment));
+                if !policy.ignore && self.until <= Clock::Boot.now() {
+                    self.launching = None;
+                    self.news.post(News::Late);
+                }
+                if let Some(launching) = self.launching.take() {
+                    // A launcher that is gone is reaped; one that is stopped may not read it.
+                    tokio::spawn(launching.begin(environment));
                 }
             }
             Some(Order::Signal(signal)) => {
@@ -174,34 +190,36 @@ impl Supervisor {
     }
 
     /// Answers whether no descendant is left.
-    async fn reap(&mut self) -> bool {
-        let (mut end, mut stopped) = (None, false);
+    fn reap(&mut self) -> bool {
+        let (mut end, mut stopped) = (None, None);
         let command = self.command;
         let alone = family::reap(|pid, status| match pid == command {
-            true if status.stopped() => stopped = true,
+            true if status.stopped() => {
+                stopped = status.stopping_signal().and_then(Signal::from_named_raw);
+            }
             true => end = Some(status),
             false => {}
         });
         if let Some(status) = end {
             self.end = Some(status);
             self.stop();
-        } else if stopped {
-            self.tell(News::Stopped).await;
+        } else if let Some(signal) = stopped {
+            self.news.post(News::Stopped(signal));
         }
         alone
     }
 
-    async fn ask(&mut self) {
+    fn ask(&mut self) {
         self.asked = true;
         family::ask(getpid());
         if self.end.is_none() {
-            self.tell(News::Asked).await;
+            self.news.post(News::Asked);
         }
     }
 
-    async fn kill(mut self) -> io::Result<()> {
-        if family::strike(getpid()) {
-            self.tell(News::Killed(Clock::Boot.now().since(self.until))).await;
+    async fn kill(mut self) {
+        if family::strike(getpid(), Some(self.command)) {
+            self.news.post(News::Killed(Clock::Boot.now().since(self.until)));
         }
         let (command, mut end) = (self.command, self.end);
         let left = family::kill(getpid(), |pid, status| {
@@ -210,13 +228,13 @@ impl Supervisor {
             }
         })
         .await;
-        self.tell(News::Ended(End { code: end.map_or(255, code), left })).await;
-        Ok(())
+        self.finish(End { code: end.map_or(255, code), left }).await;
     }
 
-    /// A holder that is gone needs no news.
-    async fn tell(&mut self, news: News) {
-        let _ = self.news.write_all(format!("{news}\n").as_bytes()).await;
+    /// Nothing is left to be done but to say so.
+    async fn finish(mut self, end: End) {
+        self.news.post(News::Ended(end));
+        self.news.flush().await;
     }
 }
 

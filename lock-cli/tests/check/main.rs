@@ -142,7 +142,9 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     let row = answer.out.lines().nth(1).unwrap_or_default();
     let in_part = "in part: 2 of 4 checks";
     assert!(row.starts_with("Fencing tokens rise") && row.ends_with(in_part), "{answer:?}");
-    for said in ["not checked: needs a server of its own", "none/db: not checked", "keeps all 1"] {
+    for said in
+        ["not checked: needs a server of its own", "none/db: not checked", "keeps the one promise"]
+    {
         assert!(answer.out.contains(said), "{answer:?}");
     }
     let both = place.check(&["--store", &file, "--store", &file, "--property", "fairness"]);
@@ -161,7 +163,7 @@ fn without_a_network_there_are_no_faults() {
     assert!(answer.out.contains("no network that could be cut"), "{answer:?}");
     assert!(answer.out.contains(r#""verdict":"kept_in_part""#), "{answer:?}");
     let table = Place::new().check(&["--store", "memory:", "--property", "liveness"]);
-    for said in ["in part: 1 of 3 checks", "keeps all 1 promises that were checked; 1 of them"] {
+    for said in ["in part: 1 of 3 checks", "keeps the one promise that was checked; 1 of them"] {
         assert!(table.out.contains(said), "{table:?}");
     }
 }

@@ -5,7 +5,10 @@ use std::time::Duration;
 use lock_core::Clock;
 use rustix::process::Signal;
 
-use crate::place::{Place, Process};
+use crate::{
+    place::{Place, Process},
+    stores::on_every_store,
+};
 
 #[test]
 fn whoever_leads_is_seen_and_resigns() {
@@ -20,29 +23,7 @@ fn whoever_leads_is_seen_and_resigns() {
     assert_eq!(place.run(&["elect", "e", "other", "--", "sh", "-c", "exit 4"]).0, Some(4));
 }
 
-#[test]
-fn leadership_moves_on_sqlite() {
-    leadership_moves(&Place::new());
-}
-
-#[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
-macro_rules! on {
-    ($test:ident, $server:ident) => {
-        #[test]
-        fn $test() {
-            let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-            let server = runtime.block_on(lock_lab::$server::start()).expect("a server");
-            leadership_moves(&Place::on(server.url()));
-        }
-    };
-}
-
-#[cfg(feature = "etcd")]
-on!(leadership_moves_on_etcd, Etcd);
-#[cfg(feature = "redis")]
-on!(leadership_moves_on_redis, Redis);
-#[cfg(feature = "zookeeper")]
-on!(leadership_moves_on_zookeeper, ZooKeeper);
+on_every_store!(leadership_moves);
 
 /// From one that is asked to end to one that is killed, to a third.
 fn leadership_moves(place: &Place) {

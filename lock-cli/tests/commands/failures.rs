@@ -24,6 +24,24 @@ fn every_failure_has_its_code() {
     }
 }
 
+#[test]
+fn a_misspelt_option_is_no_command() {
+    let place = Place::new();
+    for arguments in [
+        &["run", "x", "--nowait", "--", "true"] as &[&str],
+        &["run", "x", "--ttl", "5s", "-z", "true"],
+        &["elect", "x", "v", "--nowait", "--", "true"],
+    ] {
+        let (code, _, error) = place.run(arguments);
+        let named = error.contains("'--nowait'") || error.contains("'-z'");
+        assert!(code == Some(64) && named, "{arguments:?}: {code:?} {error}");
+    }
+    // After `--`, and behind a command's name, everything is the command's.
+    assert_eq!(place.run(&["run", "x", "--", "--nowait"]).0, Some(127));
+    assert_eq!(place.run(&["run", "x", "sh", "-c", "exit 5", "--quiet"]).0, Some(5));
+    assert_eq!(place.run(&["elect", "x", "v", "sh", "-c", "exit 6", "--"]).0, Some(6));
+}
+
 /// A store that is not there, or not compiled in.
 fn unreachable_redis() -> i32 {
     if cfg!(feature = "redis") { 69 } else { 64 }
@@ -35,13 +53,13 @@ fn a_ttl_that_is_too_short_for_the_grace_is_refused_with_all_numbers() {
     let (code, _, error) = place.run(&["run", "x", "--ttl", "5s", "--on-lost", "term:5s", "true"]);
     assert_eq!(code, Some(64));
     for number in
-        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15s 750ms", "--ttl 19s", "term:1s416ms"]
+        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15s 750ms", "--ttl 18s", "term:1s416ms"]
     {
         assert!(error.contains(number), "{number:?} is not in {error:?}");
     }
     // The store's own TTL counts as well.
     assert_eq!(place.run(&["run", "x", "--on-lost", "term:5s", "true"]).0, Some(64));
-    assert_eq!(place.run(&["run", "x", "--ttl", "19s", "--on-lost", "term:5s", "true"]).0, Some(0));
+    assert_eq!(place.run(&["run", "x", "--ttl", "18s", "--on-lost", "term:5s", "true"]).0, Some(0));
 }
 
 #[test]
@@ -66,6 +84,18 @@ fn a_config_file_names_the_store() {
     // Whoever names a store does not need the file's.
     let named = ["ls", "--store", &url];
     assert_eq!(run("store = \"nonsense:\"", &named).0, Some(0));
+}
+
+#[test]
+fn a_config_file_that_is_a_pipe_is_refused() {
+    let place = Place::new();
+    std::fs::create_dir(place.path().join("distlock")).unwrap();
+    let pipe = place.path().join("distlock/config.toml").display().to_string();
+    assert!(place.other("mkfifo", &[&pipe]).status().unwrap().success());
+    let mut ls = place.command(&["ls"]);
+    ls.env_remove("DISTLOCK_STORE").env("XDG_CONFIG_HOME", place.path());
+    let (code, _, error) = said(&ls.output().unwrap());
+    assert!(code == Some(78) && error.contains("not a regular file"), "{code:?}: {error}");
 }
 
 #[test]

@@ -1,6 +1,20 @@
 //! What happens to a command that loses its lock.
 
-use crate::place::{Place, Process, lives};
+use std::{
+    io::{BufRead, BufReader, IoSlice, Write},
+    mem::MaybeUninit,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+};
+
+use rustix::{
+    net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg},
+    process::{Pid, Signal, kill_process},
+};
+
+use crate::{
+    place::{Place, Process, lives},
+    run::child,
+};
 
 /// Says its number, and does not end when it is asked to.
 const DEAF: [&str; 3] = ["sh", "-c", "trap '' TERM; echo $$; read line; exit 6"];
@@ -23,6 +37,81 @@ fn a_revoked_command_is_killed_at_once() {
     revoke(&place);
     assert_eq!(run.end(), Some(79));
     assert!(!lives(&pid), "{pid} lives on");
+}
+
+/// Each of its processes is gone before a look at it has led to anything.
+#[test]
+fn who_starts_another_and_ends_again_and_again_is_caught() {
+    let place = Place::new();
+    let mark = place.path().join("mark").display().to_string();
+    let script = "trap '' TERM; hop() { hop & exit; }; hop & exec sleep 1000";
+    for start in [&["sh"] as &[&str], &["setsid", "--wait", "sh"]] {
+        let limit = ["run", "x", "--max-hold", "300ms", "--on-lost", "kill", "--"];
+        let command = [&limit, start, &["-c", script, &mark]].concat();
+        assert_eq!(place.run(&command).0, Some(79));
+        let left = (0..20).find_map(|_| started_with(&mark));
+        assert_eq!(left, None, "{start:?}");
+    }
+}
+
+/// A process that has this among its arguments.
+fn started_with(argument: &str) -> Option<String> {
+    let mut processes = std::fs::read_dir("/proc").expect("processes").flatten();
+    processes.find_map(|process| {
+        let line = std::fs::read_to_string(process.path().join("cmdline")).unwrap_or_default();
+        line.contains(argument).then_some(line)
+    })
+}
+
+/// Who had the lock was held up between the grant and the command.
+#[test]
+fn no_command_begins_after_its_deadline() {
+    let place = Place::new();
+    let began = place.path().join("began");
+    let (mut holder, theirs) = UnixStream::pair().expect("a socket");
+    let mut supervisor = place.command(&["supervise", "touch", began.to_str().expect("text")]);
+    let mut supervisor = supervisor.stdin(OwnedFd::from(theirs)).spawn().expect("it starts");
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    let stdin = [rustix::stdio::stdin()];
+    rights.push(SendAncillaryMessage::ScmRights(&stdin));
+    let word = [IoSlice::new(b"!")];
+    sendmsg(&holder, &word, &mut rights, SendFlags::empty()).expect("it listens");
+    let begin =
+        r#"begin {"policy":{"grace":{"secs":0,"nanos":0},"ignore":false},"environment":[]}"#;
+    writeln!(holder, "until 1\n{begin}").expect("it listens");
+    let mut news = BufReader::new(holder).lines().map(|line| line.expect("news"));
+    assert!(news.next().is_some_and(|line| line.starts_with("started ")));
+    assert_eq!(news.next().as_deref(), Some("late"));
+    assert!(news.last().is_some_and(|line| line.starts_with("ended ")));
+    assert!(supervisor.wait().expect("its end").success());
+    assert!(!began.exists());
+}
+
+/// It reads nothing, and a socket takes less than it is told here.
+#[test]
+fn a_supervisor_that_is_stopped_keeps_no_command_alive() {
+    let place = Place::new();
+    let mut run = holder(&place, &[]);
+    let pid = run.line();
+    let supervisor = child(&run.pid()).parse().ok().and_then(Pid::from_raw).expect("a supervisor");
+    kill_process(supervisor, Signal::STOP).expect("it runs");
+    for _ in 0..1000 {
+        run.signal(Signal::USR1);
+        while pending(&run.pid()) != 0 {
+            std::thread::yield_now();
+        }
+    }
+    revoke(&place);
+    assert_eq!(run.end(), Some(79));
+    assert!(!lives(&pid), "{pid} lives on");
+}
+
+/// The mask of the signals that a process has not taken yet.
+fn pending(pid: &str) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("its status");
+    let mask = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).expect("a mask");
+    u64::from_str_radix(mask.trim(), 16).expect("a number")
 }
 
 #[test]

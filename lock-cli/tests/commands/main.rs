@@ -6,8 +6,15 @@
 mod elect;
 mod failures;
 mod loss;
+mod nested;
+mod output;
 mod place;
+mod pty;
+mod revoke;
 mod run;
+mod schema;
+mod screen;
 mod shell;
+mod stores;
 mod terminal;
 mod watch;

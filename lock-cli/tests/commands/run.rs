@@ -165,7 +165,7 @@ fn a_waiter_that_is_killed_leaves_no_process() {
 }
 
 /// The only child of a process; empty if there is none.
-fn child(pid: &str) -> String {
+pub fn child(pid: &str) -> String {
     let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"));
     children.unwrap_or_default().trim().to_owned()
 }

@@ -26,15 +26,34 @@ fn shells_accept_their_completions() {
 }
 
 #[test]
-fn bash_completes_commands() {
+fn bash_completes_commands_and_values() {
     let place = Place::new();
     let file = place.path().join("completions");
     std::fs::write(&file, place.run(&["completions", "bash"]).1).unwrap();
-    let script = r#". "$0"; COMP_WORDS=(distlock r); COMP_CWORD=1
-        _distlock distlock r distlock; echo "${COMPREPLY[@]}""#;
-    let mut bash = place.other("bash", &["-c", script, &file.display().to_string()]);
-    let (code, completed, error) = said(&bash.output().unwrap());
-    assert_eq!((code, completed.as_str()), (Some(0), "run revoke\n"), "{error}");
+    let script = r#". "$0"; COMP_WORDS=(distlock "$@"); COMP_CWORD=$#
+        _distlock distlock "${!#}" "${COMP_WORDS[$#-1]}"; echo "${COMPREPLY[@]}""#;
+    let file = file.display().to_string();
+    for (typed, expected) in [
+        (&["r"] as &[&str], "run revoke\n"),
+        (&["run", "--on-lost", ""], "term kill ignore\n"),
+        (&["ls", "--log", ""], "off error warn info debug trace\n"),
+    ] {
+        let mut bash = place.other("bash", &[&["-c", script, &file], typed].concat());
+        let (code, completed, error) = said(&bash.output().unwrap());
+        assert_eq!((code, completed.as_str()), (Some(0), expected), "{error}");
+    }
+}
+
+#[test]
+fn every_command_for_people_has_examples() {
+    let place = Place::new();
+    let others = ["ls", "show", "watch", "revoke", "stores", "schema", "check"];
+    for command in ["run", "elect", "leader"].into_iter().chain(others) {
+        let (code, help, _) = place.run(&[command, "--help"]);
+        let example = format!("\n  distlock {command}");
+        let alone = help.split_once("Examples:").is_some_and(|(_, rest)| rest.contains(&example));
+        assert!(code == Some(0) && alone, "{help}");
+    }
 }
 
 #[test]

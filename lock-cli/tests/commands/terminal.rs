@@ -1,71 +1,43 @@
 //! What a person at a terminal sees, and what their keys do: a shell on a pseudoterminal.
 
-use std::{
-    fs::File,
-    io::{Read, Write},
-    os::fd::OwnedFd,
-    path::Path,
-    process::{Child, Stdio},
-};
+use std::{path::Path, process::Child, time::Duration};
 
-use rustix::{
-    pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt},
-    termios::{Winsize, tcsetwinsize},
-};
+use lock_core::Clock;
 
-use crate::place::Place;
+use crate::{place::Place, pty::Pty};
 
 const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 
 /// A shell with job control. It is killed when this is dropped.
 struct Terminal {
-    keys: File,
+    pty: Pty,
     shell: Child,
-    /// What was shown, and not yet looked at.
-    shown: String,
 }
 
 impl Terminal {
     fn open(place: &Place) -> Self {
-        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&keys).and_then(|()| unlockpt(&keys)).expect("its other side");
-        let size = Winsize { ws_row: 24, ws_col: 150, ws_xpixel: 0, ws_ypixel: 0 };
-        tcsetwinsize(&keys, size).expect("a size");
-        let screen = || -> Stdio {
-            let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
-            let screen: OwnedFd = ioctl_tiocgptpeer(&keys, flags).expect("its other side");
-            screen.into()
-        };
+        let pty = Pty::open(150, 24);
         let program = Path::new(env!("CARGO_BIN_EXE_distlock"));
         let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
-        // The tests may run where keys are ignored: in the background of another shell.
-        let start = ["--default-signal=INT,QUIT,TSTP", "setsid", "--ctty"];
+        // The tests may run where signals are ignored: under `nohup`, in the background of another shell.
+        let start = ["--default-signal", "setsid", "--ctty"];
         let shell = ["bash", "--norc", "--noprofile", "-i"];
         let mut shell = place.other("env", &[&start as &[&str], &shell].concat());
         shell.env("PATH", path).env("TERM", "xterm").current_dir(place.path());
-        shell.stdin(screen()).stdout(screen()).stderr(screen());
+        shell.stdin(pty.other_side()).stdout(pty.other_side()).stderr(pty.other_side());
         let shell = shell.spawn().expect("a shell");
-        Self { keys: keys.into(), shell, shown: String::new() }
+        Self { pty, shell }
     }
 
     fn press(&mut self, keys: &str) {
-        self.keys.write_all(keys.as_bytes()).expect("it listens");
+        self.pty.press(keys);
     }
 
     /// Reads until this is shown; answers what came before. The shell shows what is typed, too.
     fn until(&mut self, text: &str) -> String {
-        let mut bytes = [0; 4096];
-        loop {
-            if let Some((before, after)) = self.shown.split_once(text) {
-                let before = before.to_owned();
-                self.shown = after.to_owned();
-                return before;
-            }
-            let read = self.keys.read(&mut bytes).unwrap_or(0);
-            assert!(read > 0, "it ended before {text:?}: {}", self.shown);
-            self.shown += &String::from_utf8_lossy(&bytes[..read]);
-        }
+        let ended = |shown| panic!("it ended before {text:?}: {shown}");
+        self.pty.until(text).unwrap_or_else(ended)
     }
 
     /// The exit code of what was run last.
@@ -88,20 +60,68 @@ impl Drop for Terminal {
     }
 }
 
+struct Stat {
+    is_stopped: bool,
+    has_the_terminal: bool,
+    parent: String,
+}
+
+fn stat(pid: &str) -> Stat {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).expect("it lives");
+    let (_, stat) = stat.rsplit_once(") ").expect("a name");
+    let fields: Vec<_> = stat.split(' ').collect();
+    let [state, parent, group, _, _, foreground, ..] = fields[..] else { panic!("fields: {stat}") };
+    Stat {
+        is_stopped: state == "T",
+        has_the_terminal: group == foreground,
+        parent: parent.to_owned(),
+    }
+}
+
+fn eventually(what: &str, condition: impl Fn() -> bool) {
+    let limit = Clock::Boot.now() + Duration::from_secs(60);
+    while !condition() {
+        assert!(Clock::Boot.now() < limit, "not for a minute: {what}");
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn ctrl_z_stops_the_command_and_fg_goes_on() {
+    ctrl_z_and_fg("distlock run x --ttl 1h -- sh command");
+}
+
+#[test]
+fn ctrl_z_stops_the_script_around_it() {
+    ctrl_z_and_fg("sh -c 'distlock run x --ttl 1h -- sh command; exit $?'");
+}
+
+fn ctrl_z_and_fg(line: &str) {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
-    let script = "echo $$ > pid; echo ready$((1+1)); read line; echo got$line; exec sleep 1000";
-    terminal.press(&format!("distlock run x --ttl 1h -- sh -c '{script}'\n"));
+    let read = "read line < go; echo on$((1+1)); read line; echo got$line";
+    let command = format!("mkfifo go; echo $$ > pid; echo ready$((1+1)); {read}; exec sleep 1000");
+    std::fs::write(place.path().join("command"), command).unwrap();
+    terminal.press(&format!("{line}\n"));
     terminal.until("ready2");
+    let pid = std::fs::read_to_string(place.path().join("pid")).unwrap();
+    let holder = stat(&stat(&pid).parent).parent;
     terminal.press(CTRL_Z);
     terminal.until("Stopped");
     terminal.until("distlock run");
-    let pid = std::fs::read_to_string(place.path().join("pid")).unwrap();
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap();
-    assert!(stat.contains(") T "), "it runs: {stat}");
+    // The shell may have seen the script stop first.
+    eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
     assert!(place.is_busy("x"));
+    terminal.press("fg\n");
+    terminal.until("distlock run");
+    std::fs::write(place.path().join("go"), "\n").unwrap();
+    terminal.until("on2");
+    // What is pressed while it is on its way to the terminal is lost, as it is in a shell.
+    eventually("it reads", || !stat(&pid).is_stopped && stat(&pid).has_the_terminal);
+    terminal.press(CTRL_Z);
+    terminal.until("Stopped");
+    terminal.until("distlock run");
+    eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
     terminal.press("fg\n");
     terminal.until("distlock run");
     terminal.press("that\n");
@@ -109,6 +129,179 @@ fn ctrl_z_stops_the_command_and_fg_goes_on() {
     terminal.press(CTRL_C);
     assert_eq!(terminal.code(), 130);
     assert!(!place.is_busy("x"));
+}
+
+#[test]
+fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let script = "echo $$ > pid; echo ready$((1+1)); exec sleep 1000";
+    terminal.press(&format!("distlock run x --ttl 1h -- sh -c '{script}'\n"));
+    terminal.until("ready2");
+    let command = std::fs::read_to_string(place.path().join("pid")).unwrap();
+    let holder = stat(&stat(&command).parent).parent;
+    terminal.press(CTRL_Z);
+    for _ in 0..10 {
+        terminal.until("Stopped");
+        terminal.until("bash-");
+        terminal.press("fg\n");
+        terminal.until("distlock run");
+        eventually("it goes on", || !stat(&holder).is_stopped);
+        terminal.press(CTRL_Z);
+        // One key may come too early, while the shell still says to go on.
+        let mut presses = 0;
+        while !stat(&holder).is_stopped {
+            std::thread::sleep(Duration::from_millis(20));
+            terminal.press(CTRL_Z);
+            presses += 1;
+            assert!(presses < 1_000, "it does not hear ctrl-z");
+        }
+        assert!(stat(&command).is_stopped);
+    }
+    terminal.until("Stopped");
+    terminal.press("kill %1; fg\n");
+    terminal.until("bash-");
+    assert_eq!(terminal.code(), 143);
+}
+
+#[test]
+fn a_command_has_the_terminal_before_it_begins() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let command = "set -- $(cat /proc/$$/stat); echo group $5 of $8.";
+    std::fs::write(place.path().join("command"), command).unwrap();
+    terminal.press("distlock run x -- sh command\n");
+    terminal.until("group ");
+    let groups = terminal.until(".");
+    let (ours, foreground) = groups.split_once(" of ").unwrap();
+    assert_eq!(ours, foreground);
+    assert_eq!(terminal.code(), 0);
+    // Its keys reach the list around it.
+    terminal.press("distlock run x -- sh -c 'echo ready$((1+1)); exec sleep 1000'; echo went on\n");
+    terminal.until("ready2");
+    terminal.press(CTRL_C);
+    terminal.press("echo code=$?.\n");
+    let shown = terminal.until("code=130.");
+    assert!(!shown.contains("went on"), "{shown}");
+}
+
+#[test]
+fn a_command_that_stops_itself_shows_the_shell() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    terminal.press("distlock run x -- sh -c 'kill -STOP $$; echo on$((1+1))'\n");
+    terminal.until("Stopped");
+    terminal.until("bash-");
+    terminal.press("fg\n");
+    terminal.until("on2");
+    assert_eq!(terminal.code(), 0);
+}
+
+#[test]
+fn a_command_may_ignore_ctrl_z() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let command =
+        "trap '' TSTP; mkfifo go; echo ready$((1+1)); read x < go; read line; echo got$line";
+    std::fs::write(place.path().join("command"), command).unwrap();
+    // Within a script, the command has to ask for the terminal.
+    terminal.press("sh -c 'trap \"\" TSTP; distlock run x -- sh command; exit $?'\n");
+    terminal.until("ready2");
+    terminal.press(CTRL_Z);
+    terminal.until("^Z");
+    std::fs::write(place.path().join("go"), "\n").unwrap();
+    terminal.press("that\n");
+    terminal.until("gotthat");
+    assert_eq!(terminal.code(), 0);
+}
+
+#[test]
+fn who_would_wait_for_a_terminal_for_ever_is_asked_to_end() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    terminal.press("(distlock run x -- sh -c 'read line < /dev/tty' &)\n");
+    terminal.until("it is asked to end");
+    assert_eq!(place.run(&["run", "x", "--wait", "1m", "true"]).0, Some(0));
+}
+
+#[test]
+fn a_pager_beside_it_has_the_keys() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let pager = "read line; read key < /dev/tty; echo shown$line$key";
+    terminal.press(&format!(
+        "distlock run x -- sh -c 'echo; echo > ready; exec sleep 1000' | sh -c '{pager}; cat'\n"
+    ));
+    terminal.press("that\n");
+    terminal.until("shownthat");
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.code(), 130);
+    assert!(!place.is_busy("x"));
+}
+
+#[test]
+fn a_command_in_the_background_waits_for_fg() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    terminal.press("distlock run x -- cat &\n");
+    // What is typed before the shell has read its line is the shell's.
+    terminal.press("until jobs > list; grep Stopped list; do :; done; echo going$((1+1)); fg\n");
+    terminal.until("going2");
+    terminal.press("hello\n");
+    // What is typed, and what it says.
+    terminal.until("hello\r\n");
+    terminal.until("hello\r\n");
+    terminal.press(CTRL_Z);
+    terminal.until("Stopped  ");
+    terminal.until("cat\r\n");
+    terminal.press("fg\n");
+    terminal.until("cat\r\n");
+    terminal.press("again\n");
+    terminal.until("again\r\n");
+    terminal.until("again\r\n");
+    terminal.press(CTRL_C);
+    // Of what is typed before, the shell forgets what came after `fg`.
+    terminal.until("bash-");
+    assert_eq!(terminal.code(), 130);
+}
+
+#[test]
+fn ctrl_c_ends_the_script_around_it() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let command = "distlock run x -- sh -c 'echo ready$((1+1)); exec sleep 1000'";
+    let script = format!("{command}; echo went on\n");
+    std::fs::write(place.path().join("script"), script).unwrap();
+    terminal.press("bash script\n");
+    terminal.until("ready2");
+    terminal.press(CTRL_C);
+    terminal.press("echo code=$?.\n");
+    let shown = terminal.until("code=130.");
+    assert!(!shown.contains("went on"), "{shown}");
+    assert!(!place.is_busy("x"));
+}
+
+#[test]
+fn an_interactive_command_gets_the_terminal_and_gives_it_back() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    terminal.press("distlock run x -- sh -c 'stty -echo; read word; stty echo; echo word$word'\n");
+    terminal.press("secret\n");
+    terminal.until("wordsecret");
+    assert_eq!(terminal.code(), 0);
+    let shell = "bash --norc --noprofile -i";
+    let script = format!(
+        "distlock run x --max-hold 6s --on-lost kill -- {shell}; read -p name$((1+1)) name; echo is$name"
+    );
+    std::fs::write(place.path().join("script"), script).unwrap();
+    terminal.press("bash script\n");
+    terminal.press("sh -c 'read word; echo word$word; exec sleep 1000'\n");
+    terminal.press("other\n");
+    terminal.until("wordother");
+    terminal.until("name2");
+    terminal.press("Ada\n");
+    terminal.until("isAda");
+    assert_eq!(terminal.code(), 0);
 }
 
 #[test]

@@ -1,0 +1,93 @@
+//! What stands below the help of the program and of each command, and in its man page.
+
+pub(crate) const RUN: &str = "\
+Examples:
+  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run deploy --wait 10m -- ./deploy.sh     at most ten minutes in line
+  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+
+Exit codes, besides the command's: 75 busy (--no-wait), 124 waited in vain (--wait), 79 lost, 69 no
+store. `distlock --help` lists all.";
+
+pub(crate) const ELECT: &str = "\
+Examples:
+  distlock elect scheduler \"$(hostname)\" -- ./scheduler      runs while this host leads
+  distlock elect db http://10.0.0.5:5432                     leads until a signal
+  distlock elect scheduler \"$(hostname)\" --no-wait           fails with 75 where another leads
+
+Exit codes, besides the command's: 75 another leads (--no-wait), 124 waited in vain (--wait), 79 lost,
+71 cannot say that it leads, 69 no store. `distlock --help` lists all.";
+
+pub(crate) const LEADER: &str = "\
+Examples:
+  curl \"$(distlock leader db)/health\"          asks whoever leads
+  distlock leader db --watch                   a line for each change
+  distlock leader db --json | jq -r .holder    who it is";
+
+pub(crate) const LS: &str = "\
+Examples:
+  distlock ls               all names in use
+  distlock ls jobs/         those that start with jobs/
+  distlock ls --json | jq -r '.[] | select(.waiters != []) | .name'";
+
+pub(crate) const SHOW: &str = "\
+Examples:
+  distlock show nightly     who has it, since when, who waits
+  distlock show nightly --json | jq '.holders[0].token'";
+
+pub(crate) const WATCH: &str = "\
+Examples:
+  distlock watch            all names, live
+  distlock watch jobs/ >> locks.log
+  distlock watch nightly --json | jq -r '\"\\(.at) \\(.waiters | length)\"'";
+
+pub(crate) const REVOKE: &str = "\
+Examples:
+  distlock show nightly               prints the ids
+  distlock revoke nightly 3f2a        the start of an id is enough
+  distlock revoke nightly 3f2a --yes  for scripts";
+
+pub(crate) const STORES: &str = "\
+Examples:
+  distlock stores                                  all of them, with their URLs
+  distlock stores --store redis://10.0.0.1         what this one promises
+  distlock stores --json | jq -r '.[] | select(.compiled_in) | .store'";
+
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub(crate) const SCHEMA: &str = "\
+Examples:
+  distlock schema --store postgres: | psql locks
+  distlock schema --store mysql: | mysql locks";
+
+pub(crate) const DISTLOCK: &str = "\
+Examples:
+  distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
+  distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+  distlock elect scheduler \"$(hostname)\" -- ./scheduler
+  distlock show nightly                             who has it, who waits
+
+The store is that of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
+$XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
+(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users of this
+machine: write it into DISTLOCK_STORE or the config file.
+
+Exit codes, besides those of the command that is run:
+   64  wrong usage
+   69  the store cannot be reached, or does not answer
+   70  the store answered with something unexpected
+   71  the operating system refused something
+   75  the lock is busy (--no-wait)
+   77  the store denied access
+   78  wrong configuration, or more than this store can do
+   79  the lock was lost, and the command ended; or the place in line was
+   80  a store broke a promise (check)
+  124  the wait timed out (--wait)
+  126  the command cannot be executed
+  127  the command was not found
+  128+n  signal n ended the command, or the wait";
+
+pub(crate) const CHECK: &str = "\
+Examples:
+  distlock check --store redis://10.0.0.1     everything, usually in 20 to 40 s
+  distlock check --property loss --json       one promise of the usual store
+  distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2";

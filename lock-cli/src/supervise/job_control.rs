@@ -1,0 +1,178 @@
+//! Job control: who has the terminal, and who stops with whom.
+
+use std::{fs, mem::replace};
+
+use rustix::process::{
+    Pid, Signal, getpid, kill_current_process_group, kill_process, kill_process_group,
+};
+
+use super::{family, terminal::Terminal};
+use crate::{
+    exit::say,
+    signals::{bit, mask},
+};
+
+/// What a shell does for its jobs, for one command in a group of its own.
+pub(crate) struct JobControl {
+    terminal: Option<Terminal>,
+    group: Option<Pid>,
+    /// Whether the command gets the terminal as soon as it is ours to give.
+    wanted: bool,
+    /// Whether the command ever had the terminal.
+    handed: bool,
+    /// Whether the command was asked to end, because it will never have the terminal.
+    asked: bool,
+}
+
+impl JobControl {
+    pub(crate) fn of_this_process() -> Self {
+        let terminal = Terminal::of_this_process();
+        Self { terminal, group: None, wanted: false, handed: false, asked: false }
+    }
+
+    /// The command is about to begin. It gets the terminal at once where nobody beside us uses it: some
+    /// programs, such as `top`, cannot ask for it.
+    pub(crate) fn started(&mut self, group: Pid) {
+        self.group = Some(group);
+        self.wanted = self.terminal.as_ref().is_some_and(Terminal::is_for_us_alone);
+        self.hand_over();
+    }
+
+    /// Whether keys may have gone to the command, and not to us.
+    pub(crate) fn has_handed_over(&self) -> bool {
+        self.handed
+    }
+
+    /// Its group, once it is known.
+    pub(crate) fn group(&self) -> Option<Pid> {
+        self.group
+    }
+
+    /// Ctrl-z was pressed in our group.
+    pub(crate) fn stop(&mut self) {
+        match self.group {
+            Some(_) => self.send(Signal::TSTP),
+            None => stop_alone(),
+        }
+    }
+
+    /// The command has stopped, and so do we where somebody sees it, until the shell says to go on.
+    pub(crate) fn stopped(&mut self, signal: Signal) {
+        let Some(state) = self.group.map(State::of).filter(|state| !state.goes_on) else { return };
+        let wants = matches!(signal, Signal::TTIN | Signal::TTOU);
+        let ours = self.terminal.as_ref().is_some_and(Terminal::is_ours);
+        if self.take_back() {
+            self.wanted = true;
+            let _ = kill_current_process_group(Signal::TTOU);
+            self.go_on_after(signal);
+        } else if wants && ours && !state.hears_a_stop {
+            self.wanted = true;
+            self.go_on();
+        } else if ours || state.hears_a_stop || signal == Signal::TSTP && self.terminal.is_some() {
+            // The others of our group have heard the key as well.
+            stop_alone();
+            self.go_on_after(signal);
+        } else if wants {
+            self.wait_for_the_terminal(signal);
+        }
+    }
+
+    /// The shell has let us go on, or there is none: then a key is without effect. SIGSTOP is not.
+    fn go_on_after(&mut self, signal: Signal) {
+        if signal != Signal::STOP {
+            self.go_on();
+        }
+    }
+
+    /// Stops in the background, as the terminal does it to all of a group. Where no shell would let us go on,
+    /// the command is asked to end, once. The kernel sends SIGHUP to such groups, which `nohup` has ignored.
+    fn wait_for_the_terminal(&mut self, signal: Signal) {
+        self.wanted = true;
+        if !family::is_orphaned() {
+            let _ = kill_current_process_group(signal);
+        } else if !replace(&mut self.asked, true) {
+            say("the command wants the terminal, which nobody can give to it: it is asked to end");
+            self.send(Signal::TERM);
+            self.send(Signal::CONT);
+        }
+    }
+
+    /// Lets the command go on, with the terminal if it wanted it.
+    pub(crate) fn go_on(&mut self) {
+        self.hand_over();
+        // At once: ctrl-z is lost that comes in between.
+        self.send(Signal::CONT);
+    }
+
+    fn hand_over(&mut self) {
+        if let (true, Some(group), Some(terminal)) = (self.wanted, self.group, &self.terminal)
+            && terminal.hand_over(group)
+        {
+            (self.wanted, self.handed) = (false, true);
+        }
+    }
+
+    /// The command has ended, and all the groups that it may have given the terminal to.
+    pub(crate) fn reclaim(&self) {
+        if let (true, Some(terminal), Some(group)) = (self.handed, &self.terminal, self.group) {
+            terminal.reclaim(group);
+        }
+    }
+
+    /// Whether the command had the terminal.
+    fn take_back(&self) -> bool {
+        match (&self.terminal, self.group) {
+            (Some(terminal), Some(group)) => terminal.take_back(group),
+            _ => false,
+        }
+    }
+
+    /// Not through the supervisor: these signals undo each other, and must not overtake each other.
+    fn send(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+/// SIGTSTP would not stop who listens for it.
+fn stop_alone() {
+    let _ = kill_process(getpid(), Signal::TTOU);
+}
+
+/// What the command does while its stop is told.
+struct State {
+    goes_on: bool,
+    /// Whether it was asked to stop when it had stopped already.
+    hears_a_stop: bool,
+}
+
+impl State {
+    fn of(command: Pid) -> Self {
+        let path = format!("/proc/{}/status", command.as_raw_pid());
+        Self::parse(&fs::read_to_string(path).unwrap_or_default())
+    }
+
+    fn parse(status: &str) -> Self {
+        let pending = mask(status, "SigPnd:") | mask(status, "ShdPnd:");
+        let state = status.lines().find_map(|line| line.strip_prefix("State:"));
+        Self {
+            goes_on: state.is_some_and(|state| !state.trim_start().starts_with('T')),
+            hears_a_stop: pending & bit(Signal::TSTP) != 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_waits_for_who_is_stopped() {
+        let state = State::parse("State:\tT (stopped)\nSigPnd:\t0\nShdPnd:\t0000000000080000\n");
+        assert!(!state.goes_on && state.hears_a_stop);
+        let state = State::parse("State:\tS (sleeping)\nSigPnd:\t0\nShdPnd:\t0000000000100000\n");
+        assert!(state.goes_on && !state.hears_a_stop);
+        assert!(!State::parse("").goes_on);
+    }
+}
