@@ -1,8 +1,8 @@
 //! A lock while something is done under it: what `run` and `elect` have in common.
 
 use std::{
-    convert::Infallible, ffi::OsString, future::Future, ops::Deref, path::Path, process::ExitCode,
-    time::Duration,
+    convert::Infallible, ffi::OsString, future::Future, io, ops::Deref, path::Path,
+    process::ExitCode, time::Duration,
 };
 
 use distlock::{Held, Locks};
@@ -15,7 +15,7 @@ use crate::{
     opt::Hold,
     policy::Policy,
     signals::Signals,
-    supervise::{Job, Outcome, Ready},
+    supervise::{Job, Outcome, Ready, stop_alone},
     wait,
 };
 
@@ -108,8 +108,9 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         never = warn(held, place.policy) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
-    if let Ok(Outcome { lost: false, .. }) = outcome {
-        linger(held, granted, at_least, signals).await;
+    if let (Ok(Outcome { lost: false, .. }), Some(at_least)) = (&outcome, at_least) {
+        let lingered = linger(held, granted + at_least, signals).await;
+        lingered.map_err(Failure::system("listening for signals"))?;
     }
     place.close().await;
     answer(outcome?)
@@ -125,12 +126,20 @@ async fn warn(held: &Held, policy: Policy) -> Infallible {
 }
 
 /// Holds on until the lock was held long enough, is lost, or a signal asks to end.
-async fn linger(held: &Held, granted: Instant, at_least: Option<Duration>, signals: &mut Signals) {
-    let Some(at_least) = at_least else { return };
-    tokio::select! {
-        () = Clock::Boot.sleep_until(granted + at_least) => {}
-        _ = held.lost() => {}
-        _ = signals.end() => {}
+async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Result<()> {
+    let mut keys = Signals::of_jobs()?;
+    loop {
+        tokio::select! {
+            () = Clock::Boot.sleep_until(until) => return Ok(()),
+            reason = held.lost() => {
+                say(format_args!("the lock was not held for as long as --at-least asks: {reason}"));
+                return Ok(());
+            }
+            _ = signals.end() => return Ok(()),
+            key = keys.next() => if key == Signal::TSTP {
+                stop_alone();
+            }
+        }
     }
 }
 

@@ -135,8 +135,8 @@ impl JobControl {
     }
 }
 
-/// SIGTSTP would not stop who listens for it.
-fn stop_alone() {
+/// Stops this process, where a shell would let it go on. SIGTSTP would not stop who listens for it.
+pub(crate) fn stop_alone() {
     let _ = kill_process(getpid(), Signal::TTOU);
 }
 

@@ -33,5 +33,6 @@ mod terminal;
 
 pub(crate) use self::{
     feeder::{Job, Outcome, Ready},
+    job_control::stop_alone,
     role::Role,
 };

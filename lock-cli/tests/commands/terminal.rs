@@ -86,6 +86,18 @@ fn eventually(what: &str, condition: impl Fn() -> bool) {
     }
 }
 
+/// One key may come too early, while the shell still says to go on.
+fn stop_by_keys(terminal: &mut Terminal, holder: &str) {
+    for _ in 0..1_000 {
+        terminal.press(CTRL_Z);
+        std::thread::sleep(Duration::from_millis(20));
+        if stat(holder).is_stopped {
+            return;
+        }
+    }
+    panic!("it does not hear ctrl-z");
+}
+
 #[test]
 fn ctrl_z_stops_the_command_and_fg_goes_on() {
     ctrl_z_and_fg("distlock run x --ttl 1h -- sh command");
@@ -147,21 +159,33 @@ fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
         terminal.press("fg\n");
         terminal.until("distlock run");
         eventually("it goes on", || !stat(&holder).is_stopped);
-        terminal.press(CTRL_Z);
-        // One key may come too early, while the shell still says to go on.
-        let mut presses = 0;
-        while !stat(&holder).is_stopped {
-            std::thread::sleep(Duration::from_millis(20));
-            terminal.press(CTRL_Z);
-            presses += 1;
-            assert!(presses < 1_000, "it does not hear ctrl-z");
-        }
+        stop_by_keys(&mut terminal, &holder);
         assert!(stat(&command).is_stopped);
     }
     terminal.until("Stopped");
     terminal.press("kill %1; fg\n");
     terminal.until("bash-");
     assert_eq!(terminal.code(), 143);
+}
+
+#[test]
+fn ctrl_z_stops_who_only_holds_on() {
+    let place = Place::new();
+    let mut terminal = Terminal::open(&place);
+    let script = "cut -d\" \" -f4 /proc/$PPID/stat > pid; echo ready$((1+1))";
+    terminal.press(&format!("distlock run x --ttl 1h --at-least 1h -- sh -c '{script}'\n"));
+    terminal.until("ready2");
+    let holder = std::fs::read_to_string(place.path().join("pid")).unwrap();
+    stop_by_keys(&mut terminal, &holder);
+    terminal.until("Stopped");
+    terminal.until("distlock run");
+    assert!(place.is_busy("x"));
+    terminal.press("fg\n");
+    terminal.until("distlock run");
+    eventually("it goes on", || !stat(&holder).is_stopped);
+    terminal.press(CTRL_C);
+    assert_eq!(terminal.code(), 0);
+    assert!(!place.is_busy("x"));
 }
 
 #[test]
