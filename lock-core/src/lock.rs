@@ -13,6 +13,8 @@ use crate::{
 
 /// How long [`Lock::try_acquire`] may take at the most.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// How long the store may take to say who was in the way of a wait in vain, however short that was.
+pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
@@ -205,9 +207,7 @@ impl Lock {
         let attempt = Attempt::new();
         let id = attempt.id();
         match self.answer(ANSWER_LIMIT, self.attempt(Wait::Try, attempt), "acquire").await {
-            Err(Error::Contended { .. }) => {
-                Err(self.diagnose(id, Duration::ZERO, Duration::from_secs(1)).await)
-            }
+            Err(Error::Contended { .. }) => Err(self.diagnose(id, Duration::ZERO).await),
             answer => answer,
         }
     }
@@ -222,28 +222,27 @@ impl Lock {
             return answer;
         }
         let waited = self.client.clock.now().since(started);
-        let patience = patience(limit);
         let error = tokio::select! {
             biased;
             // Granted in the last moment: better late than in vain.
             answer = &mut attempt => return answer,
-            error = self.diagnose(id, waited, patience) => error,
+            error = self.diagnose(id, waited) => error,
         };
         match error {
             // Granted already, the store says; its word to us is on the way.
             Error::WaitTimeout { name, waited, position: Some(0), .. } => {
                 let nobody = Error::WaitTimeout { name, waited, holder: None, position: None };
-                tokio::time::timeout(patience, attempt).await.unwrap_or(Err(nobody))
+                tokio::time::timeout(DIAGNOSIS_LIMIT, attempt).await.unwrap_or(Err(nobody))
             }
             error => Err(error),
         }
     }
 
     /// Why a wait was in vain: somebody holds the lock, or the store does not answer.
-    async fn diagnose(&self, attempt: Uuid, waited: Duration, patience: Duration) -> Error {
+    async fn diagnose(&self, attempt: Uuid, waited: Duration) -> Error {
         let name = &self.request.name;
         let driver = &self.client.driver;
-        match self.answer(patience, driver.inspect(name), "acquire").await {
+        match self.answer(DIAGNOSIS_LIMIT, driver.inspect(name), "acquire").await {
             Err(error) => error,
             Ok(queue) => {
                 let position = place(&queue, attempt);
@@ -269,11 +268,6 @@ impl Lock {
             }),
         }
     }
-}
-
-/// How long the store may take to say who was in the way of a wait with this limit.
-pub(crate) fn patience(limit: Duration) -> Duration {
-    limit.clamp(Duration::from_millis(100), Duration::from_secs(1))
 }
 
 /// An attempt's place among the waiters: 1 is next; 0 if it holds the lock.

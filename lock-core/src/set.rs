@@ -8,7 +8,7 @@ use tracing::Instrument;
 use crate::{
     Attempt, Error, FencingToken, Held, Instant, Kind, Lease, Lock, LockGuard, LockName,
     LossReason, Request, Result, Wait, Wish,
-    lock::{ANSWER_LIMIT, patience},
+    lock::{ANSWER_LIMIT, DIAGNOSIS_LIMIT},
     locks::Client,
     options::options,
     owned::Owned,
@@ -128,7 +128,7 @@ impl LockSet {
             None => self.at_once().await,
             Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
             Some(limit) => {
-                let limit = limit.saturating_add(patience(limit));
+                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
                 self.lock.answer(limit, self.at_once(), "acquire").await
             }
         }

@@ -13,7 +13,10 @@ use std::{
 use rustix::{
     event::{PollFd, PollFlags, poll},
     io::retry_on_intr,
-    process::{Pid, PidfdFlags, Signal, kill_process, kill_process_group, pidfd_open},
+    process::{
+        Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group,
+        pidfd_open, waitid,
+    },
 };
 
 use crate::user::User;
@@ -107,6 +110,9 @@ impl Process {
     /// leave out a process of the list when another one ends meanwhile: hence the second look.
     fn freeze(&self) -> HashSet<Pid> {
         send(self.server(), Signal::STOP);
+        // It may be in the middle of starting one, on another processor.
+        let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(self.server()), at_rest));
         let mut stopped = HashSet::new();
         loop {
             let new: Vec<_> = self.workers().filter(|worker| stopped.insert(*worker)).collect();

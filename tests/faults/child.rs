@@ -1,6 +1,11 @@
 //! The holder: a process that works under a lock and says on stdout what happens to it.
 
-use std::{io::Write, process::ExitCode, time::Duration};
+use std::{
+    env,
+    io::Write,
+    process::{self, Command, ExitCode},
+    time::Duration,
+};
 
 use distlock::{Error, Locks};
 use lock_core::{Clock, Instant};
@@ -8,11 +13,15 @@ use lock_core::{Clock, Instant};
 /// The variable that makes this program a holder, with the store's URL.
 pub const URL: &str = "DISTLOCK_TEST_HOLDER_URL";
 
+/// The variable that makes the holder stop itself (SIGSTOP) as the last thing of its first poll. Stopped by
+/// somebody else, it might stand between the look at the clock and the poll that the look permits.
+pub const STOPS: &str = "DISTLOCK_TEST_HOLDER_STOPS";
+
 /// The name of the lock.
 pub const NAME: &str = "faults/holder";
 
 /// How long the lock outlives its last renewal.
-pub const TTL: Duration = Duration::from_secs(2);
+pub const TTL: Duration = Duration::from_secs(4);
 
 /// Holds the lock until it is lost: `held TOKEN`, then `work VALID` with each poll of the work, then
 /// `end VALID ERROR` as the first thing after the loss and `at NANOSECONDS` on the boot clock, then
@@ -44,6 +53,7 @@ async fn work_until_told(url: &str) -> distlock::Result<()> {
 async fn work(locks: &Locks) -> distlock::Result<()> {
     let (seen, held) = tokio::sync::oneshot::channel();
     let lock = locks.lock(NAME)?.ttl(TTL);
+    let mut stops = env::var_os(STOPS);
     let lost = lock
         .run(|held| async move {
             say(format_args!("held {}", held.token()));
@@ -51,6 +61,9 @@ async fn work(locks: &Locks) -> distlock::Result<()> {
             let _ = seen.send(held.clone());
             loop {
                 say(format_args!("work {}", held.is_valid()));
+                if stops.take().is_some() {
+                    signal(process::id(), "-STOP");
+                }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         })
@@ -67,6 +80,11 @@ async fn work(locks: &Locks) -> distlock::Result<()> {
 /// The machine's boot clock, which is the same in all processes.
 pub fn boot_nanos() -> u128 {
     Clock::Boot.now().since(Instant::default()).as_nanos()
+}
+
+pub fn signal(pid: u32, signal: &str) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
+    assert!(sent.expect("kill").success());
 }
 
 fn say(line: std::fmt::Arguments<'_>) {

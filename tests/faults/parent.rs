@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use crate::{
-    child::{NAME, TTL, URL, boot_nanos},
+    child::{NAME, STOPS, TTL, URL, boot_nanos, signal},
     support::{Store, connect, eventually, start},
 };
 
@@ -40,9 +40,26 @@ struct Holder {
 
 impl Holder {
     async fn start(url: &str) -> Self {
+        Self::spawn(Self::command(url)).await
+    }
+
+    /// One that works no more, as it has stopped itself.
+    async fn start_stopped(url: &str) -> Self {
+        let mut command = Self::command(url);
+        command.env(STOPS, "1");
+        let holder = Self::spawn(command).await;
+        eventually("the holder stops", || async { holder.state() == Some('T') }).await;
+        holder
+    }
+
+    fn command(url: &str) -> Command {
         let this = std::env::current_exe().expect("this program");
         let mut command = Command::new(this);
         command.env(URL, url).stdout(Stdio::piped()).kill_on_drop(true);
+        command
+    }
+
+    async fn spawn(mut command: Command) -> Self {
         let mut child = command.spawn().expect("a holder");
         let mut out = BufReader::new(child.stdout.take().expect("its stdout")).lines();
         let lines = Arc::new(Mutex::new(Vec::new()));
@@ -64,10 +81,18 @@ impl Holder {
         self.lines.lock().unwrap().iter().rfind(|line| line.starts_with(word)).cloned()
     }
 
-    fn signal(&self, signal: &str) {
-        let pid = self.child.id().expect("the holder runs").to_string();
-        let sent = std::process::Command::new("kill").args([signal, &pid]).status();
-        assert!(sent.expect("kill").success());
+    fn pid(&self) -> u32 {
+        self.child.id().expect("the holder runs")
+    }
+
+    fn signal(&self, name: &str) {
+        signal(self.pid(), name);
+    }
+
+    /// What the kernel says it does: `T` is stopped.
+    fn state(&self) -> Option<char> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
+        stat.rsplit_once(") ")?.1.chars().next()
     }
 }
 
@@ -97,9 +122,8 @@ async fn killed(store: &str) -> Result<(), String> {
 async fn stopped(store: &str) -> Result<(), String> {
     let server = Store::open(store).await;
     let locks = connect(&server.url()).await;
-    let holder = Holder::start(&server.url()).await;
+    let holder = Holder::start_stopped(&server.url()).await;
     let resource = Gate::new("nobody");
-    holder.signal("-STOP");
     let guard = next(&locks).await?;
     resource
         .enter(guard.token(), |writer| *writer = "the next holder")

@@ -39,7 +39,7 @@ impl Harness for File {
     }
 
     fn ttl(&self) -> Duration {
-        Duration::from_secs(2)
+        Duration::from_secs(3)
     }
 
     /// There is no server.

@@ -104,7 +104,7 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
     Ok(Box::new(Lab {
         server: Redis::start().await?,
         options: if mode.is_empty() { "" } else { "?mode=simple" },
-        ttl: Duration::from_secs(2),
+        ttl: Duration::from_secs(3),
         delete: |redis, _| {
             Box::pin(async move {
                 redis.command(&[b"FLUSHALL"]).await?;

@@ -1,6 +1,8 @@
 //! A restart of the server that keeps its data costs nobody a lock or a place. kazoo#282 (acquire
 //! hangs after recovery), redisson#2515 (renewal stops after a connection error).
 
+use std::time::Duration;
+
 use super::{Checked, Harness, Outcome, ensure, keeps, property, scene::*};
 use crate::Locks;
 
@@ -11,7 +13,8 @@ async fn while_holding(h: &dyn Harness) -> Checked {
     if let Some(reason) = forgetful(a.locks()) {
         return Ok(Outcome::Skipped(reason));
     }
-    let guard = acquire(h, &*a, &name).await?;
+    let ttl = outlasting(h, a.locks());
+    let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
     h.restart().await?;
     let taken = soon("try_acquire", async {
         // The first call after a restart may find a dead connection.
@@ -25,7 +28,7 @@ async fn while_holding(h: &dyn Harness) -> Checked {
     .await??;
     ensure!(taken.is_none(), "the lock was granted to another holder after a restart");
     // Renewals go on: the lock outlives its TTL.
-    tokio::time::sleep(h.ttl() + h.ttl() / 2).await;
+    tokio::time::sleep(ttl + ttl / 2).await;
     keeps!(guard.is_valid(), "the lock was lost: it was not renewed after the restart");
     soon("release", guard.release()).await??;
     Ok(Outcome::Kept)
@@ -36,13 +39,20 @@ async fn while_waiting(h: &dyn Harness) -> Checked {
     if let Some(reason) = forgetful(a.locks()) {
         return Ok(Outcome::Skipped(reason));
     }
-    let guard = acquire(h, &*a, &name).await?;
-    let waiter = queue_up(h, &*b, &name, 1).await?;
+    let ttl = outlasting(h, a.locks());
+    let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
+    let waiter = tokio::spawn(lock(h, &*b, &name)?.ttl(ttl).acquire());
+    wait_for_queue(&*b, &name, 2).await?;
     h.restart().await?;
     soon("release", guard.release()).await??;
     let next = promised("the waiter's turn after the restart", waiter).await???;
     soon("release", next.release()).await??;
     Ok(Outcome::Kept)
+}
+
+/// A TTL that is longer than a restart, also of a server that takes seconds to start.
+fn outlasting(h: &dyn Harness, locks: &Locks) -> Duration {
+    (h.ttl() * 2).min(*locks.guarantees().ttl.end())
 }
 
 fn forgetful(locks: &Locks) -> Option<String> {

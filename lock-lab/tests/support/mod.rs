@@ -50,9 +50,9 @@ pub fn timed_out(error: &LabError) -> bool {
     matches!(error, LabError::Io { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
 }
 
-/// An orphan stays a zombie where nobody reaps orphans.
+/// An orphan stays a zombie where nobody reaps orphans; while it is reaped it is `X`.
 pub fn is_gone(pid: u32) -> bool {
-    matches!(state_of(pid), None | Some('Z'))
+    matches!(state_of(pid), None | Some('Z' | 'X'))
 }
 
 pub fn is_open(addr: SocketAddr) -> bool {

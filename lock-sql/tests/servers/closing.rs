@@ -1,5 +1,7 @@
 //! What a client leaves behind when it closes: nothing.
 
+use std::{future::poll_fn, task::Poll};
+
 use lock_core::Error;
 use lock_sql::{
     Dialect,
@@ -58,12 +60,11 @@ async fn close_waits_for_what_is_under_way() {
     let attempt = tokio::spawn(locks.lock("a").unwrap().acquire());
     let waits = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
     eventually("a request is under way", async || server.sql(waits).await.trim() == "1").await;
-    let closing = tokio::spawn({
-        let locks = locks.clone();
-        async move { locks.close().await }
-    });
+    let mut closing = Box::pin(locks.close());
+    let waits = poll_fn(|cx| Poll::Ready(closing.as_mut().poll(cx).is_pending()));
+    assert!(waits.await, "it has not waited");
     raw_sql("COMMIT").execute(&mut other).await.unwrap();
-    closing.await.unwrap().unwrap();
+    closing.await.unwrap();
     assert!(matches!(attempt.await.unwrap(), Err(Error::Closed { .. })));
     assert_eq!(server.entries().await, 0);
 }

@@ -66,10 +66,12 @@ async fn refused(url: &str, why: &str) {
 
 async fn what_is_offered_is_used(dialect: Dialect) {
     let (server, _) = start(dialect, "elsewhere.example").await;
-    // MariaDB counts whoever has come, the one who asks too; PostgreSQL those who are there.
+    // MariaDB counts whoever has come, the one who asks too; PostgreSQL those of ours who are there.
     let (how_many, own) = match dialect {
         Dialect::Postgres => {
-            ("SELECT count(*) FROM pg_stat_ssl WHERE ssl AND pid <> pg_backend_pid()", 0)
+            let ours = "SELECT count(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+                        WHERE ssl AND application_name = 'distlock'";
+            (ours, 0)
         }
         _ => {
             let accepted = "SELECT variable_value FROM information_schema.global_status \
