@@ -108,7 +108,7 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         never = warn(held, place.policy) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
-    if let (Ok(Outcome { lost: false, .. }), Some(at_least)) = (&outcome, at_least) {
+    if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least) {
         let lingered = linger(held, granted + at_least, signals).await;
         lingered.map_err(Failure::system("listening for signals"))?;
     }

@@ -111,7 +111,8 @@ pub(crate) struct Run {
     /// Takes one of N permits; all who use the name must name the same N.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) permits: Option<u32>,
-    /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job.
+    /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job; a signal that
+    /// asks to end ends this, too.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.

@@ -29,7 +29,11 @@ use super::{
     passing::pass,
     role::SUPERVISE,
 };
-use crate::{exit::say, policy::Policy, signals::Signals};
+use crate::{
+    exit::say,
+    policy::Policy,
+    signals::{Signals, asks_to_end},
+};
 
 /// How a command is run under a lock.
 pub(crate) struct Job {
@@ -45,6 +49,8 @@ pub(crate) struct Outcome {
     pub(crate) code: Option<u8>,
     /// Whether ctrl-c ended it.
     pub(crate) interrupted: bool,
+    /// Whether a signal asked it to end, also one that came too late.
+    pub(crate) asked: bool,
     /// How many descendants may not be killed, and live on.
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.
@@ -112,6 +118,7 @@ struct Feeder {
     jobs: JobControl,
     /// Whether ctrl-c was pressed.
     interrupted: bool,
+    asked: bool,
     lost: bool,
 }
 
@@ -123,7 +130,8 @@ impl Feeder {
         let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
         let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
         let (until, jobs) = (Instant::default(), JobControl::of_this_process());
-        Ok(Self { supervisor, news, orders, job, until, jobs, interrupted: false, lost: false })
+        let (interrupted, asked, lost) = (false, false, false);
+        Ok(Self { supervisor, news, orders, job, until, jobs, interrupted, asked, lost })
     }
 
     async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
@@ -162,6 +170,7 @@ impl Feeder {
             Signal::INT => self.interrupted = true,
             _ => {}
         }
+        self.asked |= asks_to_end(signal);
         self.orders.post(Order::Signal(signal));
     }
 
@@ -188,7 +197,8 @@ impl Feeder {
         let lost = self.lost || (!self.job.policy.ignore && !held.is_valid());
         let interrupted = (self.interrupted || self.jobs.has_handed_over())
             && i32::from(end.code) == 128 + Signal::INT.as_raw();
-        Outcome { code: Some(end.code), interrupted, left: end.left, lost, reason: None }
+        let asked = self.asked || interrupted;
+        Outcome { code: Some(end.code), interrupted, asked, left: end.left, lost, reason: None }
     }
 
     /// Kills everything, the supervisor as well: it may be stopped. If it is not, it kills the same ones
@@ -217,7 +227,8 @@ impl Feeder {
     async fn orphan(&mut self) -> Outcome {
         let left = family::kill(getpid(), |_, _| {}).await;
         self.jobs.reclaim();
-        Outcome { code: None, interrupted: false, left, lost: self.lost, reason: None }
+        let (asked, lost) = (self.asked, self.lost);
+        Outcome { code: None, interrupted: false, asked, left, lost, reason: None }
     }
 }
 

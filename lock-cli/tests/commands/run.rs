@@ -133,6 +133,17 @@ fn a_short_job_holds_its_lock_long_enough() {
     assert!(!place.is_busy("x"));
 }
 
+#[test]
+fn a_job_that_is_asked_to_end_does_not_hold_on() {
+    let place = Place::new();
+    let script = "echo; exec sleep 1000";
+    let mut run = place.start(&["run", "x", "--at-least", "1h", "--", "sh", "-c", script]);
+    run.line();
+    run.signal(Signal::TERM);
+    assert_eq!(run.end(), Some(143));
+    assert!(!place.is_busy("x"));
+}
+
 /// A waiter that is asked to end leaves nothing in the queue.
 #[test]
 fn a_waiter_that_ends_leaves_the_queue() {
