@@ -197,7 +197,8 @@ pub(crate) fn our_group() -> Option<Pid> {
 /// session. The kernel does not stop such a group because of the terminal.
 pub(crate) fn is_orphaned() -> bool {
     let Some(us) = stat(getpid()) else { return false };
-    let members = pids().filter_map(stat).filter(|member| member.group == us.group);
+    let members = pids().filter_map(stat);
+    let members = members.filter(|member| member.group == us.group && member.lives);
     let mut parents = members.filter_map(|member| stat(Pid::from_raw(member.parent)?));
     !parents.any(|parent| parent.group != us.group && parent.session == us.session)
 }
