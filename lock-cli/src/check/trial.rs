@@ -5,7 +5,10 @@ use std::{convert::Infallible, io, sync::Arc, time::Duration};
 use distlock::Error;
 use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
-use lock_core::properties::{self, Check, Checked, Late, Missed, Outcome, Property};
+use lock_core::{
+    Clock,
+    properties::{self, Check, Checked, Late, Missed, Outcome, Property},
+};
 use tokio::time::{sleep, timeout};
 
 use super::{room::Room, site::Site};
@@ -150,7 +153,12 @@ async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
             Ok(_) => {}
             Err(failure) => *trouble = Some(failure.to_string()),
         }
+        let slept = Clock::Boot.now();
         sleep(PULSE).await;
+        let late = Clock::Boot.now().since(slept).saturating_sub(PULSE);
+        if late > SLOW {
+            *trouble = Some(format!("this machine stood still for {late:.1?}"));
+        }
     }
 }
 
@@ -162,7 +170,7 @@ async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdic
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
         Err(failure) => match site.ping().await {
             Ok(()) => match trouble {
-                Some(why) if failure.is::<Missed>() => {
+                Some(why) if failure.is::<Missed>() || is_loss(&failure) => {
                     let why = format!("{failure}; meanwhile {why}");
                     Verdict::Failed(Failure::new(Code::TimedOut, why))
                 }
@@ -173,6 +181,11 @@ async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdic
             }
         },
     }
+}
+
+/// A holder that cannot renew for a TTL loses its lock, whatever the store promises.
+fn is_loss(failure: &properties::Failure) -> bool {
+    matches!(failure.downcast_ref(), Some(Error::Lost { .. }))
 }
 
 /// Two holders at once are no outage, whatever comes after.
