@@ -79,7 +79,8 @@ fn no_command_begins_after_its_deadline() {
     sendmsg(&holder, &word, &mut rights, SendFlags::empty()).expect("it listens");
     let begin =
         r#"begin {"policy":{"grace":{"secs":0,"nanos":0},"ignore":false},"environment":[]}"#;
-    writeln!(holder, "until 1\n{begin}").expect("it listens");
+    // In one piece: of the first line alone there is nothing to begin.
+    holder.write_all(format!("until 1\n{begin}\n").as_bytes()).expect("it listens");
     let mut news = BufReader::new(holder).lines().map(|line| line.expect("news"));
     assert!(news.next().is_some_and(|line| line.starts_with("started ")));
     assert_eq!(news.next().as_deref(), Some("late"));

@@ -139,5 +139,7 @@ pub fn said(output: &Output) -> (Option<i32>, String, String) {
 
 /// Whether there is a process of this number.
 pub fn lives(pid: &str) -> bool {
-    Path::new("/proc").join(pid).exists()
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // An orphan stays a zombie where nobody reaps orphans; while it is reaped it is `X`.
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
 }

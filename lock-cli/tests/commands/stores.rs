@@ -27,7 +27,8 @@ macro_rules! on_server {
             $(#[test]
             fn $check() {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-                let server = runtime.block_on(lock_lab::$server::start()).expect("a server");
+                let server = runtime.block_on(lock_lab::$server::builder().in_memory().start());
+                let server = server.expect("a server");
                 super::$check(&crate::place::Place::on(server.url()));
             })+
         }

@@ -3,6 +3,7 @@
 use std::{path::Path, process::Child, time::Duration};
 
 use lock_core::Clock;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{place::Place, pty::Pty};
 
@@ -163,8 +164,11 @@ fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
         assert!(stat(&command).is_stopped);
     }
     terminal.until("Stopped");
-    terminal.press("kill %1; fg\n");
-    terminal.until("bash-");
+    terminal.press("fg\n");
+    terminal.until("distlock run");
+    eventually("it goes on", || !stat(&holder).is_stopped);
+    let holder = holder.parse().ok().and_then(Pid::from_raw).expect("a process id");
+    kill_process(holder, Signal::TERM).unwrap();
     assert_eq!(terminal.code(), 143);
 }
 
@@ -176,6 +180,7 @@ fn ctrl_z_stops_who_only_holds_on() {
     terminal.press(&format!("distlock run x --ttl 1h --at-least 1h -- sh -c '{script}'\n"));
     terminal.until("ready2");
     let holder = std::fs::read_to_string(place.path().join("pid")).unwrap();
+    eventually("the command is over", || stat(&holder).has_the_terminal);
     stop_by_keys(&mut terminal, &holder);
     terminal.until("Stopped");
     terminal.until("distlock run");
@@ -243,7 +248,12 @@ fn a_command_may_ignore_ctrl_z() {
 fn who_would_wait_for_a_terminal_for_ever_is_asked_to_end() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
-    terminal.press("(distlock run x -- sh -c 'read line < /dev/tty' &)\n");
+    let command = "read word < go; read line < /dev/tty";
+    terminal.press(&format!("mkfifo go; (distlock run x -- sh -c '{command}' &)\n"));
+    // The shell has the terminal again, and nobody watches the group.
+    terminal.press("echo back$((1+1))\n");
+    terminal.until("back2");
+    std::fs::write(place.path().join("go"), "\n").unwrap();
     terminal.until("it is asked to end");
     assert_eq!(place.run(&["run", "x", "--wait", "1m", "true"]).0, Some(0));
 }

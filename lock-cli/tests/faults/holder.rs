@@ -44,6 +44,19 @@ impl Holder {
         kill_process(self.pid(), signal).expect("it runs");
     }
 
+    /// Whether it has a file locked for writing, once it has stopped.
+    pub fn is_writing(&self) -> bool {
+        let pid = self.pid().as_raw_pid();
+        while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
+            .is_ok_and(|it| it.contains(") T "))
+        {
+            std::thread::yield_now();
+        }
+        let locks = std::fs::read_to_string("/proc/locks").expect("the locks of files");
+        let ours = format!(" WRITE {pid} ");
+        locks.lines().any(|lock| lock.contains(" POSIX ") && lock.contains(&ours))
+    }
+
     /// Its only child.
     pub fn supervisor(&self) -> Pid {
         let pid = self.pid().as_raw_pid();

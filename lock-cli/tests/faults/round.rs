@@ -123,7 +123,15 @@ fn rounds() -> usize {
 async fn strike(fault: Fault, stage: &Stage, holder: &mut Holder) -> Result<(), String> {
     match fault {
         Fault::HolderKilled => holder.signal(Signal::KILL),
-        Fault::HolderStopped => holder.signal(Signal::STOP),
+        Fault::HolderStopped => {
+            holder.signal(Signal::STOP);
+            // Stopped while it writes to a file of locks, it would keep everybody else out for as long.
+            while holder.is_writing() {
+                holder.signal(Signal::CONT);
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                holder.signal(Signal::STOP);
+            }
+        }
         Fault::HolderTerminated => holder.signal(Signal::TERM),
         Fault::SupervisorKilled => kill_process(holder.supervisor(), Signal::KILL).unwrap(),
         Fault::CutOff => holder.network.iter().for_each(lock_lab::Proxy::cut),
@@ -165,9 +173,8 @@ fn expected(fault: Fault) -> &'static [Option<i32>] {
 }
 
 fn is_gone(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-    stat.is_ok_and(|stat| stat.contains(") Z "))
-        || !std::path::Path::new(&format!("/proc/{pid}")).exists()
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Waits for something that only the processes show.

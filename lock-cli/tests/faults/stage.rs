@@ -26,15 +26,19 @@ pub struct Stage {
 impl Stage {
     /// Starts a server; a file needs none.
     pub async fn start(store: &str, folder: &Path) -> Self {
+        /// In memory: a disk that is slow for a second is no fault of this program.
+        macro_rules! running {
+            ($server:ident) => {{
+                let server = lock_lab::$server::builder().in_memory().start().await;
+                Box::new(server.unwrap_or_else(|error| panic!("{error}"))) as Running
+            }};
+        }
         let server = match store {
-            "etcd" => lock_lab::Etcd::start().await.map(|it| Some(Box::new(it) as Running)),
-            "redis" => lock_lab::Redis::start().await.map(|it| Some(Box::new(it) as Running)),
-            "zookeeper" => {
-                lock_lab::ZooKeeper::start().await.map(|it| Some(Box::new(it) as Running))
-            }
-            _ => Ok(None),
+            "etcd" => Some(running!(Etcd)),
+            "redis" => Some(running!(Redis)),
+            "zookeeper" => Some(running!(ZooKeeper)),
+            _ => None,
         };
-        let server = server.unwrap_or_else(|error| panic!("{error}"));
         Self { server, file: format!("sqlite:{}", folder.join("locks.db").display()) }
     }
 
