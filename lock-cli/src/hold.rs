@@ -52,12 +52,14 @@ impl Place {
         Ok(Self { locks, ttl, policy, me })
     }
 
-    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind.
+    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind. Nor is there anything
+    /// to wait for without the process that would become the command.
     pub(crate) async fn wait<G>(
         &self,
         name: &str,
         quiet: bool,
         signals: &mut Signals,
+        command: Option<&mut Ready>,
         grant: impl Future<Output = distlock::Result<G>>,
     ) -> Result<Result<G, Signal>, Failure> {
         tokio::select! {
@@ -72,6 +74,10 @@ impl Place {
                 self.close().await;
                 Ok(Err(signal))
             }
+            () = gone(command) => {
+                self.close().await;
+                Err(Failure::new(Code::System, "the process that waited to become the command was killed"))
+            }
         }
     }
 
@@ -80,6 +86,14 @@ impl Place {
         if let Err(error) = self.locks.close().await {
             say(format_args!("what was held is free after its TTL: {error}"));
         }
+    }
+}
+
+/// Never, where there is no command.
+async fn gone(command: Option<&mut Ready>) {
+    match command {
+        Some(command) => command.gone().await,
+        None => std::future::pending().await,
     }
 }
 

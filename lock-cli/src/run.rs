@@ -16,11 +16,13 @@ use crate::{
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
-    let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
+    let mut command =
+        Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let place = Place::open(store, &opt.hold, &opt.command).await?;
     let grant = granting(opt, &place)?;
-    let guard = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
+    let wait = place.wait(&opt.name, opt.hold.quiet, &mut signals, Some(&mut command), grant);
+    let guard = match wait.await? {
         Ok(Some(guard)) => guard,
         Ok(None) => {
             place.close().await;
