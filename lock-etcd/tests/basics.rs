@@ -116,7 +116,12 @@ async fn more_ttls_than_a_client_takes() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let with_ttl = |seconds| locks.lock("job").unwrap().ttl(Duration::from_secs(seconds));
-    // Idle sessions make room.
+    // Idle sessions make room, also the one that was kept alive first.
+    with_ttl(3).acquire().await.unwrap().release().await.unwrap();
+    until("it is kept alive", || async {
+        etcd.counters().await.unwrap().get("sent.LeaseKeepAlive") > 0
+    })
+    .await;
     for seconds in 10..80 {
         with_ttl(seconds).acquire().await.unwrap().release().await.unwrap();
     }
