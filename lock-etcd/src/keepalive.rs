@@ -28,6 +28,8 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
             Ok((keeper, replies)) => {
                 pause = Pause::new();
                 answered(&sessions, &first, true);
+                // While the stream lives, the session may become idle and make room for another.
+                drop(first);
                 connection.works();
                 tokio::select! {
                     failure = pump(&sessions, keeper, replies) => failure,

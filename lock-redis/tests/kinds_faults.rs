@@ -103,7 +103,7 @@ async fn a_lost_key_ends_all_who_hold_it_and_nobody_later() {
 #[tokio::test]
 async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     let one = acquire_as(Kind::Shared, &driver, "orders", ttl).await.unwrap();
     let two = acquire_as(Kind::Shared, &driver, "orders", ttl).await.unwrap();
     server.command(&[b"SET", b"orders", b"s:1", b"PX", b"60000"]).await.unwrap();
@@ -119,7 +119,7 @@ async fn a_key_that_a_foreign_client_overwrites_ends_all_who_hold_it() {
 #[tokio::test]
 async fn lost_companions_strand_nobody() {
     let (server, driver) = one_driver().await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     for key in ["holders", "members"] {
         let one = acquire_as(permits(1, 2), &driver, "orders", ttl).await.unwrap();
         let two = acquire_as(permits(1, 2), &driver, "orders", ttl).await.unwrap();
@@ -176,7 +176,7 @@ async fn holders_outlive_the_record_of_how_long_they_live() {
 #[tokio::test]
 async fn a_dead_holders_share_comes_back_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let _dead = acquire_as(permits(2, 3), &dying, "orders", ttl).await.unwrap();
     let alive = acquire_as(permits(1, 3), &near, "orders", TTL * 6).await.unwrap();
     let both = [
@@ -189,7 +189,7 @@ async fn a_dead_holders_share_comes_back_within_its_ttl() {
     let [one, two] = both;
     let (one, two) = (one.granted().await, two.granted().await);
     let took = Clock::Boot.now().since(cut);
-    assert!(took < ttl + Duration::from_millis(500), "{took:?}");
+    assert!(took < ttl + Duration::from_secs(2), "{took:?}");
     assert!(!last.task.is_finished());
     one.release().await.unwrap();
     two.release().await.unwrap();
@@ -202,7 +202,7 @@ async fn a_dead_holders_share_comes_back_within_its_ttl() {
 #[tokio::test]
 async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
     let (server, proxy, dying, near) = far_and_near().await;
-    let ttl = Duration::from_secs(1);
+    let ttl = Duration::from_secs(3);
     let holds = acquire_as(Kind::Shared, &near, "orders", TTL * 6).await.unwrap();
     let dead = Waiter::queued(&dying, &server, "orders", ttl).await;
     let next = Waiter::queued_as(Kind::Shared, &near, &server, "orders", TTL * 6).await;
@@ -210,7 +210,7 @@ async fn a_dead_writer_between_readers_is_passed_over_within_its_ttl() {
     let cut = Clock::Boot.now();
     let lease = next.granted().await;
     let took = Clock::Boot.now().since(cut);
-    assert!(took < ttl + Duration::from_millis(600), "{took:?}");
+    assert!(took < ttl + Duration::from_secs(2), "{took:?}");
     assert!(is_unavailable(&dead.ended().await));
     lease.release().await.unwrap();
     holds.release().await.unwrap();

@@ -129,7 +129,7 @@ async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
     let simple = driver(&format!("{}?mode=simple", server.url())).await;
     let queue = driver(&server.url()).await;
     for operator in [&simple, &queue] {
-        let ttl = Duration::from_secs(4);
+        let ttl = Duration::from_secs(12);
         let victim = acquire(&simple, "orders", ttl).await.unwrap();
         let attempt = attempts(operator, "orders").await[0];
         assert!(operator.revoke(&name("orders"), attempt).await.unwrap());

@@ -60,7 +60,7 @@ async fn both_modes_exclude_each_other() {
 async fn locks_are_renewed_and_their_loss_is_noticed() {
     let server = server().await;
     let driver = driver(&format!("{}?mode=simple", server.url())).await;
-    let ttl = Duration::from_millis(900);
+    let ttl = Duration::from_secs(3);
     let lease = acquire(&driver, "orders", ttl).await.unwrap();
     let first = lease.validity().until();
     until(async || lease.validity().until() > first + ttl).await;

@@ -19,7 +19,7 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 use crate::{
     error::STORE,
     nodelay,
-    session::{End, Session},
+    session::{End, Exchange, Session},
 };
 
 /// Extends the locks of a session until it is over or dropped.
@@ -29,12 +29,11 @@ pub(crate) async fn beat(
     reconnected: Arc<Notify>,
 ) {
     loop {
+        let due = session.upgrade().map(|alive| alive.confirmed() + alive.ttl() / 8);
+        let Some(mut pause) = due.map(|due| due.since(Clock::Boot.now())) else { return };
+        let answer = if pause.is_zero() { ask(&session, &over).await } else { None };
         let Some(alive) = session.upgrade() else { return };
-        let due = alive.confirmed() + alive.ttl() / 8;
-        let mut pause = due.since(Clock::Boot.now());
-        if pause.is_zero()
-            && let Some(Err(error)) = ask(&alive).await
-        {
+        if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
             // A request that is sent while the connection is down waits for the next one.
             pause = alive.ttl() / 100;
@@ -50,17 +49,25 @@ pub(crate) async fn beat(
 }
 
 /// Asks a cheap question; `None` if the session's last sure moment passed before the answer.
-async fn ask(session: &Session) -> Option<Result<(), ZkError>> {
-    let exchange = session.begin().ok()?;
-    let last_moment = session.confirmed() + session.ttl();
+///
+/// Whoever counts the references to a session must not take this one for a user of it.
+async fn ask(session: &Weak<Session>, over: &CancellationToken) -> Option<Result<(), ZkError>> {
+    let alive = session.upgrade()?;
+    let Exchange { client, sent, .. } = alive.begin().ok()?;
+    let last_moment = alive.confirmed() + alive.ttl();
+    drop(alive);
     tokio::select! {
         biased;
-        answer = exchange.answer(exchange.client.check_stat("/")) => Some(answer.map(drop)),
-        () = session.over() => None,
+        answer = client.check_stat("/") => {
+            session.upgrade()?.replied(sent, &answer);
+            Some(answer.map(drop))
+        }
+        () = over.cancelled() => None,
         () = Clock::Boot.sleep_until(last_moment) => {
+            let alive = session.upgrade()?;
             // Other requests may have been answered meanwhile.
-            if Clock::Boot.now() >= session.confirmed() + session.ttl() {
-                session.finish(End::Silent);
+            if Clock::Boot.now() >= alive.confirmed() + alive.ttl() {
+                alive.finish(End::Silent);
             }
             None
         }

@@ -68,9 +68,7 @@ impl Exchange<'_> {
         reply: impl Future<Output = Result<T, ZkError>>,
     ) -> Result<T, ZkError> {
         let reply = reply.await;
-        if reply.as_ref().err().is_none_or(|e| error::meaning(e) == Meaning::Answered) {
-            self.session.confirm(self.sent);
-        }
+        self.session.replied(self.sent, &reply);
         reply
     }
 }
@@ -110,6 +108,13 @@ impl Session {
         match &*lock(&self.client) {
             Some(client) => Ok(Exchange { session: self, client: client.clone(), sent }),
             None => Err(self.error("acquire")),
+        }
+    }
+
+    /// Counts an answer as proof that the session lived when the request was sent.
+    pub(crate) fn replied<T>(&self, sent: Instant, reply: &Result<T, ZkError>) {
+        if reply.as_ref().err().is_none_or(|e| error::meaning(e) == Meaning::Answered) {
+            self.confirm(sent);
         }
     }
 

@@ -161,6 +161,24 @@ async fn each_ttl_has_a_session_and_their_number_is_bounded() {
 }
 
 #[tokio::test]
+async fn a_session_that_only_asks_makes_room() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let locks = open(&server.url_via(&proxy)).await;
+    let lock = |ttl: u64| locks.lock(format!("{ttl}")).unwrap().ttl(Duration::from_millis(ttl));
+    let mut held = Vec::new();
+    for ttl in 0..8 {
+        held.push(lock(2000 + ttl).acquire().await.unwrap());
+    }
+    // There and back this is longer than between two questions: each session always waits for one.
+    proxy.delay(Duration::from_millis(150));
+    held.pop().unwrap().release().await.unwrap();
+    let asked = proxy.stats().chunks_up;
+    eventually("they ask", || async { proxy.stats().chunks_up > asked + 16 }).await;
+    let _held = lock(3000).acquire().await.unwrap();
+}
+
+#[tokio::test]
 async fn an_operator_deletes_entries_and_both_holder_and_waiter_are_told() {
     let server = shared().await;
     let (locks, raw, name) = (open(&server.url()).await, raw(server).await, fresh("revoked"));

@@ -39,19 +39,32 @@ async fn unanswered_upgrade(
     raw: &Client,
 ) -> JoinHandle<Result<LockGuard>> {
     let locks = open(&server.url_via(proxy)).await;
-    let mut guard = locks.shared("up").unwrap().acquire().await.unwrap();
-    proxy.delay(Duration::from_millis(100));
-    let upgrade = tokio::spawn(async move {
-        assert!(guard.try_upgrade().await?);
-        Ok(guard)
-    });
-    eventually("the server has created the node", || async {
-        children(raw, "/locks/up").await.len() == 2
-    })
-    .await;
-    proxy.half_open();
-    proxy.delay(Duration::ZERO);
-    upgrade
+    let delay = Duration::from_millis(100);
+    loop {
+        let mut guard = locks.shared("up").unwrap().acquire().await.unwrap();
+        proxy.delay(delay);
+        let upgrade = tokio::spawn(async move {
+            assert!(guard.try_upgrade().await?);
+            Ok(guard)
+        });
+        let nodes = async |count| {
+            eventually("the server has so many nodes", || async {
+                children(raw, "/locks/up").await.len() == count
+            })
+            .await;
+        };
+        nodes(2).await;
+        proxy.half_open();
+        proxy.delay(Duration::ZERO);
+        // Whoever got the answer asks to delete the old node next.
+        if tokio::time::timeout(delay * 3, nodes(1)).await.is_err() {
+            return upgrade;
+        }
+        // This machine stood still for so long that the answer came through.
+        proxy.heal();
+        let guard = soon("the upgrade", upgrade).await.unwrap().unwrap();
+        guard.release().await.unwrap();
+    }
 }
 
 #[tokio::test]

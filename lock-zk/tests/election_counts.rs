@@ -15,8 +15,8 @@ async fn watches(server: &ZooKeeper, count: u64) {
 
 #[tokio::test]
 async fn campaign_and_resign_are_three_requests() {
-    let server = server().await;
-    let locks = open(&server.url()).await;
+    let server = calm_server().await;
+    let locks = open_calm(&server).await;
     keep(&server, "/locks/lead").await;
     let election = locks.election("lead").unwrap();
     let lead = || async { election.campaign("x").await.unwrap().resign().await.unwrap() };
@@ -31,12 +31,12 @@ async fn campaign_and_resign_are_three_requests() {
 /// One request, whoever waits: candidates are told of their turn, and not of what the leader says.
 #[tokio::test]
 async fn a_proclamation_wakes_no_candidate() {
-    let server = server().await;
-    let here = open(&server.url()).await;
+    let server = calm_server().await;
+    let here = open_calm(&server).await;
     let mut leading = here.election("crowd").unwrap().campaign("0").await.unwrap();
     let (mut candidates, mut clients) = (Vec::new(), Vec::new());
     for position in 1..=MANY {
-        let there = open(&server.url()).await;
+        let there = open_calm(&server).await;
         let lock = there.lock("crowd").unwrap();
         candidates.push(queue_up(&here, lock, "crowd", position).await);
         clients.push(there);
@@ -70,14 +70,14 @@ async fn tell(observers: &mut [Observer], value: Option<&str>) {
 /// another one leads.
 #[tokio::test]
 async fn what_a_change_costs_with_ten_observers() {
-    let server = server().await;
-    let here = open(&server.url()).await;
+    let server = calm_server().await;
+    let here = open_calm(&server).await;
     keep(&server, "/locks/seen").await;
     let election = here.election("seen").unwrap();
     let mut leading = election.campaign("0").await.unwrap();
     let (mut observers, mut clients) = (Vec::new(), Vec::new());
     for _ in 0..MANY {
-        let there = open(&server.url()).await;
+        let there = open_calm(&server).await;
         observers.push(there.election("seen").unwrap().observe().await.unwrap());
         clients.push(there);
     }

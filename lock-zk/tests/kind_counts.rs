@@ -13,8 +13,8 @@ const WAITERS: usize = 10;
 
 #[tokio::test]
 async fn every_kind_costs_three_requests() {
-    let server = server().await;
-    let locks = open(&server.url()).await;
+    let server = calm_server().await;
+    let locks = open_calm(&server).await;
     keep(&server, "/locks/three").await;
     let shared = || async {
         locks.shared("three").unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -30,8 +30,8 @@ async fn every_kind_costs_three_requests() {
 /// A reader that looks beside a writer reads whether it has become a reader.
 #[tokio::test]
 async fn a_try_beside_others_changes_nothing() {
-    let server = server().await;
-    let locks = open(&server.url()).await;
+    let server = calm_server().await;
+    let locks = open_calm(&server).await;
     let guard = locks.lock("busy").unwrap().acquire().await.unwrap();
     let refused = || async {
         assert!(locks.shared("busy").unwrap().try_acquire().await.unwrap().is_none());
@@ -74,8 +74,8 @@ async fn queue(locks: &Locks, name: &str, length: usize) {
 
 #[tokio::test]
 async fn a_writers_release_lets_all_readers_in_without_a_request() {
-    let server = server().await;
-    let here = open(&server.url()).await;
+    let server = calm_server().await;
+    let here = open_calm(&server).await;
     let mut least = u64::MAX;
     for round in 0..5 {
         let name = format!("readers{round}");
@@ -83,7 +83,7 @@ async fn a_writers_release_lets_all_readers_in_without_a_request() {
         let mut readers: Vec<JoinHandle<Result<LockGuard>>> = Vec::new();
         let mut clients = Vec::new();
         for length in 2..WAITERS + 2 {
-            let there = open(&server.url()).await;
+            let there = open_calm(&server).await;
             readers.push(tokio::spawn(there.shared(&name).unwrap().acquire()));
             queue(&here, &name, length).await;
             clients.push(there);
@@ -119,8 +119,8 @@ async fn a_writers_release_lets_all_readers_in_without_a_request() {
 
 #[tokio::test]
 async fn a_release_of_permits_wakes_one_waiter_and_makes_one_the_first() {
-    let server = server().await;
-    let here = open(&server.url()).await;
+    let server = calm_server().await;
+    let here = open_calm(&server).await;
     let semaphore = |locks: &Locks| locks.semaphore("permits", 3).unwrap();
     let mut held = Vec::new();
     for _ in 0..3 {
@@ -128,7 +128,7 @@ async fn a_release_of_permits_wakes_one_waiter_and_makes_one_the_first() {
     }
     let (mut clients, mut waiters) = (Vec::new(), Vec::new());
     for length in 4..WAITERS + 4 {
-        let there = open(&server.url()).await;
+        let there = open_calm(&server).await;
         waiters.push(tokio::spawn(semaphore(&there).acquire()));
         queue(&here, "permits", length).await;
         clients.push(there);

@@ -22,8 +22,19 @@ pub async fn shared() -> &'static ZooKeeper {
     SERVER.get_or_init(server).await
 }
 
+/// In memory: on a disk that is busy for a second, a server forgets those with short sessions.
+fn lab() -> lock_lab::Builder<ZooKeeper> {
+    // In memory it is made for benchmarks otherwise, and takes longer to start.
+    ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1")
+}
+
 pub async fn server() -> ZooKeeper {
-    ZooKeeper::start().await.expect("a private ZooKeeper")
+    lab().start().await.expect("a private ZooKeeper")
+}
+
+/// A server that grants sessions as long as those of [`open_calm`].
+pub async fn calm_server() -> ZooKeeper {
+    lab().tick(Duration::from_secs(5)).start().await.expect("a private ZooKeeper")
 }
 
 pub async fn proxy(server: &ZooKeeper) -> Proxy {
@@ -39,6 +50,11 @@ pub async fn open(url: &str) -> Locks {
     Locks::new(driver(url).await.unwrap())
 }
 
+/// A client with a heartbeat in 7.5 s, so that many of them leave time to count in.
+pub async fn open_calm(server: &ZooKeeper) -> Locks {
+    open(&format!("{}?ttl=60s", server.url())).await
+}
+
 pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
     ZkLock::open(&StoreUrl::parse(url).unwrap()).await
 }
@@ -50,11 +66,17 @@ pub async fn raw(server: &ZooKeeper) -> Client {
 /// A foreign client's entry.
 pub async fn foreign(client: &Client, directory: &str, stem: &str) -> String {
     let open = Acls::anyone_all();
-    client.mkdir(directory, &CreateMode::Container.with_acls(open)).await.unwrap();
     let stem = format!("{directory}/{stem}");
     let options = CreateMode::EphemeralSequential.with_acls(open);
-    let (_, sequence) = client.create(&stem, b"10.0.0.1", &options).await.unwrap();
-    format!("{stem}{sequence}")
+    loop {
+        client.mkdir(directory, &CreateMode::Container.with_acls(open)).await.unwrap();
+        match client.create(&stem, b"10.0.0.1", &options).await {
+            Ok((_, sequence)) => return format!("{stem}{sequence}"),
+            // The server has deleted the container, which was empty.
+            Err(lock_zk::client::Error::NoNode) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
 }
 
 pub async fn children(client: &Client, directory: &str) -> Vec<String> {
