@@ -27,6 +27,8 @@ impl Side {
     fn new(what: &'static str, words: &[&str]) -> Self {
         let mut command = Command::new(words[0]);
         command.args(&words[1..]).stdin(Stdio::null()).stdout(Stdio::null());
+        // Cargo's, where each program that is linked dynamically would look for its libraries first.
+        command.env_remove("LD_LIBRARY_PATH");
         Self { what, command, took: Vec::new() }
     }
 

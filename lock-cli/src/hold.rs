@@ -19,6 +19,9 @@ use crate::{
     wait,
 };
 
+/// A wait in which nobody looks whether the command can still begin.
+const SHORT_WAIT: Duration = Duration::from_millis(500);
+
 /// A store, and how long its locks live.
 pub(crate) struct Place {
     pub(crate) locks: Locks,
@@ -89,10 +92,13 @@ impl Place {
     }
 }
 
-/// Never, where there is no command.
+/// Never, where there is no command. Who does not have to wait is not woken when its command is ready.
 async fn gone(command: Option<&mut Ready>) {
     match command {
-        Some(command) => command.gone().await,
+        Some(command) => {
+            tokio::time::sleep(SHORT_WAIT).await;
+            command.gone().await;
+        }
         None => std::future::pending().await,
     }
 }
