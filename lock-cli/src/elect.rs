@@ -26,12 +26,11 @@ struct Leads<'a> {
 
 pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failure> {
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
-    let mut command = command.map_err(Failure::system("starting the command"))?;
+    let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let place = Place::open(store, &opt.hold, &opt.command).await?;
     let grant = campaign(opt, &place)?;
-    let wait = place.wait(&opt.name, opt.hold.quiet, &mut signals, command.as_mut(), grant);
-    let leadership = match wait.await? {
+    let leadership = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
         Ok(Some(leadership)) => leadership,
         Ok(None) => {
             place.close().await;

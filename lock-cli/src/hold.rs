@@ -19,9 +19,6 @@ use crate::{
     wait,
 };
 
-/// A wait in which nobody looks whether the command can still begin.
-const SHORT_WAIT: Duration = Duration::from_millis(500);
-
 /// A store, and how long its locks live.
 pub(crate) struct Place {
     pub(crate) locks: Locks,
@@ -55,14 +52,12 @@ impl Place {
         Ok(Self { locks, ttl, policy, me })
     }
 
-    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind. Nor is there anything
-    /// to wait for without the process that would become the command.
+    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind.
     pub(crate) async fn wait<G>(
         &self,
         name: &str,
         quiet: bool,
         signals: &mut Signals,
-        command: Option<&mut Ready>,
         grant: impl Future<Output = distlock::Result<G>>,
     ) -> Result<Result<G, Signal>, Failure> {
         tokio::select! {
@@ -77,10 +72,6 @@ impl Place {
                 self.close().await;
                 Ok(Err(signal))
             }
-            () = gone(command) => {
-                self.close().await;
-                Err(Failure::new(Code::System, "the process that waited to become the command was killed"))
-            }
         }
     }
 
@@ -89,17 +80,6 @@ impl Place {
         if let Err(error) = self.locks.close().await {
             say(format_args!("what was held is free after its TTL: {error}"));
         }
-    }
-}
-
-/// Never, where there is no command. Who does not have to wait is not woken when its command is ready.
-async fn gone(command: Option<&mut Ready>) {
-    match command {
-        Some(command) => {
-            tokio::time::sleep(SHORT_WAIT).await;
-            command.gone().await;
-        }
-        None => std::future::pending().await,
     }
 }
 

@@ -16,13 +16,11 @@ use crate::{
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
 
 pub(crate) async fn run(opt: &Run, store: &Choice) -> Result<ExitCode, Failure> {
-    let mut command =
-        Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
+    let command = Ready::start(&opt.command).map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let place = Place::open(store, &opt.hold, &opt.command).await?;
     let grant = granting(opt, &place)?;
-    let wait = place.wait(&opt.name, opt.hold.quiet, &mut signals, Some(&mut command), grant);
-    let guard = match wait.await? {
+    let guard = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
         Ok(Some(guard)) => guard,
         Ok(None) => {
             place.close().await;

@@ -63,10 +63,7 @@ pub(crate) struct Outcome {
 /// it ends.
 pub(crate) struct Ready {
     supervisor: Child,
-    news: Lines<BufReader<OwnedReadHalf>>,
-    orders: Outbox<Order>,
-    /// The process that waits to become the command, once it is known.
-    started: Option<Pid>,
+    socket: UnixStream,
 }
 
 impl Ready {
@@ -83,22 +80,10 @@ impl Ready {
         supervisor.arg0("distlock").arg(SUPERVISE).args(command);
         // Keys at the terminal are for the holder, which passes them on.
         let supervisor = supervisor.stdin(OwnedFd::from(theirs)).process_group(0).spawn()?;
-        pass(&socket, rustix::stdio::stdin())?;
-        socket.set_nonblocking(true)?;
-        let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
-        let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
-        Ok(Self { supervisor, news, orders, started: None })
-    }
-
-    /// Waits until nothing can become the command any more: the supervisor has ended, or what it has started.
-    ///
-    /// # Cancel safety
-    ///
-    /// Nothing is lost that the supervisor says.
-    pub(crate) async fn gone(&mut self) {
-        while let Some(News::Started(group)) = next(&mut self.news).await {
-            self.started = Some(group);
-        }
+        let ready = Self { supervisor, socket };
+        pass(&ready.socket, rustix::stdio::stdin())?;
+        ready.socket.set_nonblocking(true)?;
+        Ok(ready)
     }
 
     /// Runs the command under the lock until it has ended, with all its descendants.
@@ -112,7 +97,7 @@ impl Ready {
         job: Job,
         signals: &mut Signals,
     ) -> io::Result<Outcome> {
-        Feeder::new(self, job)?.feed(held, signals).await
+        Feeder::new(&self, job)?.feed(held, signals).await
     }
 }
 
@@ -124,8 +109,9 @@ impl Drop for Ready {
 }
 
 struct Feeder {
-    ready: Ready,
     supervisor: Pid,
+    news: Lines<BufReader<OwnedReadHalf>>,
+    orders: Outbox<Order>,
     job: Job,
     /// What the supervisor knows.
     until: Instant,
@@ -137,12 +123,15 @@ struct Feeder {
 }
 
 impl Feeder {
-    fn new(ready: Ready, job: Job) -> io::Result<Self> {
+    fn new(ready: &Ready, job: Job) -> io::Result<Self> {
         let supervisor = i32::try_from(ready.supervisor.id()).ok().and_then(Pid::from_raw);
         let supervisor = supervisor.ok_or_else(|| io::Error::other("no process id"))?;
+        let socket = ready.socket.try_clone()?;
+        let (news, orders) = tokio::net::UnixStream::from_std(socket)?.into_split();
+        let (news, orders) = (BufReader::new(news).lines(), Outbox::new(orders));
         let (until, jobs) = (Instant::default(), JobControl::of_this_process());
         let (interrupted, asked, lost) = (false, false, false);
-        Ok(Self { ready, supervisor, job, until, jobs, interrupted, asked, lost })
+        Ok(Self { supervisor, news, orders, job, until, jobs, interrupted, asked, lost })
     }
 
     async fn feed(mut self, held: &Held, signals: &mut Signals) -> io::Result<Outcome> {
@@ -150,30 +139,28 @@ impl Feeder {
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut keys = Signals::of_jobs()?;
         self.renew(held);
-        if let Some(group) = self.ready.started {
-            self.begin(group);
-        }
         let lost = held.lost();
         tokio::pin!(lost);
         loop {
             tokio::select! {
-                news = next(&mut self.ready.news) => match news {
-                    Some(News::Ended(end)) => return Ok(self.end(held, end)),
-                    Some(news) => self.hear(news),
-                    None => return Ok(self.orphan().await),
+                news = self.news.next_line() => match news.ok().flatten().map(|line| News::parse(&line)) {
+                    Some(Some(News::Ended(end))) => return Ok(self.end(held, end)),
+                    Some(Some(news)) => self.hear(news),
+                    // It is gone, or out of its mind.
+                    Some(None) | None => return Ok(self.orphan().await),
                 },
                 reason = &mut lost, if !self.job.policy.ignore => return Ok(self.lose(reason).await),
                 signal = signals.next() => self.pass_on(signal),
                 signal = keys.next() => self.pass_on(signal),
                 _ = ticks.tick() => self.renew(held),
-                () = self.ready.orders.flush(), if !self.ready.orders.is_empty() => {}
+                () = self.orders.flush(), if !self.orders.is_empty() => {}
             }
         }
     }
 
     fn renew(&mut self, held: &Held) {
         self.until = deadline(held);
-        self.ready.orders.post(Order::Until(self.until));
+        self.orders.post(Order::Until(self.until));
     }
 
     fn pass_on(&mut self, signal: Signal) {
@@ -184,12 +171,16 @@ impl Feeder {
             _ => {}
         }
         self.asked |= asks_to_end(signal);
-        self.ready.orders.post(Order::Signal(signal));
+        self.orders.post(Order::Signal(signal));
     }
 
     fn hear(&mut self, news: News) {
         match news {
-            News::Started(group) => self.begin(group),
+            News::Started(group) => {
+                self.jobs.started(group);
+                let (policy, environment) = (self.job.policy, take(&mut self.job.environment));
+                self.orders.post(Order::Begin(Begin { policy, environment }));
+            }
             News::Late => self.lost = true,
             News::Stopped(signal) => self.jobs.stopped(signal),
             News::Asked => {
@@ -199,12 +190,6 @@ impl Feeder {
             News::Killed(late) => self.killed(late),
             News::Ended(_) => {}
         }
-    }
-
-    fn begin(&mut self, group: Pid) {
-        self.jobs.started(group);
-        let (policy, environment) = (self.job.policy, take(&mut self.job.environment));
-        self.ready.orders.post(Order::Begin(Begin { policy, environment }));
     }
 
     fn end(&self, held: &Held, end: End) -> Outcome {
@@ -245,11 +230,6 @@ impl Feeder {
         let (asked, lost) = (self.asked, self.lost);
         Outcome { code: None, interrupted: false, asked, left, lost, reason: None }
     }
-}
-
-/// The next news; `None` if the supervisor is gone, or out of its mind.
-async fn next(news: &mut Lines<BufReader<OwnedReadHalf>>) -> Option<News> {
-    News::parse(&news.next_line().await.ok()??)
 }
 
 /// The end of the hold, less the margin, on the boot clock.

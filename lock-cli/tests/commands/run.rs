@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lock_core::Clock;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::place::{Place, lives};
 
@@ -173,21 +173,6 @@ fn a_waiter_that_is_killed_leaves_no_process() {
     waiter.signal(Signal::KILL);
     assert_eq!(waiter.end(), None);
     until("both are gone", || !lives(&supervisor) && !lives(&launcher));
-}
-
-#[test]
-fn a_waiter_whose_command_is_killed_ends() {
-    let place = Place::new();
-    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; exec sleep 1000"]);
-    holder.line();
-    let waiter = place.start(&["run", "x", "true"]);
-    place.await_waiters("x", 1);
-    let supervisor = child(&waiter.pid());
-    until("the supervisor starts the launcher", || !child(&supervisor).is_empty());
-    let launcher = child(&supervisor).parse().ok().and_then(Pid::from_raw).expect("a process id");
-    kill_process(launcher, Signal::KILL).unwrap();
-    assert_eq!(waiter.end(), Some(71));
-    assert_eq!(place.show("x")["waiters"].as_array().map(Vec::len), Some(0));
 }
 
 /// The only child of a process; empty if there is none.
