@@ -139,8 +139,10 @@ async fn one(site: &Arc<Site>, number: usize, check: Check) -> Verdict {
     let room = Room::new(site, number);
     let mut trouble = None;
     let checked = tokio::select! {
-        checked = check.run(&room) => checked,
+        // After a standstill both are due.
+        biased;
         never = watch(site, &mut trouble) => match never {},
+        checked = check.run(&room) => checked,
     };
     judge(site, checked, trouble).await
 }
@@ -170,7 +172,7 @@ async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdic
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
         Err(failure) => match site.ping().await {
             Ok(()) => match trouble {
-                Some(why) if failure.is::<Missed>() || is_loss(&failure) => {
+                Some(why) if failure.is::<Missed>() => {
                     let why = format!("{failure}; meanwhile {why}");
                     Verdict::Failed(Failure::new(Code::TimedOut, why))
                 }
@@ -181,11 +183,6 @@ async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdic
             }
         },
     }
-}
-
-/// A holder that cannot renew for a TTL loses its lock, whatever the store promises.
-fn is_loss(failure: &properties::Failure) -> bool {
-    matches!(failure.downcast_ref(), Some(Error::Lost { .. }))
 }
 
 /// Two holders at once are no outage, whatever comes after.
