@@ -108,9 +108,10 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
         never = warn(held, place.policy) => match never {},
     };
     let outcome = outcome.map_err(Failure::system("starting the command"));
-    if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least) {
-        let lingered = linger(held, granted + at_least, signals).await;
-        lingered.map_err(Failure::system("listening for signals"))?;
+    if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least)
+        && let Err(error) = linger(held, granted + at_least, signals).await
+    {
+        say(format_args!("the lock is not held for as long as --at-least asks: {error}"));
     }
     place.close().await;
     answer(outcome?)
@@ -130,6 +131,8 @@ async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Resul
     let mut keys = Signals::of_jobs()?;
     loop {
         tokio::select! {
+            // What was lost later was held long enough.
+            biased;
             () = Clock::Boot.sleep_until(until) => return Ok(()),
             reason = held.lost() => {
                 say(format_args!("the lock was not held for as long as --at-least asks: {reason}"));

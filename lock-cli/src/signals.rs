@@ -45,16 +45,11 @@ impl Signals {
     pub(crate) async fn end(&mut self) -> Signal {
         loop {
             let signal = self.next().await;
-            if asks_to_end(signal) {
+            if !matches!(signal, Signal::USR1 | Signal::USR2) {
                 return signal;
             }
         }
     }
-}
-
-/// Whether a program ends by it that knows nothing of it.
-pub(crate) fn asks_to_end(signal: Signal) -> bool {
-    matches!(signal, Signal::HUP | Signal::INT | Signal::QUIT | Signal::TERM)
 }
 
 fn ignored() -> u64 {

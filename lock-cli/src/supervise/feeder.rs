@@ -29,11 +29,7 @@ use super::{
     passing::pass,
     role::SUPERVISE,
 };
-use crate::{
-    exit::say,
-    policy::Policy,
-    signals::{Signals, asks_to_end},
-};
+use crate::{exit::say, policy::Policy, signals::Signals};
 
 /// How a command is run under a lock.
 pub(crate) struct Job {
@@ -170,7 +166,8 @@ impl Feeder {
             Signal::INT => self.interrupted = true,
             _ => {}
         }
-        self.asked |= asks_to_end(signal);
+        // To some commands SIGHUP says something else.
+        self.asked |= matches!(signal, Signal::INT | Signal::QUIT | Signal::TERM);
         self.orders.post(Order::Signal(signal));
     }
 
@@ -195,9 +192,14 @@ impl Feeder {
     fn end(&self, held: &Held, end: End) -> Outcome {
         self.jobs.reclaim();
         let lost = self.lost || (!self.job.policy.ignore && !held.is_valid());
-        let interrupted = (self.interrupted || self.jobs.has_handed_over())
-            && i32::from(end.code) == 128 + Signal::INT.as_raw();
-        let asked = self.asked || interrupted;
+        let ended_by = |signal: Signal| i32::from(end.code) == 128 + signal.as_raw();
+        // Keys may have gone to the command alone.
+        let handed = self.jobs.has_handed_over();
+        let interrupted = (self.interrupted || handed) && ended_by(Signal::INT);
+        let asked = self.asked
+            || interrupted
+            || ended_by(Signal::HUP)
+            || (handed && ended_by(Signal::QUIT));
         Outcome { code: Some(end.code), interrupted, asked, left: end.left, lost, reason: None }
     }
 
