@@ -12,7 +12,7 @@ macro_rules! options {
         }
 
         /// How long whoever waits waits at the most; asking the store who is in the way takes up to 1 s
-        /// more when the store is slow. Zero asks once without queueing. Default: for ever.
+        /// more when the store is slow, and hearing of a grant of the last moment another one. Zero asks once without queueing. Default: for ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self
