@@ -81,11 +81,8 @@ async fn a_holder_that_is_cut_off_is_told_before_another_is_granted() {
     let waiting = tokio::spawn(others.lock("job").unwrap().acquire());
     until_queued(&others, "job", 2).await;
     let cut_at = Clock::Boot.now();
-    let deadline = cut_at + guard.remaining();
     proxy.cut();
     assert_eq!(soon(guard.lost()).await, LossReason::Expired);
-    // Not when it was told: this machine may have stood still.
-    assert!(deadline.since(cut_at) < Duration::from_secs(2));
     assert!(!waiting.is_finished(), "told too late");
     let next = soon(waiting).await.unwrap().unwrap();
     let slack = others.guarantees().expiry_slack;

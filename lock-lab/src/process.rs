@@ -8,11 +8,13 @@ use std::{
     os::unix::process::CommandExt,
     path::Path,
     process::{Child, ChildStdin, Command, ExitStatus, Stdio},
+    thread,
+    time::Duration,
 };
 
 use rustix::{
     event::{PollFd, PollFlags, poll},
-    io::retry_on_intr,
+    io::{Errno, retry_on_intr},
     process::{
         Pid, PidfdFlags, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group,
         pidfd_open, waitid,
@@ -20,6 +22,10 @@ use rustix::{
 };
 
 use crate::user::User;
+
+/// How often it is looked whether a server has stopped, which may be writing to a slow disk: for 5 s.
+const STOP_LOOKS: usize = 25_000;
+const STOP_PAUSE: Duration = Duration::from_micros(200);
 
 /// Becomes the server, and leaves a watcher in its process group.
 ///
@@ -110,9 +116,7 @@ impl Process {
     /// leave out a process of the list when another one ends meanwhile: hence the second look.
     fn freeze(&self) -> HashSet<Pid> {
         send(self.server(), Signal::STOP);
-        // It may be in the middle of starting one, on another processor.
-        let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-        let _ = retry_on_intr(|| waitid(WaitId::Pid(self.server()), at_rest));
+        self.until_at_rest();
         let mut stopped = HashSet::new();
         loop {
             let new: Vec<_> = self.workers().filter(|worker| stopped.insert(*worker)).collect();
@@ -120,6 +124,19 @@ impl Process {
                 return stopped;
             }
             new.into_iter().for_each(|worker| send(worker, Signal::STOP));
+        }
+    }
+
+    /// Waits until the server has stopped, or ended: on another processor it may be in the middle of starting
+    /// a process. Who is under a debugger does not stop.
+    fn until_at_rest(&self) {
+        let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let look = || waitid(WaitId::Pid(self.server()), at_rest | WaitIdOptions::NOHANG);
+        for _ in 0..STOP_LOOKS {
+            match look() {
+                Ok(None) | Err(Errno::INTR) => thread::sleep(STOP_PAUSE),
+                _ => return,
+            }
         }
     }
 

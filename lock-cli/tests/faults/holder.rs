@@ -3,7 +3,10 @@
 use std::{path::Path, process::Stdio};
 
 use lock_lab::Proxy;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::{
+    io::retry_on_intr,
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, waitid},
+};
 use tokio::process::{Child, Command};
 
 use crate::{child, record::Record, stage::Stage};
@@ -46,12 +49,10 @@ impl Holder {
 
     /// Whether it has a file locked for writing, once it has stopped.
     pub fn is_writing(&self) -> bool {
+        // When all of its threads have.
+        let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        let _ = retry_on_intr(|| waitid(WaitId::Pid(self.pid()), at_rest));
         let pid = self.pid().as_raw_pid();
-        while !std::fs::read_to_string(format!("/proc/{pid}/stat"))
-            .is_ok_and(|it| it.contains(") T "))
-        {
-            std::thread::yield_now();
-        }
         let locks = std::fs::read_to_string("/proc/locks").expect("the locks of files");
         let ours = format!(" WRITE {pid} ");
         locks.lines().any(|lock| lock.contains(" POSIX ") && lock.contains(&ours))
