@@ -54,6 +54,7 @@ mod program;
 mod proxy;
 mod redis;
 mod server;
+mod state;
 mod store;
 mod template;
 mod tls;
@@ -70,5 +71,6 @@ pub use self::{
     proxy::{Proxy, ProxyStats},
     redis::Redis,
     server::Server,
+    state::{is_gone, state_of},
     zookeeper::ZooKeeper,
 };

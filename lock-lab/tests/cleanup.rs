@@ -11,8 +11,8 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use lock_lab::{Postgres, Redis};
-use support::{eventually, is_gone, is_open, state_of};
+use lock_lab::{Postgres, Redis, is_gone, state_of};
+use support::{eventually, is_open};
 use tempfile::TempDir;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;

@@ -2,8 +2,8 @@
 
 mod support;
 
-use lock_lab::Etcd;
-use support::{eventually, state_of};
+use lock_lab::{Etcd, state_of};
+use support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

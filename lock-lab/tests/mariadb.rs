@@ -2,8 +2,8 @@
 
 mod support;
 
-use lock_lab::{LabError, MariaDb};
-use support::{eventually, state_of};
+use lock_lab::{LabError, MariaDb, state_of};
+use support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

@@ -2,8 +2,8 @@
 
 mod support;
 
-use lock_lab::{LabError, Postgres};
-use support::{eventually, is_gone, state_of};
+use lock_lab::{LabError, Postgres, is_gone, state_of};
+use support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

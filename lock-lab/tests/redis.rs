@@ -2,8 +2,8 @@
 
 mod support;
 
-use lock_lab::{LabError, Redis};
-use support::{MOMENT, PATIENCE, eventually, state_of};
+use lock_lab::{LabError, Redis, state_of};
+use support::{MOMENT, PATIENCE, eventually};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -4,8 +4,8 @@ mod support;
 
 use std::process::Command;
 
-use lock_lab::ZooKeeper;
-use support::{eventually, state_of};
+use lock_lab::{ZooKeeper, state_of};
+use support::eventually;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 

@@ -48,7 +48,8 @@ impl Holder {
         let mut command = Self::command(url);
         command.env(STOPS, "1");
         let holder = Self::spawn(command).await;
-        eventually("the holder stops", || async { holder.state() == Some('T') }).await;
+        eventually("the holder stops", || async { lock_lab::state_of(holder.pid()) == Some('T') })
+            .await;
         holder
     }
 
@@ -87,12 +88,6 @@ impl Holder {
 
     fn signal(&self, name: &str) {
         signal(self.pid(), name);
-    }
-
-    /// What the kernel says it does: `T` is stopped.
-    fn state(&self) -> Option<char> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.pid())).ok()?;
-        stat.rsplit_once(") ")?.1.chars().next()
     }
 }
 

@@ -139,7 +139,5 @@ pub fn said(output: &Output) -> (Option<i32>, String, String) {
 
 /// Whether there is a process of this number.
 pub fn lives(pid: &str) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // An orphan stays a zombie where nobody reaps orphans; while it is reaped it is `X`.
-    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with(['Z', 'X']))
+    !lock_lab::is_gone(pid.parse().expect("a process id"))
 }

@@ -41,6 +41,12 @@ impl Terminal {
         self.pty.until(text).unwrap_or_else(ended)
     }
 
+    /// Lets what was stopped go on; the shell shows its line.
+    fn fg(&mut self) {
+        self.press("fg\n");
+        self.until("distlock run");
+    }
+
     /// The exit code of what was run last.
     fn code(&mut self) -> u8 {
         self.press("echo code=$?.\n");
@@ -125,8 +131,7 @@ fn ctrl_z_and_fg(line: &str) {
     // The shell may have seen the script stop first.
     eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
     assert!(place.is_busy("x"));
-    terminal.press("fg\n");
-    terminal.until("distlock run");
+    terminal.fg();
     std::fs::write(place.path().join("go"), "\n").unwrap();
     terminal.until("on2");
     // What is pressed while it is on its way to the terminal is lost, as it is in a shell.
@@ -135,8 +140,7 @@ fn ctrl_z_and_fg(line: &str) {
     terminal.until("Stopped");
     terminal.until("distlock run");
     eventually("both stop", || stat(&pid).is_stopped && stat(&holder).is_stopped);
-    terminal.press("fg\n");
-    terminal.until("distlock run");
+    terminal.fg();
     terminal.press("that\n");
     terminal.until("gotthat");
     terminal.press(CTRL_C);
@@ -157,15 +161,13 @@ fn ctrl_z_right_after_fg_is_not_the_last_key_that_is_heard() {
     for _ in 0..10 {
         terminal.until("Stopped");
         terminal.until("bash-");
-        terminal.press("fg\n");
-        terminal.until("distlock run");
+        terminal.fg();
         eventually("it goes on", || !stat(&holder).is_stopped);
         stop_by_keys(&mut terminal, &holder);
         assert!(stat(&command).is_stopped);
     }
     terminal.until("Stopped");
-    terminal.press("fg\n");
-    terminal.until("distlock run");
+    terminal.fg();
     eventually("it goes on", || !stat(&holder).is_stopped);
     let holder = holder.parse().ok().and_then(Pid::from_raw).expect("a process id");
     kill_process(holder, Signal::TERM).unwrap();
@@ -185,8 +187,7 @@ fn ctrl_z_stops_who_only_holds_on() {
     terminal.until("Stopped");
     terminal.until("distlock run");
     assert!(place.is_busy("x"));
-    terminal.press("fg\n");
-    terminal.until("distlock run");
+    terminal.fg();
     eventually("it goes on", || !stat(&holder).is_stopped);
     terminal.press(CTRL_C);
     assert_eq!(terminal.code(), 0);

@@ -83,7 +83,7 @@ impl Round<'_> {
         }
         let newer = working(&mut next, log, self.token).await?;
         self.record.event(format!("token {newer} works"));
-        let gone = || log.pids(self.token).iter().all(|pid| is_gone(*pid)).then_some(());
+        let gone = || log.pids(self.token).iter().all(|pid| lock_lab::is_gone(*pid)).then_some(());
         eventually("nothing of the first is left", gone).await?;
         let code = recover(fault, &mut holder).await?;
         if !expected(fault).contains(&code) {
@@ -170,11 +170,6 @@ fn expected(fault: Fault) -> &'static [Option<i32>] {
         Fault::SupervisorKilled => &[Some(71)],
         _ => &[Some(79)],
     }
-}
-
-fn is_gone(pid: u32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    stat.rsplit_once(") ").is_none_or(|(_, state)| state.starts_with(['Z', 'X']))
 }
 
 /// Waits for something that only the processes show.

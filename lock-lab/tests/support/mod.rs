@@ -50,18 +50,6 @@ pub fn timed_out(error: &LabError) -> bool {
     matches!(error, LabError::Io { source, .. } if source.kind() == std::io::ErrorKind::TimedOut)
 }
 
-/// An orphan stays a zombie where nobody reaps orphans; while it is reaped it is `X`.
-pub fn is_gone(pid: u32) -> bool {
-    matches!(state_of(pid), None | Some('Z' | 'X'))
-}
-
 pub fn is_open(addr: SocketAddr) -> bool {
     TcpStream::connect(addr).is_ok()
-}
-
-/// Returns the letter that the kernel shows for a process: `S` sleeping, `T` stopped ..
-pub fn state_of(pid: u32) -> Option<char> {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, rest) = stat.rsplit_once(") ")?;
-    rest.chars().next()
 }
