@@ -112,6 +112,16 @@ impl Etcd {
         self.ask(gateway::leases(self.addr())).await
     }
 
+    /// Grants a lease of so many seconds, which nothing keeps alive, and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn grant(&self, seconds: u32) -> Result<i64, LabError> {
+        let reply = self.post("lease/grant", json!({ "TTL": seconds.to_string() })).await?;
+        Ok(number(&reply["ID"]))
+    }
+
     /// Revokes a lease behind its owner's back, with all keys that hang on it.
     ///
     /// # Errors

@@ -71,6 +71,7 @@ mod account;
 mod ask;
 mod builder;
 mod client;
+mod clock;
 mod cluster;
 mod counters;
 mod error;
@@ -93,6 +94,7 @@ mod zookeeper;
 
 pub use self::{
     builder::Builder,
+    clock::Shift,
     cluster::{Cluster, EtcdCluster, ZooKeeperCluster},
     counters::Counters,
     error::LabError,
