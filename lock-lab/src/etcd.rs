@@ -82,6 +82,16 @@ impl Etcd {
         Ok(number(&reply["deleted"]).unsigned_abs())
     }
 
+    /// Returns the version of the program, such as `3.4.23`.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn version(&self) -> Result<String, LabError> {
+        let status = self.post("maintenance/status", json!({})).await?;
+        Ok(status["version"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// Returns the newest revision.
     ///
     /// # Errors

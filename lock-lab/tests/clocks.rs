@@ -59,6 +59,19 @@ async fn an_etcd_whose_clocks_go_ahead_ends_leases() -> Result {
     Ok(())
 }
 
+/// Its leases follow the monotonic clock alone.
+#[tokio::test]
+async fn an_etcd_3_5_whose_monotonic_clock_goes_ahead_ends_leases() -> Result {
+    let etcd = Etcd::builder().v3_5().in_memory().start().await?;
+    assert!(etcd.version().await?.starts_with("3.5."));
+    let lease = etcd.grant(600).await?;
+    etcd.move_clocks(Shift::ahead(60 * MINUTE), Shift::NONE)?;
+    assert_eq!(etcd.leases().await?, [lease], "the other clock matters");
+    etcd.move_clocks(Shift::NONE, Shift::ahead(60 * MINUTE))?;
+    until(|| async { etcd.leases().await.is_ok_and(|leases| leases.is_empty()) }).await;
+    Ok(())
+}
+
 #[tokio::test]
 async fn a_zookeeper_whose_monotonic_clock_goes_ahead_ends_sessions() -> Result {
     let zookeeper = ZooKeeper::builder().setting("maxSessionTimeout", "600000").start().await?;
