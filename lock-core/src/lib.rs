@@ -46,6 +46,7 @@ mod owner;
 pub mod properties;
 pub mod queue;
 mod request;
+mod returns;
 mod run;
 mod semaphore;
 mod set;

@@ -12,6 +12,7 @@ use crate::{
     held::Inner,
     owned::{Home, Owned},
     request::Heard,
+    returns::Returns,
     signal, trace,
     vain::Looks,
 };
@@ -35,6 +36,7 @@ pub(crate) struct Client {
     pub(crate) alarm: Arc<Alarm<Inner>>,
     pub(crate) home: Arc<Home>,
     pub(crate) looks: Looks,
+    pub(crate) returns: Returns,
     pub(crate) heard: Arc<Heard>,
 }
 
@@ -52,6 +54,7 @@ impl Locks {
             alarm: Alarm::start(clock, &runtime),
             home: Home::new(clock, &runtime),
             looks: Looks::default(),
+            returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
         };
         Self { client: Arc::new(client) }
