@@ -37,7 +37,8 @@ use crate::{
 ///
 /// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire),
 /// or a method of [`Lease`] is polled to its end and never dropped half-way while the
-/// runtime lives, and a grant whose caller has left is released at once.
+/// runtime lives, also if its caller does not poll; a grant whose caller has left is released at once,
+/// and one that its caller does not collect after one TTL.
 ///
 /// # What is not promised
 ///
@@ -59,6 +60,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 
     /// Waits for the lock, then holds it until the lease ends. What is asked for may be any of the
     /// [kinds](Guarantees::kinds) that the driver promises; lock-core asks for no other.
+    ///
+    /// As soon as the store has answered that the attempt waits, the driver calls
+    /// [`Attempt::queued`].
     ///
     /// When `attempt` is cancelled, the driver leaves the queue, removes whatever the attempt left
     /// in the store (also what an unanswered request may have left), and returns. The answer is

@@ -80,7 +80,7 @@ impl Election {
         value: V,
     ) -> impl Future<Output = Result<Leadership>> + Send + use<V> {
         let acquire = self.with_value(value).acquire();
-        async move { Ok(Leadership(acquire.await?)) }
+        async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
     }
 
     /// Leads if nobody does and nobody waits to; `None` otherwise.
@@ -97,7 +97,10 @@ impl Election {
         value: V,
     ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> {
         let acquire = self.with_value(value).try_acquire();
-        async move { Ok(acquire.await?.map(Leadership)) }
+        async move {
+            let led = acquire.await.map_err(|error| error.of("try_campaign"));
+            Ok(led?.map(Leadership))
+        }
     }
 
     /// Who leads now; `None` if nobody does.
@@ -112,7 +115,8 @@ impl Election {
     pub async fn leader(&self) -> Result<Option<Leader>> {
         let first =
             async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
-        self.lock.answer(LEADER_LIMIT, first, "leader").await
+        let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
+        leader.map_err(|error| error.of("leader"))
     }
 
     /// Observes the election from now on: first the leader of this moment, then every change of the
@@ -126,7 +130,8 @@ impl Election {
     ///
     /// Dropping the future leaves nothing behind.
     pub async fn observe(&self) -> Result<Observer> {
-        let changes = self.lock.client.driver.observe(&self.lock.request.name).await?;
+        let changes = self.lock.client.driver.observe(&self.lock.request.name).await;
+        let changes = changes.map_err(|error| error.of("observe"))?;
         Ok(Observer { changes, last: None, newest: None })
     }
 
@@ -173,7 +178,7 @@ impl Leadership {
         let publish = async move {
             // In order, also if an earlier caller has left.
             let _turn = inner.grip.turn.lock().await;
-            inner.lease.publish(&value).await
+            inner.lease.publish(&value).await.map_err(|error| error.of("proclaim"))
         };
         Owned::new(&held.0.client.home, publish, || {}).await
     }

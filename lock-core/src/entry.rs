@@ -87,8 +87,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.description.as_deref().unwrap_or("a foreign client"))?;
         if let Some(age) = self.since.and_then(|since| wall_clock().duration_since(since).ok()) {
-            let age = Duration::from_millis(u64::try_from(age.as_millis()).unwrap_or(u64::MAX));
-            write!(f, " since {age:?}")?;
+            write!(f, " for {age:.1?}")?;
         }
         match self.token {
             Some(token) => write!(f, " with token {token}"),

@@ -71,17 +71,19 @@ pub enum Error {
         name: LockName,
     },
 
-    /// The wait limit passed while others were before the caller: come back later.
+    /// The wait limit passed before there was a grant: come back later. It stays this error however slow
+    /// the store is to say who was in the way; where it did not answer anything during the whole wait,
+    /// the error is [`Unavailable`](Self::Unavailable).
     #[error("gave up on lock {name} after {waited:.1?}: {}", blame(holder.as_deref(), *position))]
     WaitTimeout {
         /// The lock's name.
         name: LockName,
         /// How long the caller waited.
         waited: Duration,
-        /// Who held the lock when the limit passed, as far as the store could tell.
+        /// Who held the lock when the limit passed. `None` if the store did not say so within a second.
         holder: Option<Box<Holder>>,
         /// The caller's place among the waiters when it left: 1 was next. `None` if it had not
-        /// reached the queue yet.
+        /// reached the queue yet, or the store did not say.
         position: Option<usize>,
     },
 
@@ -101,7 +103,7 @@ pub enum Error {
     Unavailable {
         /// The store's name.
         store: &'static str,
-        /// What was being done.
+        /// What the caller had asked for: `acquire`, `release`.
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
@@ -124,7 +126,7 @@ pub enum Error {
     Denied {
         /// The store's name.
         store: &'static str,
-        /// What was being done.
+        /// What the caller had asked for.
         op: &'static str,
         /// What the client library said.
         source: BoxError,
@@ -135,7 +137,7 @@ pub enum Error {
     Rejected {
         /// The store's name.
         store: &'static str,
-        /// What was being done.
+        /// What the caller had asked for.
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
@@ -180,6 +182,16 @@ impl Error {
         }
     }
 
+    /// The same error with the caller's word for what was being done.
+    pub(crate) fn of(mut self, caller_s: &'static str) -> Self {
+        if let Self::Unavailable { op, .. } | Self::Denied { op, .. } | Self::Rejected { op, .. } =
+            &mut self
+        {
+            *op = caller_s;
+        }
+        self
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(
@@ -197,7 +209,8 @@ fn list(missing: &[Requirement]) -> String {
 }
 
 fn blame(holder: Option<&Holder>, position: Option<usize>) -> String {
-    let holder = holder.map_or("held by an unknown holder".to_owned(), |h| format!("held by {h}"));
+    let unsaid = || "the store did not say who holds it".to_owned();
+    let holder = holder.map_or_else(unsaid, |h| format!("held by {h}"));
     match position {
         Some(position) => format!("{holder}; position {position} in the queue"),
         None => holder,

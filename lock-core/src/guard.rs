@@ -71,7 +71,7 @@ impl LockGuard {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn downgrade(&mut self) -> Result<()> {
-        self.convert(Kind::Shared).await.map(drop)
+        self.convert(Kind::Shared).await.map(drop).map_err(|error| error.of("downgrade"))
     }
 
     /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
@@ -88,7 +88,7 @@ impl LockGuard {
     ///
     /// As [`downgrade`](Self::downgrade).
     pub async fn try_upgrade(&mut self) -> Result<bool> {
-        self.convert(Kind::Exclusive).await
+        self.convert(Kind::Exclusive).await.map_err(|error| error.of("try_upgrade"))
     }
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
@@ -157,7 +157,8 @@ impl LockGuard {
         }
         inner.client.alarm.remove(&*inner);
         let home = inner.client.home.clone();
-        Owned::new(&home, inner.give_back(), || {}).await
+        let released = Owned::new(&home, inner.give_back(), || {}).await;
+        released.map_err(|error| error.of("release"))
     }
 }
 

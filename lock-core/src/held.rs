@@ -107,7 +107,7 @@ impl Held {
     pub async fn renew(&self) -> Result<()> {
         self.0.check()?;
         let inner = self.0.clone();
-        let renewal = async move { inner.lease.renew().await };
+        let renewal = async move { inner.lease.renew().await.map_err(|error| error.of("renew")) };
         Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }

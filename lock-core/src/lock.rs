@@ -82,8 +82,11 @@ impl Lock {
     ///
     /// - [`Error::InvalidOption`] if the options do not fit the store.
     /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
-    ///   lock, since when, and the caller's position.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL.
+    ///   lock, for how long, and the caller's position, if the store says so within a second. However
+    ///   many waits of a client end at once, the store is asked by one request at a time.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing at all
+    ///   until a shorter limit of [`wait`](Self::wait) had passed.
+    /// - [`Error::Lost`] if the grant came while the future was not polled, and is over: see below.
     /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not renewed in
     ///   time.
     /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for the
@@ -95,6 +98,15 @@ impl Lock {
     /// Dropping the future leaves the queue; the place in it is lost. Whatever was under way is
     /// cleaned up in the background, also a grant that arrives too late.
     ///
+    /// # Not polling
+    ///
+    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself: after
+    /// 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is renewed from
+    /// the moment it is made. What is not collected within one TTL after the grant is given back; the
+    /// next poll then returns [`Error::Lost`] with
+    /// [`LossReason::NotCollected`](crate::LossReason::NotCollected). The limit of
+    /// [`wait`](Self::wait) is only looked at when the future is polled.
+    ///
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime. Another runtime than the one that connected will do.
@@ -102,10 +114,11 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            match lock.owner.clone() {
+            let granted = match lock.owner.clone() {
                 None => lock.wait_alone().await,
                 Some(owner) => lock.acquire_as(owner).await,
-            }
+            };
+            granted.map_err(|error| error.of("acquire"))
         }
     }
 
@@ -124,10 +137,11 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
-            match lock.owner.clone() {
+            let granted = match lock.owner.clone() {
                 None => lock.try_alone().await,
                 Some(owner) => lock.try_acquire_as(owner).await,
-            }
+            };
+            granted.map_err(|error| error.of("try_acquire"))
         }
     }
 
@@ -279,7 +293,7 @@ impl Lock {
             store: self.client.driver.guarantees().store,
             op,
             effect: Effect::Unknown,
-            source: format!("no answer within {limit:?}").into(),
+            source: format!("no answer within {limit:.1?}").into(),
         }
     }
 }

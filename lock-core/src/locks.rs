@@ -118,7 +118,8 @@ impl Locks {
     ///
     /// [`Error::InvalidName`], and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
-        self.client.driver.inspect(&LockName::new(name)?).await
+        let queue = self.client.driver.inspect(&LockName::new(name)?).await;
+        queue.map_err(|error| error.of("inspect"))
     }
 
     /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
@@ -128,7 +129,8 @@ impl Locks {
     ///
     /// What the store answers.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
-        self.client.driver.names(prefix.as_ref()).await
+        let names = self.client.driver.names(prefix.as_ref()).await;
+        names.map_err(|error| error.of("names"))
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
@@ -145,7 +147,8 @@ impl Locks {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
-        self.client.driver.revoke(&LockName::new(name)?, attempt).await
+        let revoked = self.client.driver.revoke(&LockName::new(name)?, attempt).await;
+        revoked.map_err(|error| error.of("revoke"))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
@@ -166,12 +169,12 @@ impl Locks {
         let driver = self.client.driver.clone();
         let close = async move {
             match tokio::time::timeout(CLOSE_LIMIT, driver.close()).await {
-                Ok(closed) => closed,
+                Ok(closed) => closed.map_err(|error| error.of("close")),
                 Err(_) => Err(Error::Unavailable {
                     store: driver.guarantees().store,
                     op: "close",
                     effect: Effect::Unknown,
-                    source: format!("not confirmed within {CLOSE_LIMIT:?}").into(),
+                    source: format!("not confirmed within {CLOSE_LIMIT:.1?}").into(),
                 }),
             }
         };

@@ -11,8 +11,8 @@ macro_rules! options {
             $self
         }
 
-        /// How long whoever waits waits at the most; asking the store who is in the way takes up to 1 s
-        /// more when the store is slow, and hearing of a grant of the last moment another one. Zero asks once without queueing. Default: for ever.
+        /// Longest wait. May overrun by up to 1 s if the store is slow to name the holder, and by
+        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self

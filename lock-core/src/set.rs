@@ -69,7 +69,7 @@ impl LockSet {
     /// # Errors
     ///
     /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
-    /// [`Error::Lost`] if one was lost while it waited for the others.
+    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled again.
     ///
     /// # Cancel safety
     ///
@@ -93,6 +93,7 @@ impl LockSet {
             .await
             // Only a try ends with nothing.
             .and_then(|held| held.ok_or_else(|| set.busy()))
+            .map_err(|error| error.of("acquire"))
         }
     }
 
@@ -124,6 +125,7 @@ impl LockSet {
                 }
             })
             .await
+            .map_err(|error| error.of("try_acquire"))
         }
     }
 

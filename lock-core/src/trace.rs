@@ -32,8 +32,7 @@ pub(crate) fn attempt(lock: &LockName, store: &str, attempt: Uuid) -> Span {
     debug_span!(target: TARGET, "attempt", %lock, store, %attempt)
 }
 
-/// For drivers: the attempt waits, with `position - 1` waiters before it.
-pub fn queued(lock: &LockName, attempt: Uuid, position: usize) {
+pub(crate) fn queued(lock: &LockName, attempt: Uuid, position: usize) {
     debug!(target: TARGET, %lock, %attempt, position, "queued");
 }
 
