@@ -25,6 +25,9 @@ use crate::{
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
+/// A retired session is filed under its lease with this bit, which no TTL has.
+const RETIRED: u64 = 1 << 63;
+
 /// One etcd lease for each TTL in use, made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -125,7 +128,7 @@ impl Sessions {
         // etcd does both at once: it is no longer under way than one of them.
         let (granted, ()) = tokio::join!(granted, self.probed());
         // An unanswered grant needs no cleaning up: nobody renews it.
-        let granted = granted.map_err(|failure| failure.into_error("grant a lease", false))?;
+        let granted = granted.map_err(|failure| failure.into_error("acquire", false))?;
         if let Some(granted) = granted.filter(|granted| *granted != seconds) {
             let session = Session::new(lease, ttl, sent);
             self.end(&Arc::new(session), LossReason::SessionEnded);
@@ -159,6 +162,22 @@ impl Sessions {
             self.end(&session, LossReason::SessionEnded);
         }
         Ok(())
+    }
+
+    /// No attempt begins in this session any more. It is renewed as long as some live by it.
+    pub(crate) fn retire(&self, session: &Arc<Session>) {
+        session.set_retired();
+        let mut live = self.live();
+        let seconds = session.ttl.as_secs();
+        if live.get(&seconds).is_some_and(|live| Arc::ptr_eq(live, session)) {
+            live.remove(&seconds);
+            live.insert(session.lease.unsigned_abs() | RETIRED, session.clone());
+        }
+    }
+
+    /// Nothing lives by a retired session any more.
+    pub(crate) fn end_unused(&self, session: &Arc<Session>) {
+        self.end(session, LossReason::SessionEnded);
     }
 
     /// Ends the sessions whose deadline has passed.
@@ -204,7 +223,7 @@ impl Sessions {
         let revoked = join_all(revoked.collect::<Vec<_>>());
         let (revoked, ()) = tokio::join!(revoked, self.probed());
         let confirmed: Result<(), Failure> = revoked.into_iter().collect();
-        confirmed.map_err(|failure| match failure.into_error("revoke a lease", false) {
+        confirmed.map_err(|failure| match failure.into_error("close", false) {
             Error::Unavailable { store, op, source, .. } => {
                 Error::Unavailable { store, op, effect: Effect::Unknown, source }
             }

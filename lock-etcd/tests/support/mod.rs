@@ -4,13 +4,14 @@
 use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
-use lock_etcd::EtcdLock;
+use lock_etcd::{
+    EtcdLock,
+    client::{Client, ConnectOptions, Permission, PermissionType},
+};
 use lock_lab::{Counters, Etcd, Proxy};
 
 /// As long as it takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub async fn driver(url: &str) -> EtcdLock {
     lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap()
@@ -51,9 +52,16 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("not ready in time")
 }
 
+/// All keys but those of sessions, which go with them.
+pub async fn keys(etcd: &Etcd) -> Vec<String> {
+    let keys = etcd.keys().await.unwrap().into_iter();
+    let keys = keys.map(|key| String::from_utf8(key).unwrap());
+    keys.filter(|key| !key.starts_with('#')).collect()
+}
+
 /// Waits until nothing is left in the store but the sessions of clients.
 pub async fn until_clean(etcd: &Etcd) {
-    until("the keys are gone", || async { etcd.keys().await.unwrap().is_empty() }).await;
+    until("the keys are gone", || async { keys(etcd).await.is_empty() }).await;
 }
 
 /// What the server was asked since `before`, without what is sent in the background.
@@ -91,4 +99,27 @@ pub fn name(name: &str) -> LockName {
 /// A request straight to the driver.
 pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn Lease> {
     soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
+}
+
+/// The right to read and write what starts so.
+pub fn right(prefix: &str) -> Permission {
+    Permission::new(PermissionType::Readwrite, prefix).with_prefix()
+}
+
+/// Wants logins from now on: `me` with the password `s3cret` may read and write what starts with one
+/// of these. Returns a client that may do everything.
+pub async fn with_rights(etcd: &Etcd, prefixes: &[&str]) -> Client {
+    let host = [etcd.addr().to_string()];
+    let mut admin = Client::connect(host.clone(), None).await.unwrap();
+    admin.user_add("root", "pässword", None).await.unwrap();
+    admin.user_grant_role("root", "root").await.unwrap();
+    admin.role_add("locker").await.unwrap();
+    for prefix in prefixes {
+        admin.role_grant_permission("locker", right(prefix)).await.unwrap();
+    }
+    admin.user_add("me", "s3cret", None).await.unwrap();
+    admin.user_grant_role("me", "locker").await.unwrap();
+    admin.auth_enable().await.unwrap();
+    let login = ConnectOptions::new().with_user("root", "pässword").with_auto_token_refresh(true);
+    Client::connect(host, Some(login)).await.unwrap()
 }
