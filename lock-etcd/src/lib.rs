@@ -134,6 +134,7 @@ mod observe;
 mod operate;
 mod publish;
 mod queue;
+mod reads;
 mod requests;
 mod session;
 mod sessions;

@@ -18,7 +18,7 @@ use crate::{
     entry,
     error::{Failure, Kind},
     layout::Role,
-    requests,
+    reads,
     store::Store,
     view::{Change, First, Seen, View},
 };
@@ -111,7 +111,7 @@ impl Observer {
 
     /// Begins anew with the queue of this moment.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&requests::read(&self.connection, &self.queue).await?)?;
+        self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
         self.tell(vec![self.view.first()]).await
     }
 
@@ -137,7 +137,7 @@ impl Observer {
                 // On another member from now on.
                 _ = changes.changed() => return Ok(Then::Read),
                 () = Clock::Boot.sleep_until(look_at) => {
-                    let now = view(&requests::read(&self.connection, &self.queue).await?)?;
+                    let now = view(&reads::read(&self.connection, &self.queue).await?)?;
                     let known = Some(self.view.first());
                     let differs = known != Some(now.first());
                     // The watch has had its time, and told nothing.
@@ -181,7 +181,7 @@ impl Observer {
             Role::Candidate => {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
-                    let note = requests::note(&self.connection, &key, revision).await?;
+                    let note = reads::note(&self.connection, &key, revision).await?;
                     self.known = (revision, entry::holder(&note, revision));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);

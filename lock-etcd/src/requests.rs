@@ -3,8 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
-    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
-    TxnResponse,
+    Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, Txn, TxnOp, TxnResponse,
     proto::{PbRangeResponse, PbResponseOp, PbTxnOpResponse},
 };
 
@@ -13,14 +12,11 @@ use crate::{
     epoch::{self, Guard},
     error::Failure,
     layout::{self, Role, end_of_entry, role},
-    listing::{self, Standing, places},
+    listing::places,
     queue::Place,
 };
 
-/// How many keys are listed in one request: below what etcd and the client put into one message.
-const PAGE: i64 = 2000;
-
-type Answer<T> = Result<T, etcd_client::Error>;
+pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
 /// An attempt's entry as the store has it.
 #[derive(Debug)]
@@ -187,30 +183,6 @@ pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeRespons
     })
 }
 
-/// Several queues as they stand at one revision.
-pub(crate) struct Lists {
-    pub(crate) revision: i64,
-    pub(crate) queues: Vec<Vec<Place>>,
-}
-
-/// Lists several queues in one request. Not `exact`: as the member at hand knows them, which may
-/// be a while ago, and asks no other member.
-pub(crate) async fn list(
-    connection: &Connection,
-    queues: &[Arc<str>],
-    exact: bool,
-) -> Result<Lists, Failure> {
-    let mut options = GetOptions::new().with_prefix().with_keys_only();
-    if !exact {
-        options = options.with_serializable();
-    }
-    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
-    let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    let answer = connection.call(|member| send_txn(member, &txn)).await?;
-    let revision = revision(&answer)?;
-    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
-}
-
 /// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
 /// found out when it does it.
 pub(crate) async fn check_login(member: &Member) -> Answer<()> {
@@ -289,23 +261,6 @@ pub(crate) fn remove_written(key: &[u8], revision: i64) -> Txn {
         .and_then([TxnOp::delete(key, None)])
 }
 
-/// A queue with its notes, in order.
-pub(crate) async fn inspect(
-    connection: &Connection,
-    queue: &str,
-) -> Result<Vec<Standing>, Failure> {
-    let answer = connection.call(|member| get_all(member, queue)).await?;
-    let mut entries = listing::entries(answer.0.kvs);
-    // Later than the entries: a candidate without a note is gone by now.
-    if entries.iter().any(|entry| entry.role == Role::Candidate) {
-        let notes = layout::notes(queue);
-        let notes = connection.call(|member| get_all(member, &notes)).await?;
-        listing::add_notes(&mut entries, notes.0.kvs);
-    }
-    entries.sort_by_key(|entry| entry.place.revision);
-    Ok(entries)
-}
-
 /// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
 pub(crate) async fn ttl_left(
     connection: &Connection,
@@ -317,49 +272,6 @@ pub(crate) async fn ttl_left(
     };
     let left = connection.call(ask).await?.ttl();
     Ok(u64::try_from(left).ok().map(Duration::from_secs))
-}
-
-/// A queue as it stands, with all values.
-pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    connection.call(|member| get_all(member, queue)).await
-}
-
-/// A candidate's note; empty if the candidate is gone.
-pub(crate) async fn note(
-    connection: &Connection,
-    key: &str,
-    revision: i64,
-) -> Result<Vec<u8>, Failure> {
-    let note = layout::note(key);
-    let answer = connection.call(|member| get_all(member, &note)).await?;
-    let note = answer.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
-    Ok(note.map(|kv| kv.value).unwrap_or_default())
-}
-
-/// Everything that starts with `start`.
-fn get_all(
-    member: &Member,
-    start: &str,
-) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
-    let (mut kv, start) = (member.kv.clone(), start.to_owned());
-    async move { kv.get(start, Some(GetOptions::new().with_prefix())).await }
-}
-
-/// Some keys of a range in their order, and whether there are more.
-pub(crate) async fn page(
-    connection: &Connection,
-    from: &[u8],
-    to: &[u8],
-) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
-    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(PAGE);
-    let page = connection
-        .call(|member| {
-            let (mut kv, from) = (member.kv.clone(), from.to_owned());
-            async move { kv.get(from, Some(options)).await }
-        })
-        .await?;
-    let last = page.kvs().last().filter(|_| page.more()).map(|last| last.key().to_vec());
-    Ok((places(page.0.kvs), last))
 }
 
 /// Whether an entry is there, by the word of the whole cluster.

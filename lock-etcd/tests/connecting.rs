@@ -58,7 +58,7 @@ async fn logins() {
     let host = etcd.addr();
     let error = refusal(&format!("etcd://me:s3cret@{host}")).await;
     assert!(matches!(error, Error::Denied { .. }), "authentication is off: {error}");
-    let mut admin = with_rights(&etcd, &["locks/"]).await;
+    with_users(&etcd).await.unwrap();
     for login in ["me:wrong@", "nobody:s3cret@", ""] {
         let error = refusal(&format!("etcd://{login}{host}")).await;
         assert!(matches!(error, Error::Denied { .. }), "{login}: {error}");
@@ -83,6 +83,7 @@ async fn logins() {
     let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     // The observer may not look any more: it is told so once.
+    let mut admin = admin(&etcd).await;
     admin.user_revoke_role("me", "locker").await.unwrap();
     let error = soon(observer.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");

@@ -6,12 +6,14 @@ use std::{future::Future, time::Duration};
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
 use lock_etcd::{
     EtcdLock,
-    client::{Client, ConnectOptions, Permission, PermissionType},
+    client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
 };
 use lock_lab::{Counters, Etcd, Proxy};
 
 /// As long as it takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub async fn driver(url: &str) -> EtcdLock {
     lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap()
@@ -101,25 +103,44 @@ pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn 
     soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
 }
 
+/// Turns authentication on, with a user `me` that may use the keys under `locks/`.
+pub async fn with_users(etcd: &Etcd) -> Result<(), Failure> {
+    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
+    admin.user_add("root", "pässword", None).await?;
+    admin.user_grant_role("root", "root").await?;
+    admin.role_add("locker").await?;
+    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
+    admin.role_grant_permission("locker", keys).await?;
+    admin.user_add("me", "s3cret", None).await?;
+    admin.user_grant_role("me", "locker").await?;
+    admin.auth_enable().await?;
+    Ok(())
+}
+
+/// A client that may do everything, after [`with_users`].
+pub async fn admin(etcd: &Etcd) -> Client {
+    let login = ConnectOptions::new().with_user("root", "pässword");
+    Client::connect([etcd.addr().to_string()], Some(login)).await.unwrap()
+}
+
 /// The right to read and write what starts so.
 pub fn right(prefix: &str) -> Permission {
     Permission::new(PermissionType::Readwrite, prefix).with_prefix()
 }
 
-/// Wants logins from now on: `me` with the password `s3cret` may read and write what starts with one
-/// of these. Returns a client that may do everything.
+/// Takes the right to what starts so away from `me`.
+pub async fn take_right(admin: &mut Client, prefix: &str) {
+    let all = Some(RoleRevokePermissionOptions::new().with_prefix());
+    admin.role_revoke_permission("locker", prefix, all).await.unwrap();
+}
+
+/// As [`with_users`], but with these rights only.
 pub async fn with_rights(etcd: &Etcd, prefixes: &[&str]) -> Client {
-    let host = [etcd.addr().to_string()];
-    let mut admin = Client::connect(host.clone(), None).await.unwrap();
-    admin.user_add("root", "pässword", None).await.unwrap();
-    admin.user_grant_role("root", "root").await.unwrap();
-    admin.role_add("locker").await.unwrap();
+    with_users(etcd).await.unwrap();
+    let mut admin = admin(etcd).await;
+    take_right(&mut admin, "locks/").await;
     for prefix in prefixes {
         admin.role_grant_permission("locker", right(prefix)).await.unwrap();
     }
-    admin.user_add("me", "s3cret", None).await.unwrap();
-    admin.user_grant_role("me", "locker").await.unwrap();
-    admin.auth_enable().await.unwrap();
-    let login = ConnectOptions::new().with_user("root", "pässword").with_auto_token_refresh(true);
-    Client::connect(host, Some(login)).await.unwrap()
+    admin
 }

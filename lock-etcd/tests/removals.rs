@@ -3,7 +3,7 @@
 mod support;
 
 use lock_core::Error;
-use lock_etcd::client::{Client, GetOptions, RoleRevokePermissionOptions};
+use lock_etcd::client::{Client, GetOptions};
 use support::*;
 
 async fn keys(admin: &mut Client, prefix: &str) -> usize {
@@ -21,11 +21,6 @@ async fn until_gone(admin: &mut Client, prefix: &str) {
         async move { keys(&mut admin, prefix).await == 0 }
     })
     .await;
-}
-
-async fn take_right(admin: &mut Client, prefix: &str) {
-    let all = Some(RoleRevokePermissionOptions::new().with_prefix());
-    admin.role_revoke_permission("locker", prefix, all).await.unwrap();
 }
 
 #[tokio::test]
