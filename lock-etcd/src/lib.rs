@@ -64,7 +64,8 @@
 //! | downgrade | 1 transaction, 1 in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
 //! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
-//! | inspect; revoke | 1 range, and 1 question for each lease that holds it; 1 range + 1 transaction |
+//! | inspect; revoke | 1 range for each 500 entries, and 1 question for each lease that holds it; such a range + 1 transaction |
+//! | the loss of a session, with however many locks | at most 1 revocation |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | campaign + resign | 2 transactions |
 //! | proclaim | 1 transaction |
@@ -87,6 +88,11 @@
 //! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After that
 //!   it does nothing, however late it arrives: it makes no entry, and neither removes nor changes a
 //!   later one. An upgrade that was refused does not happen later.
+//! - A removal that etcd refuses, because a right was taken away, is tried again after 1 s and then
+//!   every 2 to 30 s. Other grants of the session go on, no attempt begins in it any more, and the
+//!   entry goes with the last of them.
+//! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
+//!   taken: an acquire behind some 40,000 others is refused, and leaves nothing.
 //! - Whoever asks for permits with another limit than the first one in line is refused, and stands in
 //!   the queue for a moment.
 //! - An observer is told every change in order, also late if it does not look for a while. Only after
