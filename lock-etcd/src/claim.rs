@@ -136,6 +136,9 @@ impl Claim {
         match turn {
             Some(Turn::Yours) => Ok(true),
             Some(Turn::Gone) => Err(vanished()),
+            Some(Turn::Denied(why)) => {
+                Err(Failure::new(Kind::Denied, &*why).into_error("acquire", false))
+            }
             None => Err(self.session_ended()),
         }
     }
@@ -283,10 +286,17 @@ pub(crate) async fn acquire(
         (_, kind) => Role::Ours(kind),
     };
     loop {
-        let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
+        let session = store.sessions.get(request.ttl, attempt).await?;
+        let turn = store.connection.turn(attempt, request.ttl).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() {
+            continue;
+        }
         let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
-        let error = match claim.enter(request, attempt).await {
+        let entered = claim.enter(request, attempt).await;
+        drop(turn);
+        let error = match entered {
             Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
                 Ok(lease) => return Ok(lease),
                 Err((claim, error)) => {

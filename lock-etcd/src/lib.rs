@@ -109,6 +109,7 @@ mod claim;
 mod config;
 mod connection;
 mod convert;
+mod endpoints;
 mod entry;
 mod error;
 mod hold;
@@ -118,6 +119,7 @@ mod lease;
 mod lister;
 mod listing;
 mod lock;
+mod making;
 mod named;
 mod names;
 mod observe;
@@ -131,8 +133,10 @@ mod slots;
 mod store;
 mod stream;
 mod together;
+mod turns;
 mod view;
 mod watch;
+mod watches;
 
 /// The client crate, so that a benchmark can compare with it in the same version.
 pub use etcd_client as client;

@@ -1,6 +1,6 @@
 //! What there is to know of one watched name.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{Clock, Instant, Validity};
 use tokio::sync::oneshot;
@@ -19,12 +19,14 @@ pub(crate) const STEPS: [Duration; 3] =
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
 /// What a waiter is told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
     /// The lock is its.
     Yours,
     /// Its entry has vanished.
     Gone,
+    /// etcd does not let us watch the queue any more: why.
+    Denied(Arc<str>),
 }
 
 /// An attempt of ours in a watched queue.
@@ -41,6 +43,10 @@ pub(crate) enum Mine {
 pub(crate) struct Named {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
+    /// The generation of the connection on which its watch was refused first.
+    pub(crate) refused: Option<u64>,
+    /// It cannot be watched for want of rights.
+    pub(crate) denied: bool,
     /// The watch begins here; 0 is "now".
     pub(crate) start: i64,
     /// How many of [`STEPS`] are done.
@@ -72,6 +78,8 @@ impl Default for Named {
         Self {
             queue: Queue::default(),
             watch: None,
+            refused: None,
+            denied: false,
             start: 0,
             step: 0,
             poll: LINGER,

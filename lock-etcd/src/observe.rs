@@ -92,7 +92,7 @@ impl Observer {
             match self.follow().await {
                 Ok(Then::Watch) => continue,
                 Ok(Then::Read) => {}
-                Err(failure) => self.connection.failed(generation, &failure).await,
+                Err(failure) => drop(self.connection.failed(generation, &failure).await),
             }
             loop {
                 Pause::longest().wait().await;

@@ -258,6 +258,19 @@ impl<M> Queue<M> {
         what
     }
 
+    /// Some attempts of ours are over.
+    pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
+        let mut left = Vec::new();
+        for mine in std::mem::take(&mut self.mine) {
+            match is_over(&mine.what) {
+                true => left.push(mine.what),
+                false => self.mine.push_back(mine),
+            }
+        }
+        self.forget_if_idle();
+        left
+    }
+
     /// What others do here does not matter until one of ours comes again.
     fn forget_if_idle(&mut self) {
         if self.mine.is_empty() {

@@ -1,18 +1,22 @@
 //! The one watch stream of a client.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
     WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
 };
+use lock_core::Clock;
 use tokio::time::timeout;
 
 use crate::{
     connection::{ANSWER_LIMIT, Pause},
     error::{Failure, Kind},
-    names::Open,
     watch::Watcher,
+    watches::Open,
 };
+
+/// A stream that ends sooner than this is opened again after a longer pause each time.
+const LASTED: Duration = Duration::from_secs(1);
 
 /// Keeps the stream open while there is something to watch, until it is aborted.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
@@ -22,10 +26,10 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
         let connection = &watcher.connection;
         let mut changes = connection.changes();
         changes.mark_unchanged();
-        let generation = connection.member().generation;
+        let (began, generation) = (Clock::Boot.now(), connection.member().generation);
+        watcher.names().stream_begins(generation);
         let failure = match open(&watcher, first).await {
             Ok(stream) => {
-                pause = Pause::new();
                 let (requests, messages) = stream.split();
                 // Sending waits when etcd is slow to take it, and must not keep us from reading:
                 // etcd would be slow for ever.
@@ -39,8 +43,13 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
             Err(failure) => Some(failure),
         };
         watcher.names().stream_lost();
+        if Clock::Boot.now().since(began) > LASTED {
+            pause = Pause::new();
+        }
         if let Some(failure) = failure {
-            connection.failed(generation, &failure).await;
+            if let Err(denied) = connection.failed(generation, &failure).await {
+                watcher.names().login_refused(&denied);
+            }
             pause.wait().await;
         }
     }

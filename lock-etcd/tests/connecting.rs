@@ -5,7 +5,6 @@ mod support;
 use std::time::Duration;
 
 use lock_core::{Clock, Error, StoreUrl};
-use lock_etcd::client::{Client, ConnectOptions, RoleGrantPermissionResponse};
 use support::*;
 
 async fn refusal(url: &str) -> Error {
@@ -53,20 +52,6 @@ async fn a_default_ttl_that_etcd_would_raise() {
     assert!(etcd.leases().await.unwrap().is_empty());
 }
 
-async fn with_users(etcd: &lock_lab::Etcd) -> Result<RoleGrantPermissionResponse, Failure> {
-    use lock_etcd::client::{Permission, PermissionType};
-    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
-    admin.user_add("root", "pässword", None).await?;
-    admin.user_grant_role("root", "root").await?;
-    admin.role_add("locker").await?;
-    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
-    let granted = admin.role_grant_permission("locker", keys).await?;
-    admin.user_add("me", "s3cret", None).await?;
-    admin.user_grant_role("me", "locker").await?;
-    admin.auth_enable().await?;
-    Ok(granted)
-}
-
 #[tokio::test]
 async fn logins() {
     let etcd = etcd().await;
@@ -98,8 +83,7 @@ async fn logins() {
     let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     // The observer may not look any more: it is told so once.
-    let login = ConnectOptions::new().with_user("root", "pässword");
-    let mut admin = Client::connect([host.to_string()], Some(login)).await.unwrap();
+    let mut admin = admin(&etcd).await;
     admin.user_revoke_role("me", "locker").await.unwrap();
     let error = soon(observer.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");

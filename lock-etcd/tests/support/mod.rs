@@ -4,7 +4,10 @@
 use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
-use lock_etcd::EtcdLock;
+use lock_etcd::{
+    EtcdLock,
+    client::{Client, ConnectOptions, Permission, PermissionType},
+};
 use lock_lab::{Counters, Etcd, Proxy};
 
 /// As long as it takes on a busy machine.
@@ -91,4 +94,24 @@ pub fn name(name: &str) -> LockName {
 /// A request straight to the driver.
 pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn Lease> {
     soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
+}
+
+/// Turns authentication on, with a user `me` that may use the keys under `locks/`.
+pub async fn with_users(etcd: &Etcd) -> Result<(), Failure> {
+    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
+    admin.user_add("root", "pässword", None).await?;
+    admin.user_grant_role("root", "root").await?;
+    admin.role_add("locker").await?;
+    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
+    admin.role_grant_permission("locker", keys).await?;
+    admin.user_add("me", "s3cret", None).await?;
+    admin.user_grant_role("me", "locker").await?;
+    admin.auth_enable().await?;
+    Ok(())
+}
+
+/// A client that may do everything, after [`with_users`].
+pub async fn admin(etcd: &Etcd) -> Client {
+    let login = ConnectOptions::new().with_user("root", "pässword");
+    Client::connect([etcd.addr().to_string()], Some(login)).await.unwrap()
 }
