@@ -126,7 +126,7 @@ impl Claim {
         let Entered { revision, before } = entered;
         trace::queued(&request.name, attempt.id(), before.len());
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
-        let told = self.store.watcher.enter(&self.queue, own, before, request.ttl);
+        let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
         let turn = tokio::select! {
             biased;
             () = attempt.cancelled() => return Ok(false),

@@ -14,7 +14,9 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{Client, ConnectOptions, KvClient, LeaseClient, WatchClient};
+use etcd_client::{
+    Client, ClusterClient, ConnectOptions, KvClient, LeaseClient, MaintenanceClient, WatchClient,
+};
 use lock_core::{Attempt, Clock, Instant, trace};
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
@@ -41,6 +43,8 @@ pub(crate) struct Member {
     pub(crate) kv: KvClient,
     pub(crate) lease: LeaseClient,
     pub(crate) watch: WatchClient,
+    pub(crate) cluster: ClusterClient,
+    pub(crate) maintenance: MaintenanceClient,
 }
 
 /// All members, and the one in use.
@@ -344,6 +348,8 @@ async fn dial(
         kv: client.kv_client(),
         lease: client.lease_client(),
         watch: client.watch_client(),
+        cluster: client.cluster_client(),
+        maintenance: client.maintenance_client(),
     })
 }
 

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{Clock, Instant, Validity};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::queue::Queue;
 
@@ -17,6 +18,9 @@ pub(crate) const STEPS: [Duration; 3] =
 /// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
 /// wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
+
+/// How often to list a name that is held and not waited for.
+pub(crate) const HELD: Duration = Duration::from_secs(60);
 
 /// What a waiter is told.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -32,9 +36,9 @@ pub(crate) enum Turn {
 /// An attempt of ours in a watched queue.
 #[derive(Debug)]
 pub(crate) enum Mine {
-    Waiting(oneshot::Sender<Turn>),
+    Waiting(Uuid, oneshot::Sender<Turn>),
     /// It was told that it is its turn and has not answered yet.
-    Granted,
+    Granted(Uuid),
     Holding(Validity),
 }
 
@@ -64,12 +68,16 @@ pub(crate) struct Named {
 impl Named {
     /// Whether somebody waits here.
     pub(crate) fn is_waited(&self) -> bool {
-        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(_)))
+        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(..)))
     }
 
     /// When to list it next.
     pub(crate) fn next_poll(&self) -> Instant {
-        Clock::Boot.now() + STEPS.get(self.step).copied().unwrap_or(self.poll)
+        let wait = match self.is_waited() {
+            true => STEPS.get(self.step).copied().unwrap_or(self.poll),
+            false => HELD,
+        };
+        Clock::Boot.now() + wait
     }
 }
 

@@ -10,12 +10,14 @@ use std::{
 use etcd_client::{EventType, WatchResponse};
 use lock_core::{Clock, Instant, LossReason, Validity, trace};
 use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
 
 use crate::{
     error::{Failure, Kind, STORE},
     layout::{queue_of, role},
     named::{LINGER, Mine, Named, STEPS, Turn},
     queue::Place,
+    stream::unexpected,
     watches::{About, Open, Watches},
 };
 
@@ -50,6 +52,7 @@ impl Names {
     pub(crate) fn enter(
         &mut self,
         queue: &Arc<str>,
+        attempt: Uuid,
         own: Place,
         before: Vec<Place>,
         ttl: Duration,
@@ -58,7 +61,7 @@ impl Names {
         let named = self.named.entry(queue.clone()).or_default();
         // Else the next list is due already, and must not be put off by each new waiter.
         let set_due = named.queue.is_idle() || named.due.is_none();
-        named.queue.enter(own, before, Mine::Waiting(tell));
+        named.queue.enter(own, before, Mine::Waiting(attempt, tell));
         named.hot = true;
         named.poll = ttl;
         let poll = named.next_poll();
@@ -91,7 +94,11 @@ impl Names {
         let own = Place { revision, key: key.as_bytes().to_vec(), kind };
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        let poll = named.due.is_none().then(|| named.next_poll());
         self.watch(&queue, revision + 1);
+        if poll.is_some() {
+            self.set_due(&queue, poll);
+        }
         self.judge(&queue, None);
     }
 
@@ -171,15 +178,15 @@ impl Names {
         for gone in named.queue.take_gone() {
             match gone {
                 // A waiter that has left needs no answer.
-                Mine::Waiting(tell) => _ = tell.send(Turn::Gone),
+                Mine::Waiting(_, tell) => _ = tell.send(Turn::Gone),
                 // Found out when it takes its turn.
-                Mine::Granted => {}
+                Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
         for mine in named.queue.admitted(listed_at) {
-            if matches!(mine, Mine::Waiting(_))
-                && let Mine::Waiting(tell) = std::mem::replace(mine, Mine::Granted)
+            if let Mine::Waiting(attempt, _) = *mine
+                && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
             {
                 // A waiter that has left needs no answer.
                 _ = tell.send(Turn::Yours);
@@ -281,8 +288,8 @@ impl Names {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
         let reason: Arc<str> = reason.into();
-        for mine in named.queue.leave_if(|mine| matches!(mine, Mine::Waiting(_))) {
-            if let Mine::Waiting(tell) = mine {
+        for mine in named.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
+            if let Mine::Waiting(_, tell) = mine {
                 // A waiter that has left needs no answer.
                 _ = tell.send(Turn::Denied(reason.clone()));
             }
@@ -333,11 +340,9 @@ impl Names {
                 continue;
             }
             named.step = 0;
-            let (waited, poll) = (named.is_waited(), named.next_poll());
+            let poll = named.next_poll();
             self.watch(&queue, 0);
-            if waited {
-                self.set_due(&queue, Some(poll));
-            }
+            self.set_due(&queue, Some(poll));
         }
     }
 
@@ -378,15 +383,12 @@ impl Names {
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }
-        if !named.is_waited() {
-            return;
-        }
         if !named.listing {
             named.listing = true;
             self.to_list.push(queue.clone());
         }
         named.step = (named.step + 1).min(STEPS.len());
-        let next = now + STEPS.get(named.step).copied().unwrap_or(named.poll);
+        let next = named.next_poll();
         self.set_due(queue, Some(next));
     }
 
@@ -399,22 +401,28 @@ impl Names {
         self.judge(queue, Some(at));
     }
 
+    /// The key of the first in line, and the places of attempts of ours, as far as they are known.
+    pub(crate) fn standing(
+        &self,
+        queue: &str,
+        attempts: &[Uuid],
+    ) -> (Option<Vec<u8>>, Vec<Option<usize>>) {
+        let Some(named) = self.named.get(queue) else { return (None, vec![None; attempts.len()]) };
+        let attempt = |mine: &Mine| match mine {
+            Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
+            Mine::Holding(_) => None,
+        };
+        let places = named.queue.places();
+        let places: HashMap<_, _> =
+            places.filter_map(|(mine, place)| Some((attempt(mine)?, place))).collect();
+        let places = attempts.iter().map(|attempt| places.get(attempt).copied()).collect();
+        (named.queue.first().map(<[u8]>::to_vec), places)
+    }
+
     /// A list failed; it is tried again by and by.
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.listing = false;
         self.judge(queue, None);
     }
-}
-
-/// What to say of a message that belongs to nothing.
-fn unexpected(message: &WatchResponse) -> String {
-    let (created, cancelled) = (message.created(), message.canceled());
-    format!(
-        "a message on the stream of watches that belongs to none: id {}, created {created}, \
-         cancelled {cancelled} {:?}, {} events",
-        message.watch_id(),
-        message.cancel_reason(),
-        message.events().len(),
-    )
 }

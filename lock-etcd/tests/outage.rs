@@ -79,3 +79,25 @@ async fn a_caller_that_leaves_does_so_at_once_and_nothing_is_sent_for_it() {
     assert_eq!(now.since(&before).get("rpc.LeaseGrant"), 2);
     assert!(took < Duration::from_secs(8), "{took:?}");
 }
+
+#[tokio::test]
+async fn close_ends_everything_within_its_limit_in_an_outage() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    let held = locks.lock("held").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("held").unwrap().acquire());
+    until_queued(&locks, "held", 2).await;
+    proxy.cut();
+    let asked = Clock::Boot.now();
+    locks.close().await.unwrap_err();
+    soon(waiting).await.unwrap().unwrap_err();
+    drop((held, locks));
+    let took = Clock::Boot.now().since(asked);
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    drop(proxy);
+    // None of the client's tasks is left to try again: those of the lab have ended with the proxy.
+    let tasks = tokio::runtime::Handle::current();
+    until("all tasks have ended", || async { tasks.metrics().num_alive_tasks() == 0 }).await;
+    let took = Clock::Boot.now().since(asked);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}
