@@ -220,7 +220,11 @@ impl Connection {
                         return Insisted { result: Err(failure), ambiguous };
                     }
                 }
-                result => return Insisted { result, ambiguous },
+                result => {
+                    let unclear = |failure: &Failure| failure.kind.is_ambiguous();
+                    ambiguous |= result.as_ref().is_err_and(unclear);
+                    return Insisted { result, ambiguous };
+                }
             }
             Box::pin(pause.wait()).await;
         }

@@ -23,6 +23,7 @@
 //! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
 //! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
 //! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
+//! | `<prefix>#<lease id, hex>`: the session's epoch, once an acquire was not answered | nothing | the session's |
 //!
 //! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
 //! permits. A name's queue is the entries under `<prefix><name>/`, in order of their create
@@ -31,9 +32,9 @@
 //! Go's `<name>/<lease id>`, are exclusive entries, and foreign clients take all of ours for such:
 //! a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no queue
 //! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into `prefix`.
-//! A candidate's note stands in no queue, since nothing after its prefix is a `/`. A login must be
-//! allowed to read and write everything that starts with the prefix; for locks alone
-//! `<prefix><name>/` is enough.
+//! A candidate's note and an epoch stand in no queue, since nothing after their prefix is a `/`. A
+//! login must be allowed to read and write everything that starts with the prefix; for locks alone
+//! everything that starts with `<prefix><name>/` and with `<prefix>#` is enough.
 //!
 //! A *downgrade* leaves the entry where it stands, also for foreign clients, and puts a mark beside
 //! it, which counts if it was written after the entry. Watches report deletions only, so the `.x`
@@ -44,17 +45,23 @@
 //! One etcd lease for each TTL in use is the client's *session*: one keep-alive renews all locks.
 //! A slot is the lowest number that no other attempt of the client is using. Keys are used again
 //! because etcd keeps deleted ones in its index until the history is compacted, and looks at all of
-//! them whenever the queue is read.
+//! them whenever the queue is read: 100,000 of them make an acquire take 18 ms instead of 0.7 (3.4.23).
+//! So no key says whose it is. What releases, converts, publishes or cleans up asks for the entry's
+//! revision, and a request that acquires asks for the session's *epoch*, the modification revision of
+//! the epoch's key; there is none at first, and nothing to pay. After an acquire that was not
+//! answered the key is written before anything else is sent for that attempt, and the old request
+//! does nothing from then on, however late it arrives.
 //!
 //! # What it costs
 //!
 //! | | requests |
 //! |---|---|
-//! | acquire + release, of every kind | 1 transaction + 1 delete, also for a lock that others hold |
+//! | acquire + release, of every kind | 2 transactions, also for a lock that others hold |
 //! | try | 1 transaction; one more to enter beside others |
 //! | each release, for a client with waiters on that name | 1 watch event, 0 requests, however many may enter |
-//! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's delete |
-//! | downgrade | 1 transaction, 1 delete in the background, and 1 list for each client that watches the name |
+//! | hand-over between two waiters of one client | nothing: the second need not wait for the first one's release |
+//! | an acquire that was not answered | 1 transaction for all of the session that were not, and the acquire once more |
+//! | downgrade | 1 transaction, 1 in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
 //! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
 //! | inspect; revoke | 1 range, and 1 question for each lease that holds it; 1 range + 1 transaction |
@@ -77,8 +84,9 @@
 //!   silence.
 //! - A holder is told of a lost lock by its own deadline, by the answer to a keep-alive, and by the
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
-//! - A request whose answer is lost is resolved: asked for again, or its entry is removed. The key
-//!   then rests for 10 s. An upgrade that was refused does not happen later.
+//! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After that
+//!   it does nothing, however late it arrives: it makes no entry, and neither removes nor changes a
+//!   later one. An upgrade that was refused does not happen later.
 //! - Whoever asks for permits with another limit than the first one in line is refused, and stands in
 //!   the queue for a moment.
 //! - An observer is told every change in order, also late if it does not look for a while. Only after
@@ -112,8 +120,10 @@ mod convert;
 mod diagnose;
 mod endpoints;
 mod entry;
+mod epoch;
 mod error;
 mod hold;
+mod janitor;
 mod keepalive;
 mod layout;
 mod lease;
@@ -128,6 +138,7 @@ mod observers;
 mod operate;
 mod publish;
 mod queue;
+mod reads;
 mod requests;
 mod server;
 mod session;

@@ -74,7 +74,7 @@ impl EtcdLock {
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,
-            slots: Slots::default(),
+            slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),
             observers: Arc::new(Observers::new(connection.clone())),

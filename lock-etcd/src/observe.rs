@@ -16,7 +16,7 @@ use crate::{
     error::Failure,
     layout::{Role, role},
     observers::{News, Observers},
-    requests,
+    reads,
     store::Store,
     view::{First, Seen, View},
 };
@@ -109,7 +109,7 @@ impl Observer {
 
     /// Begins anew with the queue of this moment.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&requests::read(&self.connection, &self.queue).await?)?;
+        self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
         self.tell(vec![self.view.first()]).await
     }
 
@@ -192,7 +192,7 @@ impl Observer {
             Role::Candidate => {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
-                    let note = requests::note(&self.connection, &key, revision).await?;
+                    let note = reads::note(&self.connection, &key, revision).await?;
                     self.known = (revision, entry::holder(&note, revision));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);

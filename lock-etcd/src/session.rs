@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, error::STORE};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -29,6 +29,26 @@ pub(crate) struct Session {
     /// Whether etcd itself said that the lease, and so every key of it, is gone.
     gone: AtomicBool,
     confirmed: Notify,
+    pub(crate) epoch: Epoch,
+    todo: Mutex<Todo>,
+    /// There is something to remove, or nothing lives by a retired session any more.
+    pub(crate) for_janitor: Notify,
+    /// No attempt begins in it any more: etcd refused to remove what one left.
+    retired: AtomicBool,
+    /// How many attempts live by it.
+    users: AtomicUsize,
+}
+
+/// An attempt that lives by a session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct User(Arc<Session>);
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_retired() {
+            self.0.for_janitor.notify_one();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -75,7 +95,36 @@ impl Session {
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
+            epoch: Epoch::default(),
+            todo: Mutex::default(),
+            for_janitor: Notify::new(),
+            retired: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
         }
+    }
+
+    /// An attempt begins.
+    pub(crate) fn user(self: &Arc<Self>) -> User {
+        self.users.fetch_add(1, Ordering::AcqRel);
+        User(self.clone())
+    }
+
+    /// What the janitor is to do.
+    pub(crate) fn todo(&self) -> MutexGuard<'_, Todo> {
+        // Nothing panics while it holds this lock.
+        self.todo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_retired(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        self.users.load(Ordering::Acquire) == 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

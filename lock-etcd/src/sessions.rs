@@ -33,6 +33,9 @@ const MOST: usize = 64;
 /// is left when `Locks::close` returns, after at most 5 s.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
+/// A retired session is filed under its lease with this bit, which no TTL has.
+const RETIRED: u64 = 1 << 63;
+
 /// One etcd lease for each TTL in use, made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Sessions {
@@ -115,7 +118,7 @@ impl Sessions {
         tokio::select! {
             biased;
             () = attempt.cancelled() => {
-                return Err(unsent("the caller has left").into_error("grant a lease", false));
+                return Err(unsent("the caller has left").into_error("acquire", false));
             }
             () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
             _ = told.wait_for(Made::is_done) => {}
@@ -135,7 +138,7 @@ impl Sessions {
             Made::NotYet(None) => Failure::silent(ttl.min(ANSWER_LIMIT)),
         };
         // A lease that etcd made all the same is not renewed and ends by itself.
-        Err(failure.into_error("grant a lease", false))
+        Err(failure.into_error("acquire", false))
     }
 
     /// Joins the attempt that is under way, or begins it.
@@ -228,6 +231,22 @@ impl Sessions {
         Ok(())
     }
 
+    /// No attempt begins in this session any more. It is renewed as long as some live by it.
+    pub(crate) fn retire(&self, session: &Arc<Session>) {
+        session.set_retired();
+        let mut live = self.live();
+        let seconds = session.ttl.as_secs();
+        if live.get(&seconds).is_some_and(|live| Arc::ptr_eq(live, session)) {
+            live.remove(&seconds);
+            live.insert(session.lease.unsigned_abs() | RETIRED, session.clone());
+        }
+    }
+
+    /// Nothing lives by a retired session any more.
+    pub(crate) fn end_unused(&self, session: &Arc<Session>) {
+        self.end(session, LossReason::SessionEnded);
+    }
+
     /// Ends the sessions whose deadline has passed.
     pub(crate) fn expire(&self, now: Instant) {
         for session in self.all() {
@@ -276,7 +295,7 @@ impl Sessions {
             Ok((revoked, ())) => revoked.into_iter().collect(),
             Err(_) => Err(Failure::silent(CLOSE_LIMIT)),
         };
-        confirmed.map_err(|failure| match failure.into_error("revoke a lease", false) {
+        confirmed.map_err(|failure| match failure.into_error("close", false) {
             Error::Unavailable { store, op, source, .. } => {
                 Error::Unavailable { store, op, effect: Effect::Unknown, source }
             }

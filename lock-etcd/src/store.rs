@@ -15,7 +15,7 @@ use crate::{
 pub(crate) struct Store {
     pub(crate) layout: Layout,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
     pub(crate) observers: Arc<Observers>,

@@ -109,3 +109,30 @@ async fn connecting_asks_everything_in_one_round() {
     // There and back, and there and back for the handshake of HTTP/2 at most.
     assert!(took < delay * 5, "{took:?}");
 }
+
+#[tokio::test]
+async fn rights_that_are_enough_for_the_locks_of_one_name() {
+    for (prefixes, enough) in [(["locks/job/", "locks/#"], true), (["locks/job/", "other/"], false)]
+    {
+        let etcd = etcd().await;
+        with_rights(&etcd, &prefixes).await;
+        let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+        let url = format!("etcd://me:s3cret@{}?prefix=locks/", proxy.addr());
+        let locks = locks(&url).await;
+        let job = locks.lock("job").unwrap();
+        if !enough {
+            let error = job.acquire().await.unwrap_err();
+            assert!(matches!(error, Error::Denied { op: "acquire", .. }), "{error}");
+            continue;
+        }
+        job.acquire().await.unwrap().release().await.unwrap();
+        // Also to resolve what was not answered.
+        proxy.half_open();
+        let before = proxy.stats().chunks_up;
+        let acquiring = tokio::spawn(job.acquire());
+        until("etcd was asked", || async { proxy.stats().chunks_up > before }).await;
+        proxy.reset();
+        proxy.heal();
+        soon(acquiring).await.unwrap().unwrap().release().await.unwrap();
+    }
+}

@@ -6,7 +6,7 @@ use std::{future::Future, time::Duration};
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
 use lock_etcd::{
     EtcdLock,
-    client::{Client, ConnectOptions, Permission, PermissionType},
+    client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
 };
 use lock_lab::{Counters, Etcd, Proxy};
 
@@ -54,9 +54,16 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("not ready in time")
 }
 
+/// All keys but those of sessions, which go with them.
+pub async fn keys(etcd: &Etcd) -> Vec<String> {
+    let keys = etcd.keys().await.unwrap().into_iter();
+    let keys = keys.map(|key| String::from_utf8(key).unwrap());
+    keys.filter(|key| !key.starts_with('#')).collect()
+}
+
 /// Waits until nothing is left in the store but the sessions of clients.
 pub async fn until_clean(etcd: &Etcd) {
-    until("the keys are gone", || async { etcd.keys().await.unwrap().is_empty() }).await;
+    until("the keys are gone", || async { keys(etcd).await.is_empty() }).await;
 }
 
 /// What the server was asked since `before`, without what is sent in the background.
@@ -114,4 +121,26 @@ pub async fn with_users(etcd: &Etcd) -> Result<(), Failure> {
 pub async fn admin(etcd: &Etcd) -> Client {
     let login = ConnectOptions::new().with_user("root", "pässword");
     Client::connect([etcd.addr().to_string()], Some(login)).await.unwrap()
+}
+
+/// The right to read and write what starts so.
+pub fn right(prefix: &str) -> Permission {
+    Permission::new(PermissionType::Readwrite, prefix).with_prefix()
+}
+
+/// Takes the right to what starts so away from `me`.
+pub async fn take_right(admin: &mut Client, prefix: &str) {
+    let all = Some(RoleRevokePermissionOptions::new().with_prefix());
+    admin.role_revoke_permission("locker", prefix, all).await.unwrap();
+}
+
+/// As [`with_users`], but with these rights only.
+pub async fn with_rights(etcd: &Etcd, prefixes: &[&str]) -> Client {
+    with_users(etcd).await.unwrap();
+    let mut admin = admin(etcd).await;
+    take_right(&mut admin, "locks/").await;
+    for prefix in prefixes {
+        admin.role_grant_permission("locker", right(prefix)).await.unwrap();
+    }
+    admin
 }
