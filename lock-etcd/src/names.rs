@@ -426,3 +426,7 @@ impl Names {
         self.judge(queue, None);
     }
 }
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

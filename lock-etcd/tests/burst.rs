@@ -13,7 +13,7 @@ use support::*;
 const TASKS: usize = 4000;
 
 /// Several times the TTL.
-const LONG: Duration = Duration::from_secs(8);
+const LONG: Duration = Duration::from_secs(5);
 
 async fn work(locks: Locks, name: String) -> Result<usize> {
     let end = Clock::Boot.now() + LONG;
