@@ -46,13 +46,18 @@ pub(crate) async fn diagnose(
 
 /// The holder whose entry this is; `None` if it is gone.
 async fn known(connection: &Connection, key: &[u8]) -> Result<Option<Holder>, Failure> {
-    let key = match role(key) {
+    let role = role(key);
+    let key = match role {
         Role::Candidate => layout::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
     let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
-    // A note was made together with the entry.
-    Ok(found.map(|kv| holder(&kv.key, &kv.value, kv.create_revision)))
+    Ok(found.map(|kv| match role {
+        // A note was written together with the entry.
+        Role::Candidate => entry::holder(&kv.value, kv.mod_revision),
+        Role::Foreign => Holder::default(),
+        _ => entry::holder(&kv.value, kv.create_revision),
+    }))
 }
 
 /// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
@@ -66,15 +71,8 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
     let first = get(connection, queue.to_owned(), options).await?;
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
-    let nothing = || Some(holder(&first.key, b"", first.create_revision));
+    let nothing = || Some(Holder::default());
     Ok(known(connection, &first.key).await?.or_else(nothing))
-}
-
-fn holder(key: &[u8], note: &[u8], revision: i64) -> Holder {
-    match role(key) {
-        Role::Foreign => Holder::default(),
-        _ => entry::holder(note, revision),
-    }
 }
 
 /// Asks the member at hand: it is for the text of an error, and may be a while ago.

@@ -79,7 +79,9 @@ async fn until_all_go_on(seen: &Seen) {
     }
 }
 
-async fn without_its_leader(lose: impl AsyncFn(&Network, &EtcdCluster, usize)) -> Result<(), Failure> {
+async fn without_its_leader(
+    lose: impl AsyncFn(&Network, &EtcdCluster, usize),
+) -> Result<(), Failure> {
     let network = Network::new()?;
     let etcd = EtcdCluster::start(&network).await?;
     let (sides, seen) = ([network.side()?, network.side()?], Arc::new(Seen::default()));
@@ -97,7 +99,8 @@ async fn without_its_leader(lose: impl AsyncFn(&Network, &EtcdCluster, usize)) -
 }
 
 async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed() -> Result<(), Failure> {
-    without_its_leader(async |_: &Network, etcd: &EtcdCluster, leader| etcd.node(leader).kill()).await
+    without_its_leader(async |_: &Network, etcd: &EtcdCluster, leader| etcd.node(leader).kill())
+        .await
 }
 
 async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated() -> Result<(), Failure> {
