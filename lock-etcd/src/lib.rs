@@ -82,7 +82,7 @@
 //!
 //! Many clients that wait on one name get one event each per release.
 //!
-//! A client has at most 64 requests under way, 32 of them acquires and looks. A burst beyond that waits
+//! A client has at most 64 requests under way, 32 of them acquires and 8 looks. A burst beyond that waits
 //! in the process, in order, and may be given up there. For etcd confirms a keep-alive only after it
 //! has applied all that was committed before: without the bound a burst of thousands of acquires
 //! delays the keep-alives of the same client past the TTL. Releases and revokes never wait for

@@ -17,14 +17,18 @@ use crate::error::{Failure, Kind};
 /// a slow one has done them long before the shortest TTL is over.
 const REQUESTS: usize = 64;
 
-/// How many of them may be acquires and looks.
-const TURNS: usize = 32;
+/// How many of them may be acquires.
+const ACQUIRES: usize = 32;
+
+/// How many of them may be looks: what operators ask, and why waits were in vain.
+const LOOKS: usize = 8;
 
 /// The bounds, and what is left of them.
 #[derive(Debug)]
 pub(crate) struct Turns {
     requests: Semaphore,
-    turns: Semaphore,
+    acquires: Semaphore,
+    looks: Semaphore,
 }
 
 /// The right to have a request, or an acquire or a look, under way until it is dropped.
@@ -32,7 +36,11 @@ pub(crate) type Turn<'a> = SemaphorePermit<'a>;
 
 impl Turns {
     pub(crate) fn new() -> Self {
-        Self { requests: Semaphore::new(REQUESTS), turns: Semaphore::new(TURNS) }
+        Self {
+            requests: Semaphore::new(REQUESTS),
+            acquires: Semaphore::new(ACQUIRES),
+            looks: Semaphore::new(LOOKS),
+        }
     }
 
     /// The right to send a request now, if there is room for it.
@@ -48,7 +56,7 @@ impl Turns {
 
     /// Waits for the turn of a look.
     pub(crate) async fn look(&self) -> Option<Turn<'_>> {
-        self.turns.acquire().await.ok()
+        self.looks.acquire().await.ok()
     }
 
     /// Waits for the turn of an acquire.
@@ -62,7 +70,7 @@ impl Turns {
         ttl: Duration,
         heard: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        match self.turns.try_acquire() {
+        match self.acquires.try_acquire() {
             Ok(turn) => Ok(Some(turn)),
             Err(_) => Box::pin(self.wait(attempt, ttl, heard)).await,
         }
@@ -74,7 +82,7 @@ impl Turns {
         ttl: Duration,
         heard: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        let mut turn = std::pin::pin!(self.look());
+        let mut turn = std::pin::pin!(self.acquires.acquire());
         let asked = Clock::Boot.now();
         loop {
             let until = asked.max(heard()) + ttl;
@@ -84,7 +92,7 @@ impl Turns {
             tokio::select! {
                 biased;
                 () = attempt.cancelled() => return Err(unsent("the caller has left")),
-                turn = &mut turn => return Ok(turn),
+                turn = &mut turn => return Ok(turn.ok()),
                 () = Clock::Boot.sleep_until(until) => {}
             }
         }

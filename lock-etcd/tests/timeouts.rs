@@ -11,7 +11,7 @@ use support::*;
 const WAITERS: usize = 1000;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_waits_in_vain_end_as_timeouts_with_few_reads() {
+async fn a_thousand_waits_in_vain_end_as_timeouts_that_name_the_holder() {
     let etcd = etcd().await;
     let other = locks(&etcd.url()).await;
     let held = other.lock("job").unwrap().holder("the holder").acquire().await.unwrap();
