@@ -8,7 +8,6 @@ use lock_core::{
     deadline::safe_until,
     limit_conflict,
     queue::{self, Verdict},
-    trace,
 };
 
 use crate::{
@@ -223,9 +222,9 @@ impl Claim {
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before } = entered;
-        trace::queued(&request.name, attempt.id(), before.len());
+        attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
-        let told = self.store.watcher.enter(&self.queue, own, before, request.ttl);
+        let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
         let turn = tokio::select! {
             biased;
             () = attempt.cancelled() => return Ok(false),
@@ -235,6 +234,9 @@ impl Claim {
         match turn {
             Some(Turn::Yours) => Ok(true),
             Some(Turn::Gone) => Err(vanished()),
+            Some(Turn::Denied(why)) => {
+                Err(Failure::new(Kind::Denied, &*why).into_error("acquire", false))
+            }
             None => Err(self.session_ended()),
         }
     }
@@ -367,10 +369,17 @@ pub(crate) async fn acquire(
     };
     let mut taken = Vec::new();
     loop {
-        let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
+        let session = store.sessions.get(request.ttl, attempt).await?;
+        let turn = store.connection.turn(attempt, request.ttl).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
         let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
-        let error = match claim.enter(request, attempt).await {
+        let entered = claim.enter(request, attempt).await;
+        drop(turn);
+        let error = match entered {
             Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
                 Ok(lease) => return Ok(lease),
                 Err((claim, error)) => {

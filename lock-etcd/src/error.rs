@@ -24,6 +24,8 @@ pub(crate) enum Kind {
     Silent,
     /// The member is there and had too much to do: it did not act. Try again later.
     Busy,
+    /// The login has expired: it did not act. Try again with a new one.
+    LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
     /// The credentials or permissions are wrong. Trying again is useless.
@@ -38,7 +40,7 @@ pub(crate) enum Kind {
 impl Kind {
     /// Whether the same request may succeed in a moment.
     pub(crate) fn is_passing(self) -> bool {
-        matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy)
+        matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy | Self::LoggedOut)
     }
 
     /// Whether the request may have been carried out, or may still be.
@@ -96,6 +98,12 @@ impl Failure {
     }
 }
 
+impl Clone for Failure {
+    fn clone(&self) -> Self {
+        Self::new(self.kind, self.source.to_string())
+    }
+}
+
 impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         self.source.fmt(f)
@@ -133,6 +141,8 @@ fn kind_of_status(status: &Status) -> Kind {
         Code::Unavailable if says("tcp connect error") || says("dns error") => Kind::Refused,
         Code::ResourceExhausted if says("too many requests") => Kind::Busy,
         Code::NotFound if says("lease not found") => Kind::LeaseGone,
+        // The client crate logs in again by itself, but not for this one.
+        Code::InvalidArgument if says("auth store is old") => Kind::LoggedOut,
         Code::PermissionDenied | Code::Unauthenticated => Kind::Denied,
         // Wrong password; a user where authentication is off; none where it is on.
         Code::InvalidArgument | Code::FailedPrecondition
@@ -225,6 +235,10 @@ mod tests {
             ),
             (status(Code::FailedPrecondition, "some proxy's words"), Kind::Unclear),
             (status(Code::NotFound, "etcdserver: requested lease not found"), Kind::LeaseGone),
+            (
+                status(Code::InvalidArgument, "etcdserver: revision of auth store is old"),
+                Kind::LoggedOut,
+            ),
             (status(Code::PermissionDenied, "etcdserver: permission denied"), Kind::Denied),
             (status(Code::Unauthenticated, "etcdserver: invalid auth token"), Kind::Denied),
             (

@@ -69,15 +69,25 @@
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | campaign + resign | 2 transactions |
 //! | proclaim | 1 transaction |
-//! | observing | 1 stream with 1 watch; 1 read at first, or 2, and 1 every 5 s, because watches have lost events |
+//! | observing | 1 watch on the one stream of all observers; 1 read at first, or 2; 1 local look at one key every 10 s, because watches have lost events |
+//! | .. for each client with observers | 1 local request every 5 s, to notice a connection that broke without a sound |
 //! | each proclamation, and whoever comes or goes, for each observer | 1 watch event |
 //! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
 //! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
-//! | a hold of more than 50 ms | 1 watch of its name |
+//! | a wait in vain | 1 local read of one key, for all waits of a name that end together; for a try etcd reads the whole queue, and sends its beginning |
+//! | a hold of more than 50 ms | 1 watch of its name, and 1 local list a minute for up to 64 such names |
+//! | connecting | 4 requests in one round, and 1 beside what comes next |
+//! | the first use of a TTL | 1 request, however many ask for it at once |
 //! | idle | 1 keep-alive per TTL/3 and session, however many locks |
 //!
 //! Many clients that wait on one name get one event each per release.
+//!
+//! A client has at most 64 requests under way, 32 of them acquires and 8 looks. A burst beyond that waits
+//! in the process, in order, and may be given up there. For etcd confirms a keep-alive only after it
+//! has applied all that was committed before: without the bound a burst of thousands of acquires
+//! delays the keep-alives of the same client past the TTL. Releases and revokes never wait for
+//! acquires; keep-alives and watches wait for nothing.
 //!
 //! # What it promises
 //!
@@ -85,6 +95,13 @@
 //!   silence.
 //! - A holder is told of a lost lock by its own deadline, by the answer to a keep-alive, and by the
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
+//! - A watch that etcd refuses, because the login has expired or the password was set anew, begins
+//!   again with a new login, and what happened meanwhile is listed. If the login may not read the
+//!   queue any more, its waiters end with `Denied`. Its holders keep the lock, are told of a loss by
+//!   their deadline only (event `unwatched`), and the watch is tried again every 5 s.
+//! - While etcd is out of reach each caller fails after its own TTL, and one that leaves does so at
+//!   once; one request for a session is under way for all of them. Each client tries the endpoints in
+//!   an order of its own, and one that failed last.
 //! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After that
 //!   it does nothing, however late it arrives: it makes no entry, and neither removes nor changes a
 //!   later one. An upgrade that was refused does not happen later.
@@ -105,11 +122,26 @@
 //!   1 h. Others are refused, not rounded. A client uses at most 64 different ones at a time.
 //! - **Expiry** may come 1 s after the TTL, and one TTL later than that if the leader changed
 //!   meanwhile: a new leader gives every lease its full TTL again.
+//! - **Closing** tries for 3 s. Nothing is left under way 2 s later, also in an outage.
+//! - `Guarantees` say what is deployed: `survives.failover` needs three voting members, and `overlaps`
+//!   depends on the version. A login that may not know gets the lesser promise. Versions with a fault
+//!   that concerns locks are traced at connect (event `caution`).
+//!
+//! # A lease that is revoked early
+//!
+//! Whatever revokes a living lease, or deletes its keys, lets the next waiter in before the holder is
+//! told: an operator, or a former leader of etcd that stalled (see below). The holder is told by the
+//! watch of its key, within milliseconds as a rule: messages of the watches are read before anything
+//! else is sent on that stream. The fencing token rejects what it writes until then.
 //!
 //! # Which etcd
 //!
-//! etcd 3.4 and newer (tested on 3.4.23). Two of its faults concern locks:
+//! etcd 3.4 and newer (tested on 3.4.23). Four of its faults concern locks:
 //!
+//! - Up to 3.4.30 and 3.5.12 a leader that stalled may revoke living leases after it stepped down,
+//!   and confirm keep-alives that the new leader never saw (etcd#15247). Take 3.4.31, 3.5.13 or newer.
+//! - Up to 3.4.37, 3.5.22 and 3.6.4 a keep-alive may be confirmed although the lease has just been
+//!   revoked (etcd pull request 20616). The watch of the key tells.
 //! - Up to 3.4.31 and 3.5.13 the revision may go *back* after a crash during a compaction
 //!   (etcd#17780): fencing tokens then repeat. Take 3.4.32, 3.5.14 or newer.
 //! - 3.4 measures leases by the leader's *wall clock*. Set back, it keeps a dead holder's lock for so
@@ -123,6 +155,8 @@ mod claim;
 mod config;
 mod connection;
 mod convert;
+mod diagnose;
+mod endpoints;
 mod entry;
 mod epoch;
 mod error;
@@ -134,22 +168,27 @@ mod lease;
 mod lister;
 mod listing;
 mod lock;
+mod making;
 mod named;
 mod names;
 mod observe;
+mod observers;
 mod operate;
 mod publish;
 mod queue;
 mod reads;
 mod requests;
+mod server;
 mod session;
 mod sessions;
 mod slots;
 mod store;
 mod stream;
 mod together;
+mod turns;
 mod view;
 mod watch;
+mod watches;
 
 /// The client crate, so that a benchmark can compare with it in the same version.
 pub use etcd_client as client;

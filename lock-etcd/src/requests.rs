@@ -289,24 +289,7 @@ pub(crate) async fn exists(
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
-/// Makes a lease with an id of our own, so that a lost answer does not leave a second one. The
-/// answer is the TTL that etcd granted; `None` if an earlier sending had made it.
-pub(crate) async fn grant(
-    connection: &Connection,
-    lease: i64,
-    seconds: u64,
-    give_up: impl Fn() -> bool,
-) -> Result<Option<u64>, Failure> {
-    let insisted = connection.insist(give_up, |member| send_grant(member, lease, seconds)).await;
-    match insisted.result {
-        Err(failure) if insisted.ambiguous && failure.to_string().contains("already exists") => {
-            Ok(None)
-        }
-        result => result.map(Some),
-    }
-}
-
-/// Makes a lease and answers the TTL that etcd granted.
+/// Makes a lease with an id of our own and answers the TTL that etcd granted.
 pub(crate) fn send_grant(
     member: &Member,
     lease: i64,

@@ -198,11 +198,12 @@ impl Session {
         }
     }
 
-    /// What to do now.
-    pub(crate) fn next(&self, now: Instant) -> Next {
+    /// What to do now. A keep-alive without an answer is no silence while etcd, which confirms it only
+    /// after all that was committed before, still answers other requests: the last was `heard` then.
+    pub(crate) fn next(&self, now: Instant, heard: Instant) -> Next {
         let state = self.state();
         if let Some(pinged) = state.pinged {
-            let limit = pinged + self.answer_limit();
+            let limit = pinged.max(heard) + self.answer_limit();
             return if now >= limit { Next::Silent } else { Next::Wait(limit) };
         }
         let due = state.renewed + self.ttl / 3;
@@ -300,15 +301,19 @@ mod tests {
     fn a_keep_alive_counts_from_when_it_was_sent() {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now - Duration::from_secs(4));
-        assert_eq!(session.next(now), Next::Ping);
+        assert_eq!(session.next(now, now), Next::Ping);
         let (validity, _) = session.hold(&name(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
-        assert_eq!(session.next(now), Next::Wait(sent + session.answer_limit()));
-        assert_eq!(session.next(now + TTL), Next::Silent);
+        assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
+        assert_eq!(session.next(now + TTL, now), Next::Silent);
+        assert_eq!(
+            session.next(now + TTL, now + TTL),
+            Next::Wait(now + TTL + session.answer_limit())
+        );
         assert!(session.confirm());
         assert_eq!(validity.until(), safe_until(sent, TTL));
-        assert_eq!(session.next(now), Next::Wait(sent + TTL / 3));
+        assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
     }
 
     #[test]

@@ -29,12 +29,19 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     loop {
-        let session = store.sessions.get(request.ttl, || caller.is_cancelled()).await?;
+        let session = store.sessions.get(request.ttl, caller).await?;
+        let turn = store.connection.turn(caller, request.ttl).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
         let role = Role::Ours(Kind::Exclusive);
         let claim = |queue: &Arc<str>| Claim::new(store, session.clone(), queue.clone(), role);
         let mut claims: Vec<_> = queues.iter().map(claim).collect();
         let asked = Clock::Boot.now();
-        let error = match enter(&mut claims, wishes, &session).await {
+        let entered = enter(&mut claims, wishes, &session).await;
+        drop(turn);
+        let error = match entered {
             Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
             // The lease had died before it was used here: nothing was made, begin again.

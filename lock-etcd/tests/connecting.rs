@@ -91,6 +91,26 @@ async fn logins() {
 }
 
 #[tokio::test]
+async fn one_member_promises_no_failover() {
+    let etcd = etcd().await;
+    let survives = locks(&etcd.url()).await.guarantees().survives;
+    assert!(survives.restart && !survives.failover, "{survives:?}");
+}
+
+#[tokio::test]
+async fn connecting_asks_everything_in_one_round() {
+    let etcd = etcd().await;
+    let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let delay = Duration::from_millis(150);
+    proxy.delay(delay);
+    let started = Clock::Boot.now();
+    let _locks = locks(&etcd.url_via(&proxy)).await;
+    let took = Clock::Boot.now().since(started);
+    // There and back, and there and back for the handshake of HTTP/2 at most.
+    assert!(took < delay * 5, "{took:?}");
+}
+
+#[tokio::test]
 async fn rights_that_are_enough_for_the_locks_of_one_name() {
     for (prefixes, enough) in [(["locks/job/", "locks/#"], true), (["locks/job/", "other/"], false)]
     {
