@@ -154,12 +154,12 @@ impl Claim {
                 None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
             };
             let txn = txn(Guard { key: &guarding, epoch });
-            match self.store.connection.call(|member| requests::send_txn(member, &txn)).await {
-                Ok(answer) => match requests::entered(answer, epoch)? {
-                    Outcome::Entered(entered) => return Ok(Ok(self.entered(entered))),
-                    Outcome::Found(found) => return Box::pin(self.found(found, &patience)).await,
-                    Outcome::Over => over = Some(epoch),
-                },
+            let answer =
+                self.store.connection.call(|member| requests::send_txn(member, &txn)).await;
+            match answer.and_then(|answer| requests::entered(answer, epoch)) {
+                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
+                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
+                Ok(Outcome::Over) => over = Some(epoch),
                 Err(failure) => {
                     self.failed(&failure, epoch);
                     if !failure.kind.is_passing() || patience.is_over() {

@@ -62,7 +62,7 @@ impl Failure {
 
     /// The answer was well-formed and made no sense.
     pub(crate) fn senseless(what: &'static str) -> Self {
-        Self::new(Kind::Rejected, what)
+        Self::new(Kind::Unclear, what)
     }
 
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.

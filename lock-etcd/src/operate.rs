@@ -35,7 +35,7 @@ pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     loop {
         let (places, next) = reads::page(&store.connection, &from, &to)
             .await
-            .map_err(|failure| failure.into_error("list names", false))?;
+            .map_err(|failure| failure.into_error("names", false))?;
         let found = places.iter().filter_map(|place| store.layout.name(queue_of(&place.key)));
         names.extend(found.filter(|name| name.as_str().starts_with(start)));
         let Some(next) = next else { return Ok(names.into_iter().collect()) };
