@@ -54,7 +54,7 @@ type Answer = Option<Revision>;
 enum Step {
     Acquire,
     Hold(Revision),
-    Raise { leaves: bool },
+    Raise,
     Find,
     Remove(Option<Revision>),
     Over,
@@ -139,7 +139,7 @@ impl State {
                 *epoch = known;
                 Request::Acquire { key, epoch: known }
             }
-            Step::Raise { .. } => Request::Raise { epoch: known },
+            Step::Raise => Request::Raise { epoch: known },
             Step::Find => Request::Find { key },
             Step::Remove(revision) => {
                 let asks = matches!(rules, Rules::Guarded | Rules::GuardedWithoutEpoch);
@@ -162,10 +162,10 @@ impl State {
             }
             // Another task may have raised it meanwhile.
             (Step::Acquire, None) if known > *epoch => Step::Acquire,
-            (Step::Acquire, None) => Step::Raise { leaves: false },
-            (Step::Raise { leaves }, Some(epoch)) => {
+            (Step::Acquire, None) => Step::Raise,
+            (Step::Raise, Some(epoch)) => {
                 self.known_epoch = self.known_epoch.max(epoch);
-                if leaves { Step::Find } else { Step::Acquire }
+                Step::Acquire
             }
             (Step::Find, Some(revision)) => Step::Remove(Some(revision)),
             _ => Step::Over,
@@ -208,17 +208,17 @@ impl State {
                 // Another task may have raised it meanwhile.
                 task.step = match self.known_epoch > task.epoch {
                     true => Step::Acquire,
-                    false => Step::Raise { leaves: false },
+                    false => Step::Raise,
                 };
             }
         }
     }
 
     fn leave(&mut self, task: usize, rules: Rules) {
-        let Task { step, doubts, epoch, .. } = &mut self.tasks[task];
+        let Task { step, doubts, .. } = &mut self.tasks[task];
         *step = match rules {
             _ if !*doubts => Step::Over,
-            Rules::Guarded if self.known_epoch <= *epoch => Step::Raise { leaves: true },
+            // After a doubt the epoch was raised first.
             Rules::Guarded | Rules::GuardedWithoutEpoch => Step::Find,
             Rules::First | Rules::UniqueKeys => Step::Remove(None),
         };
@@ -326,7 +326,7 @@ fn unique_keys_do_not_keep_a_late_acquire_from_leaving_an_entry() {
 }
 
 #[test]
-fn nor_does_asking_for_revisions() {
+fn revisions_alone_do_not_keep_a_late_acquire_from_leaving_an_entry() {
     assert_eq!(broken(Rules::GuardedWithoutEpoch), BTreeSet::from([CLEAN]));
 }
 
