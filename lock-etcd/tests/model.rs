@@ -108,10 +108,10 @@ impl State {
                 self.revision += 1;
                 self.keys.insert(key, self.revision);
             }
-            Request::Remove { key, revision } => {
-                if revision.is_none() || self.keys.get(&key).copied() == revision {
-                    self.keys.remove(&key);
-                }
+            Request::Remove { key, revision }
+                if revision.is_none() || self.keys.get(&key).copied() == revision =>
+            {
+                self.keys.remove(&key);
             }
             Request::Raise { epoch } if self.epoch == epoch => {
                 self.revision += 1;
