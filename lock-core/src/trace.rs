@@ -15,6 +15,9 @@
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
 //! | `connected` | INFO | `store` | the connection to the store is there again |
+//! | `unwatched` | WARN | `store`, `error` | the store does not tell of a loss any more; holders have their deadline |
+//! | `unexpected` | WARN | `store`, `what` | the store said something that belongs to no request |
+//! | `caution` | WARN | `store`, `why` | at connect: a known fault of this server concerns locks |
 //! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; whom it excludes from each other |
 //!
 //! Names are people's; a lock's name can be long, so metrics should not use it as a label.
@@ -88,4 +91,19 @@ pub fn connected(store: &str) {
 /// For drivers: a store in a file was opened, and `excludes` says whom it keeps apart.
 pub fn opened(store: &str, path: &dyn Display, excludes: &str) {
     info!(target: TARGET, store, %path, excludes, "opened");
+}
+
+/// For drivers: the store refuses to tell of losses; holders are told by their deadline only.
+pub fn unwatched(store: &str, error: &dyn Display) {
+    warn!(target: TARGET, store, %error, "unwatched");
+}
+
+/// For drivers: the store said something that belongs to no request.
+pub fn unexpected(store: &str, what: &dyn Display) {
+    warn!(target: TARGET, store, %what, "unexpected");
+}
+
+/// For drivers: a known fault of the server concerns locks.
+pub fn caution(store: &str, why: &dyn Display) {
+    warn!(target: TARGET, store, %why, "caution");
 }

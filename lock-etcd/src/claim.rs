@@ -1,6 +1,6 @@
 //! The entry of one attempt in the store, from the request that makes it to the one that removes it.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use etcd_client::Txn;
 use lock_core::{
@@ -11,37 +11,79 @@ use lock_core::{
 };
 
 use crate::{
-    connection::Insisted,
+    connection::Pause,
     entry,
+    epoch::Guard,
     error::{Failure, Kind, STORE},
     hold::Hold,
+    janitor::{self, Leftover},
     layout::{self, Role, role},
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, NewEntry},
-    session::Session,
+    requests::{self, Entered, NewEntry, Outcome},
+    session::{Session, User},
+    slots::Slot,
     store::Store,
 };
 
-/// How long after an unanswered request etcd may still carry it out: a member gives a request 5 s
-/// and two elections; messages between members are dropped sooner than that.
-const SETTLED: Duration = Duration::from_secs(10);
+/// What an attempt may have in the store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stake {
+    Nothing,
+    /// Perhaps an entry: a request that is to make it was not answered. If it was sent in an epoch,
+    /// it may still make it as long as that epoch lasts.
+    Doubtful(Option<i64>),
+    /// The entry with this create revision.
+    Entry(i64),
+}
+
+impl Stake {
+    /// The epoch that must be over before nothing makes the entry any more.
+    pub(crate) fn late(self) -> Option<i64> {
+        match self {
+            Self::Doubtful(epoch) => epoch,
+            Self::Nothing | Self::Entry(_) => None,
+        }
+    }
+}
 
 /// One attempt's key.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(crate) struct Claim {
     pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,
     pub(crate) queue: Arc<str>,
     pub(crate) key: Arc<str>,
-    slot: u32,
+    slot: Arc<Slot>,
+    /// `None` once the attempt is over.
+    user: Option<User>,
     /// What belongs to the entry may stand beside it.
     pub(crate) marked: bool,
-    /// The entry's create revision, once it is known.
-    pub(crate) revision: Option<i64>,
-    /// Until then an acquiring request that was not answered may still make the entry.
-    pub(crate) unsettled: Option<Instant>,
+    pub(crate) stake: Stake,
+}
+
+/// How long an attempt goes on without an answer.
+pub(crate) struct Patience<'a> {
+    attempt: &'a Attempt,
+    session: &'a Session,
+    until: Instant,
+}
+
+impl Patience<'_> {
+    fn is_over(&self) -> bool {
+        self.attempt.is_cancelled()
+            || self.session.ended.is_cancelled()
+            || Clock::Boot.now() >= self.until
+    }
+
+    async fn over(&self) {
+        tokio::select! {
+            () = self.attempt.cancelled() => {}
+            () = self.session.ended.cancelled() => {}
+            () = Clock::Boot.sleep_until(self.until) => {}
+        }
+    }
 }
 
 impl Claim {
@@ -51,10 +93,10 @@ impl Claim {
         queue: Arc<str>,
         role: Role,
     ) -> Self {
-        let slot = store.slots.take(&queue);
-        let key = layout::key(&queue, session.lease, slot, role).into();
-        let (store, marked, revision, unsettled) = (store.clone(), false, None, None);
-        Self { store, session, queue, key, slot, marked, revision, unsettled }
+        let slot = Arc::new(store.slots.take(&queue));
+        let key = layout::key(&queue, session.lease, slot.number, role).into();
+        let (store, user) = (store.clone(), Some(session.user()));
+        Self { store, session, queue, key, slot, user, marked: false, stake: Stake::Nothing }
     }
 
     /// Whether it has a value for everybody.
@@ -75,49 +117,106 @@ impl Claim {
         let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let txn = match alone {
-                true => requests::enter_if_free(&queue, entry),
-                false => requests::enter_or_list(&queue, entry),
-            };
-            let entered = self.send(&txn, &note, request, attempt).await?;
+            let entered = self.send(request, attempt, |guard| match alone {
+                true => requests::enter_if_free(&queue, entry, guard),
+                false => requests::enter_or_list(&queue, entry, guard),
+            });
+            let entered = entered.await?;
             match &entered {
                 // Beside others there is room: nobody is disturbed by an entry that stays.
                 Err(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
         }
-        let txn = requests::queue_up(&queue, entry);
-        self.send(&txn, &note, request, attempt).await
+        self.send(request, attempt, |guard| requests::queue_up(&queue, entry, guard)).await
     }
 
     /// Sends the transaction that is to make the entry until there is an answer.
     pub(crate) async fn send(
         &mut self,
-        txn: &Txn,
-        note: &[u8],
         request: &Request,
         attempt: &Attempt,
+        txn: impl Fn(Guard<'_>) -> Txn,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
-        let patience = Clock::Boot.now() + request.ttl;
-        let give_up = || {
-            attempt.is_cancelled()
-                || self.session.ended.is_cancelled()
-                || Clock::Boot.now() >= patience
-        };
-        let connection = &self.store.connection;
-        let insisted = connection.insist(&give_up, |member| requests::send_txn(member, txn)).await;
-        if insisted.ambiguous {
-            self.unsettled = Some(Clock::Boot.now() + SETTLED);
-        }
-        let mut entered = requests::entered(insisted.result?)?;
-        if entered.is_err() && insisted.ambiguous {
-            let standing = requests::standing(connection, &self.queue, &self.key, note, give_up);
-            if let Some(standing) = Box::pin(standing).await? {
-                entered = Ok(standing);
+        let session = self.session.clone();
+        let until = Clock::Boot.now() + request.ttl;
+        let patience = Patience { attempt, session: &session, until };
+        let guarding = self.store.layout.epoch(session.lease);
+        let mut pause = Pause::new();
+        // The epoch that is over for this attempt.
+        let mut over = None;
+        loop {
+            if let Some(over) = over.take().max(self.stake.late()) {
+                Box::pin(self.begin_epoch(over, &guarding, &patience)).await?;
+            }
+            let epoch = match session.epoch.known() {
+                Some(epoch) => epoch,
+                None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
+            };
+            let txn = txn(Guard { key: &guarding, epoch });
+            let answer =
+                self.store.connection.call(|member| requests::send_txn(member, &txn)).await;
+            match answer.and_then(|answer| requests::entered(answer, epoch)) {
+                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
+                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
+                Ok(Outcome::Over) => over = Some(epoch),
+                Err(failure) => {
+                    self.failed(&failure, epoch);
+                    if !failure.kind.is_passing() || patience.is_over() {
+                        return Err(failure);
+                    }
+                    Box::pin(pause.wait()).await;
+                }
             }
         }
-        self.revision = entered.as_ref().ok().map(|entered| entered.revision);
-        Ok(entered)
+    }
+
+    fn entered(&mut self, entered: Entered) -> Entered {
+        self.stake = Stake::Entry(entered.revision);
+        entered
+    }
+
+    fn failed(&mut self, failure: &Failure, epoch: i64) {
+        if failure.kind == Kind::LeaseGone {
+            self.stake = Stake::Nothing;
+        } else if failure.kind.is_ambiguous() {
+            self.stake = Stake::Doubtful(Some(epoch));
+        }
+    }
+
+    /// After this, nothing that was sent in an epoch up to this one does anything.
+    async fn begin_epoch(
+        &mut self,
+        over: i64,
+        guarding: &str,
+        patience: &Patience<'_>,
+    ) -> Result<(), Failure> {
+        let Session { lease, epoch, .. } = &*self.session;
+        let give_up = || patience.is_over();
+        let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
+        or_over(raised, patience).await??;
+        if let Stake::Doubtful(_) = self.stake {
+            self.stake = Stake::Doubtful(None);
+        }
+        Ok(())
+    }
+
+    /// The transaction found others there, or the entry that an earlier sending had made.
+    async fn found(
+        &mut self,
+        found: Vec<Place>,
+        patience: &Patience<'_>,
+    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
+        if let Stake::Doubtful(_) = self.stake {
+            let Self { store, queue, key, .. } = &*self;
+            let give_up = || patience.is_over();
+            let standing = requests::standing(&store.connection, queue, key, give_up).await?;
+            match standing {
+                Some(entered) => return Ok(Ok(self.entered(entered))),
+                None => self.stake = Stake::Nothing,
+            }
+        }
+        Ok(Err(found))
     }
 
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
@@ -125,7 +224,7 @@ impl Claim {
         let Entered { revision, before } = entered;
         attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
-        let told = self.store.watcher.enter(&self.queue, own, before, request.ttl);
+        let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
         let turn = tokio::select! {
             biased;
             () = attempt.cancelled() => return Ok(false),
@@ -135,6 +234,9 @@ impl Claim {
         match turn {
             Some(Turn::Yours) => Ok(true),
             Some(Turn::Gone) => Err(vanished()),
+            Some(Turn::Denied(why)) => {
+                Err(Failure::new(Kind::Denied, &*why).into_error("acquire", false))
+            }
             None => Err(self.session_ended()),
         }
     }
@@ -180,60 +282,33 @@ impl Claim {
         Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
     }
 
-    /// Removes the entry: it is gone when this returns `Ok`, and nothing makes it again. Not to be
-    /// called again then: the key may be a later attempt's.
+    /// Removes the entry: it is gone when this returns `Ok`, or goes with its session, and nothing
+    /// makes it again.
     ///
     /// # Errors
     ///
-    /// What etcd said, if it refuses, or could not be told for so long that the lease has ended.
-    pub(crate) async fn remove(&self) -> Result<()> {
-        let deleted = self.delete().await;
-        if deleted.result.is_err() && !self.session.is_over() {
-            // The key stays this attempt's.
-            return deleted.result.map_err(|failure| failure.into_error("release", false));
+    /// As [`janitor::remove`].
+    pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
+        match self.leftover(then) {
+            Some(leftover) => janitor::remove(&self.store, &self.session, leftover).await,
+            None => Ok(()),
         }
-        self.retire(deleted.ambiguous);
-        match deleted.result {
-            Err(_) if self.session.is_gone() => Ok(()),
-            result => result.map_err(|failure| failure.into_error("release", true)),
-        }
-    }
-
-    async fn delete(&self) -> Insisted<()> {
-        let connection = &self.store.connection;
-        requests::delete(connection, &self.key, self.marked, || self.session.is_over()).await
-    }
-
-    /// The entry is gone. The key is the next attempt's to use, once no late request can touch it.
-    pub(crate) fn retire(&self, deleted_in_doubt: bool) {
-        let late_delete = deleted_in_doubt.then(|| Clock::Boot.now() + SETTLED);
-        match self.unsettled.max(late_delete) {
-            None => self.free(),
-            Some(until) => drop(self.store.runtime.spawn(self.clone().settle_down(until))),
-        }
-    }
-
-    /// Some request was not answered. A late acquire could make the entry once more, on a session
-    /// that lives on, and a late delete could hit the key's next user. So the key rests until
-    /// neither can come any more, and is deleted once more.
-    async fn settle_down(self, mut until: Instant) {
-        loop {
-            Clock::Boot.sleep_until(until).await;
-            if self.session.is_over() || !self.delete().await.ambiguous {
-                return self.free();
-            }
-            until = Clock::Boot.now() + SETTLED;
-        }
-    }
-
-    pub(crate) fn free(&self) {
-        self.store.slots.give(&self.queue, self.slot);
     }
 
     /// Removes the entry in the background.
-    pub(crate) fn abandon(self) {
-        let runtime = self.store.runtime.clone();
-        runtime.spawn(async move { drop(self.remove().await) });
+    pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
+        if let Some(leftover) = self.leftover(then) {
+            janitor::leave(&self.store, &self.session, leftover);
+        }
+    }
+
+    /// What there is to remove. Whoever asks removes it: the attempt is over.
+    pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
+        drop(self.user.take());
+        let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
+        let (key, _slot) = (self.key.clone(), self.slot.clone());
+        let (belongs, then) = (self.marked || self.is_candidate(), then.map(Box::new));
+        (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
     }
 
     fn session_ended(&self) -> Error {
@@ -252,6 +327,17 @@ impl Claim {
 /// does next is the same.
 fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
+}
+
+/// Waits for something as long as an attempt has patience.
+async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = what => Ok(done),
+        () = patience.over() => {
+            Err(Failure::new(Kind::Refused, "an earlier request of the session was not answered"))
+        }
+    }
 }
 
 fn contended(request: &Request) -> Error {
@@ -281,35 +367,42 @@ pub(crate) async fn acquire(
         (Some(_), queue::Kind::Exclusive) => Role::Candidate,
         (_, kind) => Role::Ours(kind),
     };
+    let mut taken = Vec::new();
     loop {
-        let session = store.sessions.get(request.ttl, || attempt.is_cancelled()).await?;
+        let session = store.sessions.get(request.ttl, attempt).await?;
+        let turn = store.connection.turn(attempt, request.ttl).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
         let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
-        let error = match claim.enter(request, attempt).await {
+        let entered = claim.enter(request, attempt).await;
+        drop(turn);
+        let error = match entered {
             Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
                 Ok(lease) => return Ok(lease),
                 Err((claim, error)) => {
-                    let revision = claim.revision.unwrap_or_default();
-                    store.watcher.names().leave(&claim.queue, revision);
+                    if let Stake::Entry(revision) = claim.stake {
+                        store.watcher.names().leave(&claim.queue, revision);
+                    }
                     return Err(Box::pin(give_up(claim, attempt, error)).await);
                 }
             },
             Ok(Err(found)) if request.wait == Wait::Try => {
                 refusal(request, &found).unwrap_or_else(|| contended(request))
             }
-            // The key is there and is not ours: a request that came later than any should has made
-            // it. It goes, and this attempt takes the next key.
+            // Somebody else has made the key. This attempt takes the next one.
             Ok(Err(_)) => {
-                claim.abandon();
+                taken.push(claim);
                 continue;
             }
             // The lease had died before it was used here: nothing was made, begin again.
             Err(failure) if failure.kind == Kind::LeaseGone => {
-                claim.free();
                 store.sessions.gone(&session);
                 continue;
             }
-            Err(failure) => failure.into_error("acquire", claim.unsettled.is_some()),
+            Err(failure) => failure.into_error("acquire", claim.stake != Stake::Nothing),
         };
         return Err(Box::pin(give_up(claim, attempt, error)).await);
     }
@@ -317,14 +410,12 @@ pub(crate) async fn acquire(
 
 /// Removes what an attempt left: at once if its caller has left and only this is left to do, else in
 /// the background.
-pub(crate) async fn give_up(claim: Claim, attempt: &Attempt, error: Error) -> Error {
-    if claim.revision.is_none() && claim.unsettled.is_none() {
-        claim.free();
-    } else if attempt.is_cancelled() {
-        // The session's end removes it otherwise.
-        drop(claim.remove().await);
+pub(crate) async fn give_up(mut claim: Claim, attempt: &Attempt, error: Error) -> Error {
+    if attempt.is_cancelled() {
+        // The janitor or the session's end removes it otherwise.
+        drop(claim.remove(None).await);
     } else {
-        claim.abandon();
+        claim.abandon(None);
     }
     error
 }

@@ -8,20 +8,24 @@ use std::{
     fmt,
     future::Future,
     sync::{
-        Arc, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
-use etcd_client::{Client, ConnectOptions, KvClient, LeaseClient, WatchClient};
-use lock_core::trace;
+use etcd_client::{
+    Client, ClusterClient, ConnectOptions, KvClient, LeaseClient, MaintenanceClient, WatchClient,
+};
+use lock_core::{Attempt, Clock, Instant, trace};
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
 
 use crate::{
     config::EtcdConfig,
+    endpoints::Endpoints,
     error::{Failure, Kind, STORE},
+    turns::{Turn, Turns, unsent},
 };
 
 /// How long a request may stay unanswered. Far above what a busy member takes, and short enough for
@@ -35,20 +39,30 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 pub(crate) struct Member {
     /// Counts the changes of member; streams of an older one are given up.
     pub(crate) generation: u64,
-    index: usize,
+    endpoint: Arc<str>,
     pub(crate) kv: KvClient,
     pub(crate) lease: LeaseClient,
     pub(crate) watch: WatchClient,
+    pub(crate) cluster: ClusterClient,
+    pub(crate) maintenance: MaintenanceClient,
 }
 
 /// All members, and the one in use.
 pub(crate) struct Connection {
-    endpoints: Vec<String>,
+    endpoints: Endpoints,
     options: ConnectOptions,
+    has_login: bool,
     member: RwLock<Arc<Member>>,
     changes: watch::Sender<u64>,
     dialing: tokio::sync::Mutex<()>,
+    /// How many rounds of dialing there were.
+    dialed: AtomicU64,
     down: AtomicBool,
+    /// When a request was answered last.
+    heard: Mutex<Instant>,
+    /// The client is closed: nothing is tried again.
+    closed: AtomicBool,
+    pub(crate) turns: Turns,
 }
 
 /// What an idempotent request came to after some tries.
@@ -71,24 +85,29 @@ impl Connection {
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
-        let options = options(config);
-        let members = u32::try_from(config.endpoints.len()).unwrap_or(u32::MAX);
-        let limit = (CONNECT_LIMIT / members).min(ANSWER_LIMIT);
+        let (options, endpoints) = (options(config), Endpoints::shuffled(&config.endpoints));
+        let to_try = endpoints.to_try();
+        let limit = limit_of_each(to_try.len());
         let mut failure = Failure::senseless("no endpoints");
-        for (index, endpoint) in config.endpoints.iter().enumerate() {
+        for endpoint in to_try {
             let attempt = async {
-                let member = Arc::new(dial(endpoint, &options, index, 0).await?);
+                let member = Arc::new(dial(&endpoint, &options, 0).await?);
                 Ok((member.clone(), probe(member).await?))
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
                     let connection = Self {
-                        endpoints: config.endpoints.clone(),
+                        endpoints,
                         options,
+                        has_login: config.login.is_some(),
                         member: RwLock::new(member),
                         changes: watch::Sender::new(0),
                         dialing: tokio::sync::Mutex::new(()),
+                        dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
+                        heard: Mutex::new(Clock::Boot.now()),
+                        closed: AtomicBool::new(false),
+                        turns: Turns::new(),
                     };
                     return Ok((connection, answer));
                 }
@@ -98,6 +117,7 @@ impl Connection {
             if !failure.kind.is_passing() {
                 break;
             }
+            endpoints.failed(&endpoint);
         }
         Err(failure)
     }
@@ -113,34 +133,59 @@ impl Connection {
         self.changes.subscribe()
     }
 
+    /// Waits for the turn of an acquire.
+    ///
+    /// # Errors
+    ///
+    /// As [`Turns::acquire`].
+    pub(crate) async fn turn(
+        &self,
+        attempt: &Attempt,
+        ttl: Duration,
+    ) -> Result<Option<Turn<'_>>, Failure> {
+        self.turns.acquire(attempt, ttl, || self.heard()).await
+    }
+
+    /// When a request was answered last.
+    pub(crate) fn heard(&self) -> Instant {
+        // Nothing panics while it holds this lock.
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Sends a request once.
     pub(crate) async fn call<T, F>(&self, send: impl FnOnce(&Member) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
-        self.call_within(ANSWER_LIMIT, send).await
+        let room = match self.turns.try_request() {
+            None => Box::pin(self.turns.request()).await,
+            room => room,
+        };
+        self.send(room, send).await
     }
 
-    /// Sends a request once, with a limit of its own.
-    pub(crate) async fn call_within<T, F>(
+    async fn send<T, F>(
         &self,
-        limit: Duration,
+        room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
         let member = self.member();
-        let failure = match timeout(limit, send(&member)).await {
+        let answer = timeout(ANSWER_LIMIT, send(&member)).await;
+        drop(room);
+        let failure = match answer {
             Ok(Ok(answer)) => {
                 self.works();
                 return Ok(answer);
             }
             Ok(Err(error)) => Failure::from(error),
-            Err(_) => Failure::silent(limit),
+            Err(_) => Failure::silent(ANSWER_LIMIT),
         };
-        // Boxed here and elsewhere: what is rare must not make every request's future large.
-        Box::pin(self.failed(member.generation, &failure)).await;
+        // Boxed here and elsewhere: what is rare must not make every request's future large. What the
+        // login came to is told by the request that is sent next.
+        drop(Box::pin(self.failed(member.generation, &failure)).await);
         Err(failure)
     }
 
@@ -153,61 +198,124 @@ impl Connection {
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
+        let give_up = || give_up() || self.closed.load(Ordering::Acquire);
         let mut ambiguous = false;
         let mut pause = Pause::new();
         loop {
-            match self.call(&send).await {
+            let room = match self.turns.try_request() {
+                None => {
+                    let room = Box::pin(self.turns.request()).await;
+                    if give_up() {
+                        let result = Err(unsent("it waited for others until it was too late"));
+                        return Insisted { result, ambiguous };
+                    }
+                    room
+                }
+                room => room,
+            };
+            match self.send(room, &send).await {
                 Err(failure) if failure.kind.is_passing() => {
                     ambiguous |= failure.kind.is_ambiguous();
                     if give_up() {
                         return Insisted { result: Err(failure), ambiguous };
                     }
                 }
-                result => return Insisted { result, ambiguous },
+                result => {
+                    let unclear = |failure: &Failure| failure.kind.is_ambiguous();
+                    ambiguous |= result.as_ref().is_err_and(unclear);
+                    return Insisted { result, ambiguous };
+                }
             }
             Box::pin(pause.wait()).await;
         }
     }
 
-    /// Something that went through the member of `generation` failed: goes on to the next member,
-    /// unless somebody else has done so.
-    pub(crate) async fn failed(&self, generation: u64, failure: &Failure) {
+    /// Nothing is tried again from now on.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
+
+    /// Something that went through the member of `generation` failed: goes on to the next member, or
+    /// logs in again, unless that has been done since.
+    ///
+    /// # Errors
+    ///
+    /// Why a new login was needed and refused.
+    pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        if failure.kind == Kind::LoggedOut {
+            return match self.has_login {
+                true => self.replace(generation, true).await,
+                false => Err(Failure::new(Kind::Denied, failure.to_string())),
+            };
+        }
         if !failure.kind.is_passing() || failure.kind == Kind::Busy {
-            return;
+            return Ok(());
         }
         if !self.down.swap(true, Ordering::Relaxed) {
             trace::disconnected(STORE, failure);
         }
         // The client mends a connection that broke, but not one that is silent.
-        if self.endpoints.len() > 1 || failure.kind == Kind::Silent {
-            self.replace(generation).await;
+        if !self.endpoints.is_one() || failure.kind == Kind::Silent {
+            return self.replace(generation, false).await;
         }
+        Ok(())
     }
 
     /// A request was answered.
     pub(crate) fn works(&self) {
+        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
         }
     }
 
-    /// Puts a new connection, to the next member if there is one, into use.
-    pub(crate) async fn replace(&self, generation: u64) {
+    /// Puts a new connection into use: to the `same` member, or to another if there is one. What waits
+    /// for a round of dialing shares what it comes to.
+    ///
+    /// # Errors
+    ///
+    /// Why a member refused the login.
+    async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
+        let dialed = self.dialed.load(Ordering::Acquire);
         let _one_at_a_time = self.dialing.lock().await;
         let old = self.member();
-        if old.generation != generation {
-            return;
+        if old.generation != generation || self.dialed.load(Ordering::Acquire) != dialed {
+            return Ok(());
         }
-        for step in 1..=self.endpoints.len() {
-            let index = (old.index + step) % self.endpoints.len();
-            let dialed = dial(&self.endpoints[index], &self.options, index, generation + 1);
-            if let Ok(Ok(member)) = timeout(ANSWER_LIMIT, dialed).await {
-                *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
-                self.changes.send_replace(generation + 1);
-                return;
+        let dialed = self.dial_round(&old, same).await;
+        self.dialed.fetch_add(1, Ordering::AcqRel);
+        if let Some(member) = dialed? {
+            *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
+            self.changes.send_replace(generation + 1);
+        }
+        Ok(())
+    }
+
+    /// Dials each member once, until one takes the login.
+    async fn dial_round(&self, old: &Member, same: bool) -> Result<Option<Member>, Failure> {
+        if !same {
+            self.endpoints.failed(&old.endpoint);
+        }
+        let mut to_try = self.endpoints.to_try();
+        if same {
+            to_try.insert(0, old.endpoint.clone());
+        }
+        let limit = limit_of_each(to_try.len());
+        for endpoint in to_try {
+            match timeout(limit, dial(&endpoint, &self.options, old.generation + 1)).await {
+                Ok(Ok(member)) => return Ok(Some(member)),
+                Ok(Err(failure)) if failure.kind == Kind::Denied => return Err(failure),
+                _ => self.endpoints.failed(&endpoint),
             }
         }
+        Ok(None)
     }
+}
+
+/// How long one member of several may take to answer, so that all of them are tried in time.
+fn limit_of_each(members: usize) -> Duration {
+    let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
+    (CONNECT_LIMIT / members).min(ANSWER_LIMIT)
 }
 
 impl fmt::Debug for Connection {
@@ -233,18 +341,19 @@ fn options(config: &EtcdConfig) -> ConnectOptions {
 
 /// Without a login this sends nothing and cannot fail for a well-formed endpoint.
 async fn dial(
-    endpoint: &str,
+    endpoint: &Arc<str>,
     options: &ConnectOptions,
-    index: usize,
     generation: u64,
 ) -> Result<Member, Failure> {
-    let client = Client::connect([endpoint], Some(options.clone())).await?;
+    let client = Client::connect([&**endpoint], Some(options.clone())).await?;
     Ok(Member {
         generation,
-        index,
+        endpoint: endpoint.clone(),
         kv: client.kv_client(),
         lease: client.lease_client(),
         watch: client.watch_client(),
+        cluster: client.cluster_client(),
+        maintenance: client.maintenance_client(),
     })
 }
 

@@ -24,23 +24,28 @@ pub(crate) enum Kind {
     Silent,
     /// The member is there and had too much to do: it did not act. Try again later.
     Busy,
+    /// The login has expired: it did not act. Try again with a new one.
+    LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
     /// The credentials or permissions are wrong. Trying again is useless.
     Denied,
-    /// etcd does not take the request. Trying again is useless.
+    /// etcd does not take the request: it did not act. Trying again is useless.
     Rejected,
+    /// Something is wrong with the request or its answer, and it may have acted all the same. Trying
+    /// again is useless.
+    Unclear,
 }
 
 impl Kind {
     /// Whether the same request may succeed in a moment.
     pub(crate) fn is_passing(self) -> bool {
-        matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy)
+        matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy | Self::LoggedOut)
     }
 
     /// Whether the request may have been carried out, or may still be.
     pub(crate) fn is_ambiguous(self) -> bool {
-        matches!(self, Self::Broken | Self::Silent)
+        matches!(self, Self::Broken | Self::Silent | Self::Unclear)
     }
 }
 
@@ -57,7 +62,7 @@ impl Failure {
 
     /// The answer was well-formed and made no sense.
     pub(crate) fn senseless(what: &'static str) -> Self {
-        Self::new(Kind::Rejected, what)
+        Self::new(Kind::Unclear, what)
     }
 
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.
@@ -65,6 +70,16 @@ impl Failure {
         let says = self.source.to_string();
         let words = ["too many operations", "request is too large", "message larger than max"];
         self.kind == Kind::Rejected && words.iter().any(|words| says.contains(words))
+    }
+
+    /// Whether a request for less would be answered.
+    pub(crate) fn is_answer_too_large(&self) -> bool {
+        self.kind == Kind::Unclear && self.source.to_string().contains(ANSWER_TOO_LARGE)
+    }
+
+    /// Whether the revision that was asked for is forgotten.
+    pub(crate) fn is_compacted(&self) -> bool {
+        self.kind == Kind::Rejected && self.source.to_string().contains("has been compacted")
     }
 
     /// What the caller is told. `ambiguous`: an earlier sending of the same request may have been
@@ -77,9 +92,15 @@ impl Failure {
         let Self { kind, source } = self;
         match kind {
             Kind::Denied => Error::Denied { store: STORE, op, source },
-            Kind::Rejected => Error::Rejected { store: STORE, op, effect, source },
+            Kind::Rejected | Kind::Unclear => Error::Rejected { store: STORE, op, effect, source },
             _ => Error::Unavailable { store: STORE, op, effect, source },
         }
+    }
+}
+
+impl Clone for Failure {
+    fn clone(&self) -> Self {
+        Self::new(self.kind, self.source.to_string())
     }
 }
 
@@ -108,13 +129,20 @@ fn kind_of(error: &etcd_client::Error) -> Kind {
     }
 }
 
+/// The client's words when it does not take an answer. The request was carried out.
+const ANSWER_TOO_LARGE: &str = "decoded message length too large";
+
 fn kind_of_status(status: &Status) -> Kind {
     let says = |text: &str| status.message().contains(text);
     match status.code() {
+        // The connection's end in the guise of other codes: ENHANCE_YOUR_CALM is ResourceExhausted.
+        _ if says("h2 protocol error") => Kind::Broken,
         // The client's words when no connection could be made.
         Code::Unavailable if says("tcp connect error") || says("dns error") => Kind::Refused,
         Code::ResourceExhausted if says("too many requests") => Kind::Busy,
         Code::NotFound if says("lease not found") => Kind::LeaseGone,
+        // The client crate logs in again by itself, but not for this one.
+        Code::InvalidArgument if says("auth store is old") => Kind::LoggedOut,
         Code::PermissionDenied | Code::Unauthenticated => Kind::Denied,
         // Wrong password; a user where authentication is off; none where it is on.
         Code::InvalidArgument | Code::FailedPrecondition
@@ -129,11 +157,22 @@ fn kind_of_status(status: &Status) -> Kind {
         | Code::OutOfRange
         | Code::Unimplemented
         | Code::ResourceExhausted
-        | Code::DataLoss => Kind::Rejected,
+        | Code::DataLoss => match is_refusal(status) {
+            true => Kind::Rejected,
+            false => Kind::Unclear,
+        },
         // Unavailable, Unknown, Cancelled, DeadlineExceeded, Aborted, Internal: a transport that
         // broke or a cluster without a leader. Whether the request was carried out, nobody knows.
         _ => Kind::Broken,
     }
+}
+
+/// Whether etcd says that it did nothing: in its own words, or in those of its gRPC server, which
+/// has not passed the request on. When its space is exceeded, it says so after it has acted, too.
+fn is_refusal(status: &Status) -> bool {
+    let says = |text: &str| status.message().contains(text);
+    let unread = status.code() == Code::Unimplemented || says("received message larger than max");
+    unread || (says("etcdserver: ") && !says("space exceeded"))
 }
 
 /// The server's words without the client's dump of headers and sources.
@@ -170,8 +209,36 @@ mod tests {
             (status(Code::DeadlineExceeded, "context deadline exceeded"), Kind::Broken),
             (status(Code::Internal, "stream reset"), Kind::Broken),
             (status(Code::ResourceExhausted, "etcdserver: too many requests"), Kind::Busy),
-            (status(Code::ResourceExhausted, "mvcc: database space exceeded"), Kind::Rejected),
+            (
+                status(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
+                Kind::Unclear,
+            ),
+            (
+                status(Code::ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"),
+                Kind::Rejected,
+            ),
+            (
+                status(Code::ResourceExhausted, "trying to send message larger than max (9 vs. 8)"),
+                Kind::Unclear,
+            ),
+            (
+                status(
+                    Code::ResourceExhausted,
+                    "h2 protocol error: .. calm down ..; ENHANCE_YOUR_CALM",
+                ),
+                Kind::Broken,
+            ),
+            (status(Code::PermissionDenied, "h2 protocol error: .."), Kind::Broken),
+            (
+                status(Code::OutOfRange, "Error, decoded message length too large: found 9 bytes"),
+                Kind::Unclear,
+            ),
+            (status(Code::FailedPrecondition, "some proxy's words"), Kind::Unclear),
             (status(Code::NotFound, "etcdserver: requested lease not found"), Kind::LeaseGone),
+            (
+                status(Code::InvalidArgument, "etcdserver: revision of auth store is old"),
+                Kind::LoggedOut,
+            ),
             (status(Code::PermissionDenied, "etcdserver: permission denied"), Kind::Denied),
             (status(Code::Unauthenticated, "etcdserver: invalid auth token"), Kind::Denied),
             (
@@ -185,7 +252,10 @@ mod tests {
             ),
             (status(Code::InvalidArgument, "etcdserver: request is too large"), Kind::Rejected),
             (status(Code::FailedPrecondition, "etcdserver: lease already exists"), Kind::Rejected),
-            (status(Code::OutOfRange, "mvcc: required revision compacted"), Kind::Rejected),
+            (
+                status(Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
+                Kind::Rejected,
+            ),
             (status(Code::Unimplemented, "unknown service"), Kind::Rejected),
             (status(Code::DataLoss, "etcdserver: corrupt cluster"), Kind::Rejected),
             (E::LeaseKeepAliveError("lease not found".into()), Kind::LeaseGone),
@@ -211,7 +281,8 @@ mod tests {
             Effect::Unknown
         );
         assert!(matches!(told(Kind::Denied), Error::Denied { .. }));
-        assert!(matches!(told(Kind::Rejected), Error::Rejected { .. }));
+        assert!(matches!(told(Kind::Rejected), Error::Rejected { effect: Effect::None, .. }));
+        assert!(matches!(told(Kind::Unclear), Error::Rejected { effect: Effect::Unknown, .. }));
         let refused_after_silence = Failure::new(Kind::Refused, "why").into_error("acquire", true);
         assert_eq!(refused_after_silence.effect(), Effect::Unknown);
     }

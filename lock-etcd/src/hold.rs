@@ -9,9 +9,10 @@ use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
 use crate::{
-    claim::Claim,
+    claim::{Claim, Stake},
     connection::Insisted,
     convert::{self, Upgrade, Upgraded},
+    janitor::Leftover,
     layout::{self, Role},
     publish::Publish,
     queue::Place,
@@ -29,15 +30,15 @@ pub(crate) struct Hold {
     modified: i64,
     /// Set when a young entry need not be watched any more.
     over: Arc<AtomicBool>,
-    /// An entry that an upgrade without an answer may have put in the place of this one.
+    /// An entry that an upgrade without an answer may have put in the place of this one, or may put
+    /// there as long as this one stands.
     doubtful: Option<Claim>,
-    removed: bool,
 }
 
 impl Hold {
     pub(crate) fn new(claim: Claim, revision: i64, kind: Kind) -> Self {
         let (over, modified) = (Arc::default(), revision);
-        Self { claim, revision, kind, modified, over, doubtful: None, removed: false }
+        Self { claim, revision, kind, modified, over, doubtful: None }
     }
 
     /// Watches the entry if it lasts.
@@ -66,27 +67,19 @@ impl Hold {
     ///
     /// As [`Claim::remove`].
     pub(crate) async fn remove(&mut self) -> Result<()> {
-        if !self.removed {
-            self.claim.remove().await?;
-            self.removed = true;
-        }
-        // Without the old entry no late upgrade makes the new one.
-        if let Some(doubtful) = &self.doubtful {
-            doubtful.remove().await?;
-            self.doubtful = None;
-        }
-        Ok(())
+        let then = self.then();
+        self.claim.remove(then).await
     }
 
     /// Removes the entry in the background.
     pub(crate) fn abandon(&mut self) {
-        let (claim, doubtful) = (self.claim.clone(), self.doubtful.take());
-        self.claim.store.runtime.spawn(async move {
-            let _ = claim.remove().await;
-            if let Some(doubtful) = doubtful {
-                let _ = doubtful.remove().await;
-            }
-        });
+        let then = self.then();
+        self.claim.abandon(then);
+    }
+
+    /// Without the old entry no late upgrade makes the new one.
+    fn then(&mut self) -> Option<Leftover> {
+        self.doubtful.take()?.leftover(None)
     }
 
     /// Makes the entry a shared one, in its place. Answers whether it still stands.
@@ -99,15 +92,16 @@ impl Hold {
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
         let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result = result.map(|answer| answer.succeeded());
-        if let Ok(true) = result {
+        let result = result
+            .and_then(|answer| Ok(answer.succeeded().then_some(requests::revision(&answer)?)));
+        if let Ok(Some(signalled)) = result {
             self.kind = Kind::Shared;
             let (revision, kind) = (self.revision, self.kind);
             let shared = Place { revision, key: key.as_bytes().to_vec(), kind };
             store.watcher.names().downgraded(queue, &shared);
-            self.signal();
+            self.signal(signalled);
         }
-        Insisted { result, ambiguous }
+        Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }
     }
 
     /// Says a new value in place of the old one. Answers whether the entry still stands.
@@ -121,13 +115,14 @@ impl Hold {
         publish.send(&store.connection, &mut self.modified, give_up).await
     }
 
-    /// Tells the readers of other clients that they may look. Late or twice, it does no harm.
-    fn signal(&self) {
+    /// Tells the readers of other clients that they may look.
+    fn signal(&self, revision: i64) {
         let Claim { store, session, key, .. } = &self.claim;
         let (connection, session) = (store.connection.clone(), session.clone());
-        let signal = layout::signal(key);
+        let signal = requests::remove_written(layout::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
-            requests::delete(&connection, &signal, false, || session.is_over()).await
+            let give_up = || session.ended.is_cancelled();
+            connection.insist(give_up, |member| requests::send_txn(member, &signal)).await.result
         });
     }
 
@@ -150,6 +145,7 @@ impl Hold {
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
         let new = self.doubtful.get_or_insert_with(exclusive);
+        new.stake = Stake::Doubtful(None);
         let upgrade = Upgrade {
             queue,
             lease: session.lease,
@@ -167,13 +163,13 @@ impl Hold {
     fn upgraded(&mut self, insisted: &Insisted<Upgraded>, doubted: bool) {
         // In doubt it stays doubtful: another try finds out, and so does the release.
         let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
-        let Some(new) = self.doubtful.take_if(|_| settled) else { return };
-        match insisted.result {
-            Ok(Upgraded::Done(revision)) => {
-                std::mem::replace(&mut self.claim, new).retire(false);
-                (self.revision, self.kind) = (revision, Kind::Exclusive);
-            }
-            _ => new.retire(false),
+        let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
+        // A refused one leaves nothing.
+        new.stake = Stake::Nothing;
+        if let Ok(Upgraded::Done(revision)) = insisted.result {
+            new.stake = Stake::Entry(revision);
+            (self.revision, self.kind) = (revision, Kind::Exclusive);
+            self.claim = new;
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
 use lock_core::{Clock, Instant, trace};
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 
 use crate::{
     connection::{Connection, Pause},
@@ -20,11 +20,11 @@ use crate::{
 pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
     let mut pause = Pause::new();
     loop {
-        let first = wait_for_first(&sessions).await;
+        let first = wait_for_first(&sessions, &connection).await;
         let mut changes = connection.changes();
         changes.mark_unchanged();
         let generation = connection.member().generation;
-        let failure = match open(&connection, &first).await {
+        let failure = match open(&sessions, &connection, &first).await {
             Ok((keeper, replies)) => {
                 pause = Pause::new();
                 answered(&sessions, &first, true);
@@ -32,7 +32,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
                 drop(first);
                 connection.works();
                 tokio::select! {
-                    failure = pump(&sessions, keeper, replies) => failure,
+                    failure = pump(&sessions, &connection, keeper, replies) => failure,
                     // On another member from now on.
                     _ = changes.changed() => None,
                 }
@@ -48,7 +48,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
         }
         if let Some(failure) = failure {
             trace::renewal_failed(STORE, &failure);
-            connection.failed(generation, &failure).await;
+            drop(connection.failed(generation, &failure).await);
             sessions.expire(Clock::Boot.now());
             pause.wait().await;
         }
@@ -56,13 +56,13 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
 }
 
 /// The session whose keep-alive is due first, when it is due.
-async fn wait_for_first(sessions: &Sessions) -> Arc<Session> {
+async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Session> {
     loop {
         let now = Clock::Boot.now();
         sessions.expire(now);
         let mut wake = Instant::NEVER;
         for session in sessions.all() {
-            match session.next(now) {
+            match session.next(now, connection.heard()) {
                 Next::Ping | Next::Silent => return session,
                 Next::Wait(at) => wake = wake.min(at),
             }
@@ -80,26 +80,36 @@ async fn wait(sessions: &Sessions, time: Duration) {
 
 /// Opens the stream; its first keep-alive is answered when this returns.
 async fn open(
+    sessions: &Sessions,
     connection: &Connection,
     session: &Session,
 ) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
-    let limit = session.answer_limit();
     let mut leases = connection.member().lease.clone();
     session.pinged(Clock::Boot.now());
-    match timeout(limit, leases.keep_alive(session.lease)).await {
-        Ok(opened) => Ok(opened?),
-        Err(_) => Err(Failure::silent(limit)),
+    let mut opening = std::pin::pin!(leases.keep_alive(session.lease));
+    loop {
+        let now = Clock::Boot.now();
+        sessions.expire(now);
+        let wake = match session.next(now, connection.heard()) {
+            Next::Wait(at) if !session.ended.is_cancelled() => at.since(now),
+            _ => return Err(Failure::silent(session.answer_limit())),
+        };
+        tokio::select! {
+            opened = &mut opening => return Ok(opened?),
+            () = sleep(wake) => {}
+        }
     }
 }
 
 /// Sends what is due and takes the answers until something fails. `None` is no failure.
 async fn pump(
     sessions: &Sessions,
+    connection: &Connection,
     keeper: LeaseKeeper,
     mut replies: LeaseKeepAliveStream,
 ) -> Option<Failure> {
     loop {
-        let wake = match ping_due(sessions, &keeper).await {
+        let wake = match ping_due(sessions, connection, &keeper).await {
             Ok(wake) => wake,
             Err(failure) => return Some(failure),
         };
@@ -115,12 +125,16 @@ async fn pump(
 }
 
 /// Sends the keep-alives that are due, and answers how long to wait for the next.
-async fn ping_due(sessions: &Sessions, keeper: &LeaseKeeper) -> Result<Duration, Failure> {
+async fn ping_due(
+    sessions: &Sessions,
+    connection: &Connection,
+    keeper: &LeaseKeeper,
+) -> Result<Duration, Failure> {
     let now = Clock::Boot.now();
     sessions.expire(now);
     let mut wake = Instant::NEVER;
     for session in sessions.all() {
-        match session.next(now) {
+        match session.next(now, connection.heard()) {
             Next::Ping => {
                 session.pinged(Clock::Boot.now());
                 let sender = keeper.sender.clone();

@@ -32,6 +32,12 @@ impl Layout {
         Ok([&self.prefix, name.as_str(), "/"].concat().into())
     }
 
+    /// The key of a session's [epoch](crate::epoch): `<prefix>#<lease>`. In no queue, as a
+    /// [note](note) is, and no note: those end in `.v`.
+    pub(crate) fn epoch(&self, lease: i64) -> String {
+        format!("{}#{lease:x}", self.prefix)
+    }
+
     /// The name whose queue this is.
     pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
         let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
@@ -272,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_note_stands_in_no_queue_and_is_one_entrys_only() {
+    fn a_note_or_an_epoch_stands_in_no_queue_and_is_one_entrys_only() {
         let names = ["a", "a#1.0.v", "a#", "#", "a/b", "a/1.0.v", "%", "\0", "."];
         let names = names.map(|name| LockName::new(name).unwrap());
         for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
@@ -286,8 +292,10 @@ mod tests {
             let keys: Vec<_> = keys.collect();
             let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
             assert_eq!(all.len(), keys.len());
+            assert!(!all.contains(&layout.epoch(1)));
             assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
-            for note in &all {
+            let epoch = layout.epoch(1);
+            for note in all.iter().chain([&epoch]) {
                 assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");
                 assert_eq!(layout.name(queue_of(note.as_bytes())), None, "{note}");
             }

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant};
 use tokio::time::sleep;
 
-use crate::{connection::Pause, names::ToList, requests, watch::Watcher};
+use crate::{connection::Pause, names::ToList, reads, watch::Watcher};
 
 /// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.
 const AT_ONCE: usize = 4;
@@ -41,7 +41,7 @@ async fn wait_until(wake: Instant, now: Instant) {
 }
 
 async fn list(watcher: &Watcher, todo: ToList) {
-    match requests::list(&watcher.connection, &todo.queues, todo.exact).await {
+    match reads::list(&watcher.connection, &todo.queues, todo.exact).await {
         Ok(lists) => {
             let mut names = watcher.names();
             for (queue, places) in todo.queues.iter().zip(&lists.queues) {

@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
-    LockName, LossSignal, Observed, Overlap, Request, Result, StoreUrl, Wake, Wish, trace,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease,
+    LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, Wish, trace,
 };
 use tokio::{
     runtime::Handle,
@@ -20,8 +20,12 @@ use crate::{
     claim,
     config::EtcdConfig,
     connection::{ANSWER_LIMIT, Connection, Member},
+    diagnose,
     error::STORE,
-    keepalive, lister, observe, operate, requests,
+    keepalive, lister, observe,
+    observers::Observers,
+    operate, requests,
+    server::{self, Server},
     sessions::{Sessions, new_lease},
     slots::Slots,
     store::Store,
@@ -33,7 +37,7 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 3],
+    tasks: [AbortHandle; 4],
 }
 
 /// Connects to the etcd of a URL.
@@ -59,10 +63,10 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (connection, (shortest, probe)) = Connection::open(&config, shortest_ttl)
+        let (connection, (shortest, probe, server)) = Connection::open(&config, first_round)
             .await
             .map_err(|failure| failure.into_error("connect", false))?;
-        let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl);
+        let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl, &server);
         if let Err(error) = guarantees.check_ttl(config.default_ttl) {
             drop(probe.await);
             return Err(error);
@@ -70,9 +74,10 @@ impl EtcdLock {
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,
-            slots: Slots::default(),
+            slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),
+            observers: Arc::new(Observers::new(connection.clone())),
             connection,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
@@ -80,10 +85,14 @@ impl EtcdLock {
         let tasks = [
             tokio::spawn(keepalive::run(store.sessions.clone(), store.connection.clone())),
             tokio::spawn(stream::run(store.watcher.clone())),
+            tokio::spawn(stream::run(store.observers.clone())),
             tokio::spawn(lister::run(store.watcher.clone())),
         ]
         .map(|task| task.abort_handle());
         trace::connected(STORE);
+        for caution in server.cautions() {
+            trace::caution(STORE, &caution);
+        }
         Ok(Self { store, guarantees, tasks })
     }
 
@@ -93,16 +102,22 @@ impl EtcdLock {
     }
 }
 
+/// Asks everything that connecting needs, in one round: whether the login is good, the shortest TTL,
+/// and what is deployed.
+///
 /// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It is
 /// revoked beside what comes next, and ends by itself if that fails.
-async fn shortest_ttl(member: Arc<Member>) -> Result<(u64, JoinHandle<()>), etcd_client::Error> {
+async fn first_round(
+    member: Arc<Member>,
+) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
     let lease = new_lease();
     let granted = requests::send_grant(&member, lease, 1);
-    let (login, granted) = tokio::join!(requests::check_login(&member), granted);
+    let (login, granted, server) =
+        tokio::join!(requests::check_login(&member), granted, server::ask(&member));
     let mut leases = member.lease.clone();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
-        (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe))),
+        (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),
         (Err(error), Ok(_)) => {
             probe.await;
             Err(error)
@@ -111,12 +126,12 @@ async fn shortest_ttl(member: Arc<Member>) -> Result<(u64, JoinHandle<()>), etcd
     }
 }
 
-fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
+fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Guarantees {
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
-    guarantees.survives.failover = true;
-    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::SessionRevokedEarly];
+    guarantees.survives.failover = server.survives_failover();
+    guarantees.overlaps = server.overlaps();
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("the create revision of the lock's key");
@@ -152,7 +167,13 @@ impl DistributedLock for EtcdLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
+        let _turn = self.store.connection.turns.look().await;
         operate::inspect(&self.store, name).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        self.store.sessions.check_open()?;
+        diagnose::diagnose(&self.store, name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
@@ -162,6 +183,7 @@ impl DistributedLock for EtcdLock {
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         self.store.sessions.check_open()?;
+        let _turn = self.store.connection.turns.look().await;
         operate::names(&self.store, prefix).await
     }
 

@@ -1,9 +1,10 @@
 //! What there is to know of one watched name.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use lock_core::{Clock, Instant, Validity};
 use tokio::sync::oneshot;
+use uuid::Uuid;
 
 use crate::queue::Queue;
 
@@ -18,21 +19,26 @@ pub(crate) const STEPS: [Duration; 3] =
 /// wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
+/// How often to list a name that is held and not waited for.
+pub(crate) const HELD: Duration = Duration::from_secs(60);
+
 /// What a waiter is told.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
     /// The lock is its.
     Yours,
     /// Its entry has vanished.
     Gone,
+    /// etcd does not let us watch the queue any more: why.
+    Denied(Arc<str>),
 }
 
 /// An attempt of ours in a watched queue.
 #[derive(Debug)]
 pub(crate) enum Mine {
-    Waiting(oneshot::Sender<Turn>),
+    Waiting(Uuid, oneshot::Sender<Turn>),
     /// It was told that it is its turn and has not answered yet.
-    Granted,
+    Granted(Uuid),
     Holding(Validity),
 }
 
@@ -41,6 +47,10 @@ pub(crate) enum Mine {
 pub(crate) struct Named {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
+    /// The generation of the connection on which its watch was refused first.
+    pub(crate) refused: Option<u64>,
+    /// It cannot be watched for want of rights.
+    pub(crate) denied: bool,
     /// The watch begins here; 0 is "now".
     pub(crate) start: i64,
     /// How many of [`STEPS`] are done.
@@ -58,12 +68,16 @@ pub(crate) struct Named {
 impl Named {
     /// Whether somebody waits here.
     pub(crate) fn is_waited(&self) -> bool {
-        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(_)))
+        self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(..)))
     }
 
     /// When to list it next.
     pub(crate) fn next_poll(&self) -> Instant {
-        Clock::Boot.now() + STEPS.get(self.step).copied().unwrap_or(self.poll)
+        let wait = match self.is_waited() {
+            true => STEPS.get(self.step).copied().unwrap_or(self.poll),
+            false => HELD,
+        };
+        Clock::Boot.now() + wait
     }
 }
 
@@ -72,6 +86,8 @@ impl Default for Named {
         Self {
             queue: Queue::default(),
             watch: None,
+            refused: None,
+            denied: false,
             start: 0,
             step: 0,
             poll: LINGER,

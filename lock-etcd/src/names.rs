@@ -8,26 +8,21 @@ use std::{
 };
 
 use etcd_client::{EventType, WatchResponse};
-use lock_core::{Clock, Instant, LossReason, Validity};
+use lock_core::{Clock, Instant, LossReason, Validity, trace};
 use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
 
 use crate::{
-    error::{Failure, Kind},
+    error::{Failure, Kind, STORE},
     layout::{queue_of, role},
     named::{LINGER, Mine, Named, STEPS, Turn},
     queue::Place,
+    stream::unexpected,
+    watches::{About, Open, Watches},
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
 const LIST_AT_ONCE: usize = 64;
-
-/// A watch to be opened.
-#[derive(Debug)]
-pub(crate) struct Open {
-    pub(crate) id: i64,
-    pub(crate) queue: Arc<str>,
-    pub(crate) start: i64,
-}
 
 /// Names to be listed in one request.
 #[derive(Debug)]
@@ -41,11 +36,10 @@ pub(crate) struct ToList {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     named: HashMap<Arc<str>, Named>,
-    watches: HashMap<i64, Arc<str>>,
-    last_watch: i64,
+    watches: Watches,
+    /// The generation of the connection on which the stream stands.
+    generation: u64,
     due: BTreeSet<(Instant, Arc<str>)>,
-    to_open: Vec<Open>,
-    to_close: Vec<i64>,
     to_list: Vec<Arc<str>>,
     /// There is something to open or to close.
     pub(crate) stream_work: Arc<Notify>,
@@ -58,6 +52,7 @@ impl Names {
     pub(crate) fn enter(
         &mut self,
         queue: &Arc<str>,
+        attempt: Uuid,
         own: Place,
         before: Vec<Place>,
         ttl: Duration,
@@ -66,7 +61,7 @@ impl Names {
         let named = self.named.entry(queue.clone()).or_default();
         // Else the next list is due already, and must not be put off by each new waiter.
         let set_due = named.queue.is_idle() || named.due.is_none();
-        named.queue.enter(own, before, Mine::Waiting(tell));
+        named.queue.enter(own, before, Mine::Waiting(attempt, tell));
         named.hot = true;
         named.poll = ttl;
         let poll = named.next_poll();
@@ -99,7 +94,11 @@ impl Names {
         let own = Place { revision, key: key.as_bytes().to_vec(), kind };
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        let poll = named.due.is_none().then(|| named.next_poll());
         self.watch(&queue, revision + 1);
+        if poll.is_some() {
+            self.set_due(&queue, poll);
+        }
         self.judge(&queue, None);
     }
 
@@ -144,21 +143,16 @@ impl Names {
         if named.watch.is_some() {
             return;
         }
-        self.last_watch += 1;
-        let id = self.last_watch;
+        let id = self.watches.open(queue, start);
         (named.watch, named.start, named.step) = (Some(id), start, 0);
-        self.watches.insert(id, queue.clone());
-        self.to_open.push(Open { id, queue: queue.clone(), start });
         self.stream_work.notify_one();
     }
 
     fn close(&mut self, queue: &Arc<str>) {
         self.set_due(queue, None);
         let Some(named) = self.named.remove(queue) else { return };
-        if let Some(id) = named.watch
-            && self.watches.remove(&id).is_some()
-        {
-            self.to_close.push(id);
+        if let Some(id) = named.watch {
+            self.watches.close(id);
             self.stream_work.notify_one();
         }
     }
@@ -184,15 +178,15 @@ impl Names {
         for gone in named.queue.take_gone() {
             match gone {
                 // A waiter that has left needs no answer.
-                Mine::Waiting(tell) => _ = tell.send(Turn::Gone),
+                Mine::Waiting(_, tell) => _ = tell.send(Turn::Gone),
                 // Found out when it takes its turn.
-                Mine::Granted => {}
+                Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
         for mine in named.queue.admitted(listed_at) {
-            if matches!(mine, Mine::Waiting(_))
-                && let Mine::Waiting(tell) = std::mem::replace(mine, Mine::Granted)
+            if let Mine::Waiting(attempt, _) = *mine
+                && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
             {
                 // A waiter that has left needs no answer.
                 _ = tell.send(Turn::Yours);
@@ -209,17 +203,34 @@ impl Names {
     ///
     /// # Errors
     ///
-    /// Why etcd cancelled a watch that we want.
+    /// Why etcd cancelled or refused a watch that we want, if another stream may mend it.
     pub(crate) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
-        // A watch that we have closed may still speak.
-        let Some(queue) = self.watches.get(&message.watch_id()).cloned() else { return Ok(()) };
-        let Some(named) = self.named.get_mut(&queue) else { return Ok(()) };
+        let id = match self.watches.about(message) {
+            About::Watch(id) => id,
+            About::Closed => return Ok(()),
+            About::Unknown => {
+                trace::unexpected(STORE, &unexpected(message));
+                return Ok(());
+            }
+        };
+        let Some(queue) = self.watches.queue(id) else { return Ok(()) };
         if message.canceled() {
-            return self.cancelled(&queue, message);
+            return match message.created() {
+                true => self.refused(&queue, id, message.cancel_reason()),
+                false => self.cancelled(&queue, id, message),
+            };
         }
+        self.told(&queue, message);
+        Ok(())
+    }
+
+    /// A watch has begun, or has something to tell.
+    fn told(&mut self, queue: &Arc<str>, message: &WatchResponse) {
+        let Some(named) = self.named.get_mut(queue) else { return };
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
             named.queue.watch_began(if named.start > 0 { named.start - 1 } else { now });
+            (named.refused, named.denied) = (None, false);
         }
         let synced_now = !message.events().is_empty() && named.step < STEPS.len();
         for event in message.events() {
@@ -230,19 +241,77 @@ impl Names {
         if synced_now {
             named.step = STEPS.len();
             let poll = named.due.map(|_| named.next_poll());
-            self.set_due(&queue, poll);
+            self.set_due(queue, poll);
         }
-        self.judge(&queue, None);
-        Ok(())
+        self.judge(queue, None);
     }
 
-    fn cancelled(&mut self, queue: &Arc<str>, message: &WatchResponse) -> Result<(), Failure> {
+    /// etcd did not begin a watch: the login has expired, or may not read the queue. What a new login
+    /// does not mend is told to the waiters.
+    fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
+        let generation = self.generation;
+        let Some(named) = self.named.get_mut(queue) else { return Ok(()) };
+        let anew = named.refused.is_some_and(|before| before < generation);
+        let forbidden = reason.contains("permission denied");
+        if forbidden && anew {
+            self.watches.ended(id);
+            self.deny(queue, reason);
+            return Ok(());
+        }
+        let kind = match forbidden || reason.contains("auth") || reason.contains("user name") {
+            true => Kind::LoggedOut,
+            false => Kind::Broken,
+        };
+        named.refused.get_or_insert(generation);
+        Err(Failure::new(kind, format!("the watch was refused: {reason}")))
+    }
+
+    /// etcd refuses a new login: what it did not let us watch stays unwatched.
+    pub(crate) fn login_refused(&mut self, why: &Failure) {
+        let refused = self.named.iter().filter(|(_, named)| named.refused.is_some());
+        let queues: Vec<_> = refused.map(|(queue, _)| queue.clone()).collect();
+        for queue in queues {
+            if let Some(id) = self.named.get(&queue).and_then(|named| named.watch) {
+                self.watches.close(id);
+            }
+            self.deny(&queue, &why.to_string());
+        }
+    }
+
+    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what they
+    /// have until their deadline. The watch is tried again by and by.
+    fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+        let Some(named) = self.named.get_mut(queue) else { return };
+        named.queue.watch_ended();
+        named.watch = None;
+        if !std::mem::replace(&mut named.denied, true) {
+            trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
+        }
+        let reason: Arc<str> = reason.into();
+        for mine in named.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
+            if let Mine::Waiting(_, tell) = mine {
+                // A waiter that has left needs no answer.
+                _ = tell.send(Turn::Denied(reason.clone()));
+            }
+        }
+        if named.queue.is_idle() {
+            return self.close(queue);
+        }
+        self.set_due(queue, Some(Clock::Boot.now() + LINGER));
+    }
+
+    fn cancelled(
+        &mut self,
+        queue: &Arc<str>,
+        id: i64,
+        message: &WatchResponse,
+    ) -> Result<(), Failure> {
         if message.compact_revision() == 0 {
             let reason = format!("the watch was cancelled: {}", message.cancel_reason());
             return Err(Failure::new(Kind::Broken, reason));
         }
         // It began, or fell behind, at a revision that is compacted: begin now, and list.
-        self.watches.remove(&message.watch_id());
+        self.watches.ended(id);
         if let Some(named) = self.named.get_mut(queue) {
             named.queue.watch_ended();
             named.watch = None;
@@ -251,13 +320,16 @@ impl Names {
         Ok(())
     }
 
+    /// The stream is to be opened on this generation of the connection.
+    pub(crate) fn stream_begins(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
     /// The watch stream is gone, and with it all watches. They begin anew from "now", and what
     /// happened meanwhile is found out by lists: replaying the history since then would make etcd
     /// read all of it.
     pub(crate) fn stream_lost(&mut self) {
         self.watches.clear();
-        self.to_open.clear();
-        self.to_close.clear();
         let queues: Vec<_> = self.named.keys().cloned().collect();
         for queue in queues {
             let Some(named) = self.named.get_mut(&queue) else { continue };
@@ -268,26 +340,18 @@ impl Names {
                 continue;
             }
             named.step = 0;
-            let (waited, poll) = (named.is_waited(), named.next_poll());
+            let poll = named.next_poll();
             self.watch(&queue, 0);
-            if waited {
-                self.set_due(&queue, Some(poll));
-            }
+            self.set_due(&queue, Some(poll));
         }
     }
 
     pub(crate) fn next_open(&mut self) -> Option<Open> {
-        while let Some(open) = self.to_open.pop() {
-            // Closed before it was opened.
-            if self.watches.contains_key(&open.id) {
-                return Some(open);
-            }
-        }
-        None
+        self.watches.next_open()
     }
 
     pub(crate) fn next_close(&mut self) -> Option<i64> {
-        self.to_close.pop()
+        self.watches.next_close()
     }
 
     /// What to list now, and when to come again.
@@ -313,15 +377,18 @@ impl Names {
         if named.queue.is_idle() {
             return self.close(queue);
         }
-        if !named.is_waited() {
-            return;
+        if named.watch.is_none() {
+            // It was refused; waiters are told of the list that follows when it begins.
+            let due = now + named.poll;
+            self.watch(queue, 0);
+            return self.set_due(queue, Some(due));
         }
         if !named.listing {
             named.listing = true;
             self.to_list.push(queue.clone());
         }
         named.step = (named.step + 1).min(STEPS.len());
-        let next = now + STEPS.get(named.step).copied().unwrap_or(named.poll);
+        let next = named.next_poll();
         self.set_due(queue, Some(next));
     }
 
@@ -334,6 +401,24 @@ impl Names {
         self.judge(queue, Some(at));
     }
 
+    /// The key of the first in line, and the places of attempts of ours, as far as they are known.
+    pub(crate) fn standing(
+        &self,
+        queue: &str,
+        attempts: &[Uuid],
+    ) -> (Option<Vec<u8>>, Vec<Option<usize>>) {
+        let Some(named) = self.named.get(queue) else { return (None, vec![None; attempts.len()]) };
+        let attempt = |mine: &Mine| match mine {
+            Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
+            Mine::Holding(_) => None,
+        };
+        let places = named.queue.places();
+        let places: HashMap<_, _> =
+            places.filter_map(|(mine, place)| Some((attempt(mine)?, place))).collect();
+        let places = attempts.iter().map(|attempt| places.get(attempt).copied()).collect();
+        (named.queue.first().map(<[u8]>::to_vec), places)
+    }
+
     /// A list failed; it is tried again by and by.
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
         let Some(named) = self.named.get_mut(queue) else { return };
@@ -341,3 +426,7 @@ impl Names {
         self.judge(queue, None);
     }
 }
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

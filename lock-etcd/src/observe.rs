@@ -1,34 +1,32 @@
 //! Who leads, told to one observer.
 //!
 //! The queue is read once, and a watch tells what happens after that. etcd keeps its history, so an
-//! observer that does not look costs nothing but a watch that is opened again later. Whatever else
-//! ends the watch is followed by another read.
+//! observer that does not look costs nothing but a watch that is opened again later, and so does a
+//! stream that breaks. What etcd cannot tell any more is read.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use etcd_client::{EventType, GetResponse, WatchOptions, WatchResponse, WatchStream};
+use etcd_client::{GetOptions, GetResponse};
 use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result};
-use tokio::{
-    sync::mpsc::{self, error::TrySendError},
-    time::timeout,
-};
+use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
-    connection::{ANSWER_LIMIT, Connection, Pause},
+    connection::{Connection, Pause},
     entry,
-    error::{Failure, Kind},
-    layout::Role,
-    requests,
+    error::Failure,
+    layout::{Role, role},
+    observers::{News, Observers},
+    reads,
     store::Store,
-    view::{Change, First, Seen, View},
+    view::{First, Seen, View},
 };
 
 /// How many changes may wait for an observer that does not look.
 const UNREAD: usize = 64;
 
 /// How often to see whether the watch still tells everything: watches have lost events before
-/// (etcd#18089), and a connection may break without a sound.
-const LOOK: Duration = Duration::from_secs(5);
+/// (etcd#18089).
+const LOOK: Duration = Duration::from_secs(10);
 
 /// How long the watch may take to tell what a look has found.
 const LATE: Duration = Duration::from_secs(1);
@@ -36,6 +34,7 @@ const LATE: Duration = Duration::from_secs(1);
 /// One observer.
 struct Observer {
     connection: Arc<Connection>,
+    observers: Arc<Observers>,
     queue: Arc<str>,
     view: View,
     /// The last candidate whose note was asked for.
@@ -65,6 +64,7 @@ pub(crate) async fn observe(
     let (out, observed) = mpsc::channel(UNREAD);
     let mut observer = Observer {
         connection: store.connection.clone(),
+        observers: store.observers.clone(),
         queue,
         view: View::default(),
         known: (0, Holder::default()),
@@ -88,11 +88,9 @@ impl Observer {
     async fn run(&mut self) {
         loop {
             self.deliver().await;
-            let generation = self.connection.member().generation;
-            match self.follow().await {
-                Ok(Then::Watch) => continue,
-                Ok(Then::Read) => {}
-                Err(failure) => self.connection.failed(generation, &failure).await,
+            // A failure is that of a request, and dealt with as such.
+            if let Ok(Then::Watch) = self.follow().await {
+                continue;
             }
             loop {
                 Pause::longest().wait().await;
@@ -111,35 +109,30 @@ impl Observer {
 
     /// Begins anew with the queue of this moment.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&requests::read(&self.connection, &self.queue).await?)?;
+        self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
         self.tell(vec![self.view.first()]).await
     }
 
     /// Watches from where the view stands.
     async fn follow(&mut self) -> Result<Then, Failure> {
-        let mut changes = self.connection.changes();
-        changes.mark_unchanged();
-        let mut stream = self.open().await?;
+        let mut watching = self.observers.watch(&self.queue, self.view.revision + 1);
         let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
         loop {
             tokio::select! {
-                message = stream.message() => {
-                    let message = message?.ok_or(Failure::new(Kind::Broken, "the watch ended"))?;
-                    if message.canceled() {
-                        return cancelled(&message);
+                news = watching.next() => match news {
+                    None => return Ok(Then::Watch),
+                    Some(News::Gone) => return Ok(Then::Read),
+                    Some(News::Changes(changes)) => {
+                        let news = self.view.apply(changes);
+                        self.tell(news).await?;
+                        if !self.deliver_now() {
+                            return Ok(Then::Watch);
+                        }
                     }
-                    let news = self.view.apply(changed(&message));
-                    self.tell(news).await?;
-                    if !self.deliver_now() {
-                        return Ok(Then::Watch);
-                    }
-                }
-                // On another member from now on.
-                _ = changes.changed() => return Ok(Then::Read),
+                },
                 () = Clock::Boot.sleep_until(look_at) => {
-                    let now = view(&requests::read(&self.connection, &self.queue).await?)?;
                     let known = Some(self.view.first());
-                    let differs = known != Some(now.first());
+                    let differs = self.differs().await?;
                     // The watch has had its time, and told nothing.
                     if differs && doubted == known {
                         return Ok(Then::Read);
@@ -151,13 +144,31 @@ impl Observer {
         }
     }
 
-    async fn open(&self) -> Result<WatchStream, Failure> {
-        let mut client = self.connection.member().watch.clone();
-        let options = WatchOptions::new().with_prefix().with_start_revision(self.view.revision + 1);
-        match timeout(ANSWER_LIMIT, client.watch(&*self.queue, Some(options))).await {
-            Ok(opened) => Ok(opened?),
-            Err(_) => Err(Failure::silent(ANSWER_LIMIT)),
-        }
+    /// Whether the member at hand knows another leader, by a look at one key.
+    async fn differs(&self) -> Result<bool, Failure> {
+        let first = self.view.first();
+        let options = GetOptions::new().with_keys_only().with_serializable();
+        let (key, options) = match &first {
+            Some(first) => (first.key.clone(), options),
+            None => (self.queue.as_bytes().to_vec(), options.with_prefix().with_limit(1)),
+        };
+        let answer = self
+            .connection
+            .call(|member| {
+                let mut kv = member.kv.clone();
+                async move { kv.get(key, Some(options)).await }
+            })
+            .await?;
+        let found = answer.kvs().first();
+        Ok(match first {
+            // It leads if nothing was heard of it since.
+            Some(first) => {
+                let modified = self.view.modified(&first.key);
+                found.is_none_or(|kv| kv.mod_revision() > modified)
+            }
+            // What is there leads, unless it stands beside others.
+            None => self.view.is_empty() && found.is_some_and(|kv| role(kv.key()).kind().is_some()),
+        })
     }
 
     /// Notes what is to be told.
@@ -181,7 +192,7 @@ impl Observer {
             Role::Candidate => {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
-                    let note = requests::note(&self.connection, &key, revision).await?;
+                    let note = reads::note(&self.connection, &key, revision).await?;
                     self.known = (revision, entry::holder(&note, revision));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);
@@ -213,36 +224,7 @@ impl Observer {
     }
 }
 
-fn cancelled(message: &WatchResponse) -> Result<Then, Failure> {
-    // It began, or fell behind, at a revision that is compacted.
-    if message.compact_revision() != 0 {
-        return Ok(Then::Read);
-    }
-    let reason = format!("the watch was cancelled: {}", message.cancel_reason());
-    Err(Failure::new(Kind::Broken, reason))
-}
-
 fn view(answer: &GetResponse) -> Result<View, Failure> {
     let header = answer.header().ok_or(Failure::senseless("no header"))?;
-    Ok(View::new(header.revision(), answer.kvs().iter().map(seen)))
-}
-
-fn changed(message: &WatchResponse) -> Vec<Change> {
-    let change = |event: &etcd_client::Event| {
-        let kv = event.kv()?;
-        Some(match event.event_type() {
-            EventType::Put => Change::Put(seen(kv)),
-            EventType::Delete => Change::Deleted { key: kv.key().to_vec(), at: kv.mod_revision() },
-        })
-    };
-    message.events().iter().filter_map(change).collect()
-}
-
-fn seen(kv: &etcd_client::KeyValue) -> Seen {
-    Seen {
-        key: kv.key().to_vec(),
-        created: kv.create_revision(),
-        modified: kv.mod_revision(),
-        value: kv.value().to_vec(),
-    }
+    Ok(View::new(header.revision(), answer.kvs().iter().map(Seen::of)))
 }

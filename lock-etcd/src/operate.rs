@@ -6,13 +6,13 @@ use futures_util::future::try_join_all;
 use lock_core::{Clock, Entry, LockName, Result};
 use uuid::Uuid;
 
-use crate::{entry, error::Failure, layout::queue_of, requests, store::Store};
+use crate::{entry, error::Failure, layout::queue_of, reads, requests, store::Store};
 
 /// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
 pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
     let (queue, connection) = (store.layout.queue(name)?, &store.connection);
     let failed = |failure: Failure| failure.into_error("inspect", false);
-    let standing = requests::inspect(connection, &queue).await.map_err(failed)?;
+    let standing = reads::inspect(connection, &queue).await.map_err(failed)?;
     let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
     Entry::judge(&mut entries);
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
@@ -33,13 +33,13 @@ pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     let mut names = BTreeSet::new();
     let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
     loop {
-        let (places, last) = requests::page(&store.connection, &from, &to)
+        let (places, next) = reads::page(&store.connection, &from, &to)
             .await
-            .map_err(|failure| failure.into_error("list names", false))?;
+            .map_err(|failure| failure.into_error("names", false))?;
         let found = places.iter().filter_map(|place| store.layout.name(queue_of(&place.key)));
         names.extend(found.filter(|name| name.as_str().starts_with(start)));
-        let Some(last) = last else { return Ok(names.into_iter().collect()) };
-        from = [&last[..], &[0]].concat();
+        let Some(next) = next else { return Ok(names.into_iter().collect()) };
+        from = next;
     }
 }
 
@@ -55,7 +55,7 @@ pub(crate) async fn revoke(
     let mut sent_in_doubt = false;
     // An upgrade gives an attempt another entry: it is looked for until it is gone.
     loop {
-        let entries = requests::inspect(&store.connection, &queue)
+        let entries = reads::inspect(&store.connection, &queue)
             .await
             .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
         let own = |entry: &crate::listing::Standing| entry::attempt(&entry.note) == Some(attempt);

@@ -245,6 +245,23 @@ impl<M> Queue<M> {
         self.mine.iter().map(|mine| &mine.what)
     }
 
+    /// The key of the first in line, as far as this is known.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        let (first, _) = self.order.front()?;
+        let mut keys = self.live.iter();
+        keys.find(|(_, revision)| *revision == first).map(|(key, _)| key.as_slice())
+    }
+
+    /// All of ours, with their places: 0 for the holders, 1 for the first that waits.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
+        let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
+        let place = move |mine: &Mine<M>| {
+            let at = self.find(mine.revision)?;
+            Some((at + 1).saturating_sub(admitted))
+        };
+        self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
+    }
+
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
         let unsure = |mine: &Mine<M>| !mine.covered || mine.seen < self.signalled;
@@ -256,6 +273,19 @@ impl<M> Queue<M> {
         let what = self.take(revision);
         self.forget_if_idle();
         what
+    }
+
+    /// Some attempts of ours are over.
+    pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
+        let mut left = Vec::new();
+        for mine in std::mem::take(&mut self.mine) {
+            match is_over(&mine.what) {
+                true => left.push(mine.what),
+                false => self.mine.push_back(mine),
+            }
+        }
+        self.forget_if_idle();
+        left
     }
 
     /// What others do here does not matter until one of ours comes again.

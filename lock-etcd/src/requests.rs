@@ -3,23 +3,20 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
-    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
-    TxnResponse,
-    proto::{PbRangeResponse, PbTxnOpResponse},
+    Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, Txn, TxnOp, TxnResponse,
+    proto::{PbRangeResponse, PbResponseOp, PbTxnOpResponse},
 };
 
 use crate::{
-    connection::{Connection, Insisted, Member},
+    connection::{Connection, Member},
+    epoch::{self, Guard},
     error::Failure,
     layout::{self, Role, end_of_entry, role},
-    listing::{self, Standing, places},
+    listing::places,
     queue::Place,
 };
 
-/// How many keys are listed in one request: below what etcd and the client put into one message.
-const PAGE: i64 = 2000;
-
-type Answer<T> = Result<T, etcd_client::Error>;
+pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
 /// An attempt's entry as the store has it.
 #[derive(Debug)]
@@ -51,32 +48,43 @@ impl NewEntry<'_> {
 }
 
 /// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
-pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>) -> Txn {
+pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
     // The range comes first and so does not see the put.
     let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
-        .when([Compare::create_revision(entry.key, CompareOp::Equal, 0)])
+        .when([guard.compare(), Compare::create_revision(entry.key, CompareOp::Equal, 0)])
         .and_then(operations.collect::<Vec<_>>())
+        .or_else([guard.read()])
 }
 
 /// The transaction that enters an empty queue only. Sent again, it does nothing.
-pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)))
+pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), guard).or_else([guard.read()])
+}
+
+/// As [`enter_if_free`], and tells who is there if the queue is not empty.
+pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), guard).or_else([guard.read(), range(queue)])
 }
 
 /// As [`enter_if_free`] for several queues: all or none.
-pub(crate) fn enter_all_if_free<'a>(entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>) -> Txn {
-    let (mut free, mut puts) = (Vec::new(), Vec::new());
+pub(crate) fn enter_all<'a>(
+    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+    guard: Guard<'_>,
+) -> Txn {
+    enter_all_if_free(entries, guard).or_else([guard.read()])
+}
+
+fn enter_all_if_free<'a>(
+    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+    guard: Guard<'_>,
+) -> Txn {
+    let (mut free, mut puts) = (vec![guard.compare()], Vec::new());
     for (queue, entry) in entries {
         free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
     }
     Txn::new().when(free).and_then(puts)
-}
-
-/// As [`enter_if_free`], and tells who is there if the queue is not empty.
-pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>) -> Txn {
-    enter_if_free(queue, entry).or_else([range(queue)])
 }
 
 fn range(queue: &str) -> TxnOp {
@@ -112,36 +120,56 @@ fn with_belongings(key: &str) -> DeleteOptions {
     DeleteOptions::new().with_range(end_of_entry(key))
 }
 
-/// The answer to one of these; if it did nothing, whom it found there, as far as it looked.
-pub(crate) fn entered(answer: TxnResponse) -> Result<Result<Entered, Vec<Place>>, Failure> {
+/// What one of these came to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Entered(Entered),
+    /// It did nothing: these were there, as far as it looked.
+    Found(Vec<Place>),
+    /// It did nothing: its epoch is over.
+    Over,
+}
+
+/// What one of these came to that was sent in this epoch.
+pub(crate) fn entered(answer: TxnResponse, epoch: i64) -> Result<Outcome, Failure> {
     let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
-    let found = ranges(answer).next().map(|range| places(range.kvs)).unwrap_or_default();
+    let mut ranges = ranges(answer);
+    if !succeeded && epoch::found(ranges.next().map(|range| range.kvs)) != epoch {
+        return Ok(Outcome::Over);
+    }
+    let found = ranges.next().map(|range| places(range.kvs)).unwrap_or_default();
     Ok(match succeeded {
-        true => Ok(Entered { revision, before: found }),
-        false => Err(found),
+        true => Outcome::Entered(Entered { revision, before: found }),
+        false => Outcome::Found(found),
     })
 }
 
 /// Where an attempt's entry stands, if an earlier sending has made it.
 pub(crate) async fn standing(
     connection: &Connection,
-    queue: &str,
+    queue: &Arc<str>,
     key: &str,
-    note: &[u8],
     give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
-    let get = |start: String| connection.insist(&give_up, move |member| get_all(member, &start));
-    let mut all = listing::entries(get(queue.to_owned()).await.result?.0.kvs);
-    if is_candidate(key) {
-        listing::add_notes(&mut all, get(layout::note(key)).await.result?.0.kvs);
-    }
-    let own = |entry: &&Standing| entry.place.key == key.as_bytes() && entry.note == note;
-    let Some(revision) = all.iter().find(own).map(|entry| entry.place.revision) else {
-        return Ok(None);
-    };
-    let before = all.into_iter().map(|entry| entry.place);
-    let before = before.filter(|place| place.revision < revision).collect();
+    let txn = Txn::new().and_then([range(queue)]);
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    let all = ranges(answer).next().map(|range| places(range.kvs)).unwrap_or_default();
+    let own = all.iter().find(|place| place.key == key.as_bytes());
+    let Some(revision) = own.map(|place| place.revision) else { return Ok(None) };
+    let before = all.into_iter().filter(|place| place.revision < revision).collect();
     Ok(Some(Entered { revision, before }))
+}
+
+/// The create revisions of entries; `None` for those that do not stand.
+pub(crate) async fn created(
+    connection: &Connection,
+    keys: &[&str],
+    give_up: impl Fn() -> bool,
+) -> Result<Vec<Option<i64>>, Failure> {
+    let get = |key: &&str| TxnOp::get(*key, Some(GetOptions::new().with_keys_only()));
+    let txn = Txn::new().and_then(keys.iter().map(get).collect::<Vec<_>>());
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    Ok(ranges(answer).map(|range| range.kvs.first().map(|kv| kv.create_revision)).collect())
 }
 
 pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
@@ -153,30 +181,6 @@ pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeRespons
         Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
         _ => None,
     })
-}
-
-/// Several queues as they stand at one revision.
-pub(crate) struct Lists {
-    pub(crate) revision: i64,
-    pub(crate) queues: Vec<Vec<Place>>,
-}
-
-/// Lists several queues in one request. Not `exact`: as the member at hand knows them, which may
-/// be a while ago, and asks no other member.
-pub(crate) async fn list(
-    connection: &Connection,
-    queues: &[Arc<str>],
-    exact: bool,
-) -> Result<Lists, Failure> {
-    let mut options = GetOptions::new().with_prefix().with_keys_only();
-    if !exact {
-        options = options.with_serializable();
-    }
-    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone()));
-    let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    let answer = connection.call(|member| send_txn(member, &txn)).await?;
-    let revision = revision(&answer)?;
-    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
 }
 
 /// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
@@ -202,47 +206,59 @@ pub(crate) fn send_txn(
     async move { kv.txn(txn).await }
 }
 
-/// Deletes an attempt's entry, and with `all` what belongs to it; its note in any case. It is gone
-/// afterwards, whoever deleted it.
-///
-/// Deletes by key alone, which costs etcd half of what a transaction that compares first does. So
-/// the key must not be used again before no sending of this can arrive any more.
-pub(crate) async fn delete(
+/// Sends removals, several in one transaction. Answers which of them found what they were to remove;
+/// nothing of the others is there any more.
+pub(crate) async fn remove_all(
     connection: &Connection,
-    key: &str,
-    all: bool,
+    mut removals: Vec<Txn>,
     give_up: impl Fn() -> bool,
-) -> Insisted<()> {
-    connection
-        .insist(give_up, |member| {
-            let (mut kv, key) = (member.kv.clone(), key.to_owned());
-            let options = all.then(|| with_belongings(&key));
-            let noted = is_candidate(&key).then(|| Txn::new().and_then(delete_entry(&key)));
-            async move {
-                match noted {
-                    Some(txn) => kv.txn(txn).await.map(drop),
-                    None => kv.delete(key, options).await.map(drop),
-                }
-            }
-        })
-        .await
+) -> Result<Vec<bool>, Failure> {
+    let alone = removals.len() == 1;
+    let txn = match removals.pop() {
+        None => return Ok(Vec::new()),
+        Some(only) if alone => only,
+        Some(last) => {
+            removals.push(last);
+            Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
+        }
+    };
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    if alone {
+        return Ok(vec![answer.succeeded()]);
+    }
+    let removed = |op: PbResponseOp| match op.response {
+        Some(PbTxnOpResponse::ResponseTxn(txn)) => Some(txn.succeeded),
+        _ => None,
+    };
+    Ok(answer.0.responses.into_iter().filter_map(removed).collect())
 }
 
-/// A queue with its notes, in order.
-pub(crate) async fn inspect(
+/// Removes what belongs to an entry that is gone, and had this create revision. The key must not be
+/// in use.
+pub(crate) async fn remove_belongings(
     connection: &Connection,
-    queue: &str,
-) -> Result<Vec<Standing>, Failure> {
-    let answer = connection.call(|member| get_all(member, queue)).await?;
-    let mut entries = listing::entries(answer.0.kvs);
-    // Later than the entries: a candidate without a note is gone by now.
-    if entries.iter().any(|entry| entry.role == Role::Candidate) {
-        let notes = layout::notes(queue);
-        let notes = connection.call(|member| get_all(member, &notes)).await?;
-        listing::add_notes(&mut entries, notes.0.kvs);
-    }
-    entries.sort_by_key(|entry| entry.place.revision);
-    Ok(entries)
+    key: &str,
+    revision: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let options = GetOptions::new().with_keys_only().with_range(end_of_entry(key));
+    let found = connection.insist(&give_up, |member| {
+        let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+        async move { kv.get(key, Some(options)).await }
+    });
+    let found = found.await.result?.0.kvs.into_iter();
+    let marks = found.filter(|kv| role(&kv.key).kind().is_none());
+    // A note is written with its entry.
+    let note = is_candidate(key).then(|| remove_written(layout::note(key).as_bytes(), revision));
+    let removals = marks.map(|kv| remove_written(&kv.key, kv.mod_revision)).chain(note).collect();
+    remove_all(connection, removals, give_up).await.map(drop)
+}
+
+/// The transaction that deletes a key if it was last written at this revision.
+pub(crate) fn remove_written(key: &[u8], revision: i64) -> Txn {
+    Txn::new()
+        .when([Compare::mod_revision(key, CompareOp::Equal, revision)])
+        .and_then([TxnOp::delete(key, None)])
 }
 
 /// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
@@ -256,49 +272,6 @@ pub(crate) async fn ttl_left(
     };
     let left = connection.call(ask).await?.ttl();
     Ok(u64::try_from(left).ok().map(Duration::from_secs))
-}
-
-/// A queue as it stands, with all values.
-pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    connection.call(|member| get_all(member, queue)).await
-}
-
-/// A candidate's note; empty if the candidate is gone.
-pub(crate) async fn note(
-    connection: &Connection,
-    key: &str,
-    revision: i64,
-) -> Result<Vec<u8>, Failure> {
-    let note = layout::note(key);
-    let answer = connection.call(|member| get_all(member, &note)).await?;
-    let note = answer.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
-    Ok(note.map(|kv| kv.value).unwrap_or_default())
-}
-
-/// Everything that starts with `start`.
-fn get_all(
-    member: &Member,
-    start: &str,
-) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
-    let (mut kv, start) = (member.kv.clone(), start.to_owned());
-    async move { kv.get(start, Some(GetOptions::new().with_prefix())).await }
-}
-
-/// Some keys of a range in their order, and whether there are more.
-pub(crate) async fn page(
-    connection: &Connection,
-    from: &[u8],
-    to: &[u8],
-) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
-    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(PAGE);
-    let page = connection
-        .call(|member| {
-            let (mut kv, from) = (member.kv.clone(), from.to_owned());
-            async move { kv.get(from, Some(options)).await }
-        })
-        .await?;
-    let last = page.kvs().last().filter(|_| page.more()).map(|last| last.key().to_vec());
-    Ok((places(page.0.kvs), last))
 }
 
 /// Whether an entry is there, by the word of the whole cluster.
@@ -316,24 +289,7 @@ pub(crate) async fn exists(
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
-/// Makes a lease with an id of our own, so that a lost answer does not leave a second one. The
-/// answer is the TTL that etcd granted; `None` if an earlier sending had made it.
-pub(crate) async fn grant(
-    connection: &Connection,
-    lease: i64,
-    seconds: u64,
-    give_up: impl Fn() -> bool,
-) -> Result<Option<u64>, Failure> {
-    let insisted = connection.insist(give_up, |member| send_grant(member, lease, seconds)).await;
-    match insisted.result {
-        Err(failure) if insisted.ambiguous && failure.to_string().contains("already exists") => {
-            Ok(None)
-        }
-        result => result.map(Some),
-    }
-}
-
-/// Makes a lease and answers the TTL that etcd granted.
+/// Makes a lease with an id of our own and answers the TTL that etcd granted.
 pub(crate) fn send_grant(
     member: &Member,
     lease: i64,

@@ -2,8 +2,8 @@
 
 use std::{
     sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, error::STORE};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -29,6 +29,26 @@ pub(crate) struct Session {
     /// Whether etcd itself said that the lease, and so every key of it, is gone.
     gone: AtomicBool,
     confirmed: Notify,
+    pub(crate) epoch: Epoch,
+    todo: Mutex<Todo>,
+    /// There is something to remove, or nothing lives by a retired session any more.
+    pub(crate) for_janitor: Notify,
+    /// No attempt begins in it any more: etcd refused to remove what one left.
+    retired: AtomicBool,
+    /// How many attempts live by it.
+    users: AtomicUsize,
+}
+
+/// An attempt that lives by a session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct User(Arc<Session>);
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_retired() {
+            self.0.for_janitor.notify_one();
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -75,7 +95,36 @@ impl Session {
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
+            epoch: Epoch::default(),
+            todo: Mutex::default(),
+            for_janitor: Notify::new(),
+            retired: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
         }
+    }
+
+    /// An attempt begins.
+    pub(crate) fn user(self: &Arc<Self>) -> User {
+        self.users.fetch_add(1, Ordering::AcqRel);
+        User(self.clone())
+    }
+
+    /// What the janitor is to do.
+    pub(crate) fn todo(&self) -> MutexGuard<'_, Todo> {
+        // Nothing panics while it holds this lock.
+        self.todo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_retired(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        self.users.load(Ordering::Acquire) == 0
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -149,11 +198,12 @@ impl Session {
         }
     }
 
-    /// What to do now.
-    pub(crate) fn next(&self, now: Instant) -> Next {
+    /// What to do now. A keep-alive without an answer is no silence while etcd, which confirms it only
+    /// after all that was committed before, still answers other requests: the last was `heard` then.
+    pub(crate) fn next(&self, now: Instant, heard: Instant) -> Next {
         let state = self.state();
         if let Some(pinged) = state.pinged {
-            let limit = pinged + self.answer_limit();
+            let limit = pinged.max(heard) + self.answer_limit();
             return if now >= limit { Next::Silent } else { Next::Wait(limit) };
         }
         let due = state.renewed + self.ttl / 3;
@@ -251,15 +301,19 @@ mod tests {
     fn a_keep_alive_counts_from_when_it_was_sent() {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now - Duration::from_secs(4));
-        assert_eq!(session.next(now), Next::Ping);
+        assert_eq!(session.next(now, now), Next::Ping);
         let (validity, _) = session.hold(&name(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
-        assert_eq!(session.next(now), Next::Wait(sent + session.answer_limit()));
-        assert_eq!(session.next(now + TTL), Next::Silent);
+        assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
+        assert_eq!(session.next(now + TTL, now), Next::Silent);
+        assert_eq!(
+            session.next(now + TTL, now + TTL),
+            Next::Wait(now + TTL + session.answer_limit())
+        );
         assert!(session.confirm());
         assert_eq!(validity.until(), safe_until(sent, TTL));
-        assert_eq!(session.next(now), Next::Wait(sent + TTL / 3));
+        assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
     }
 
     #[test]

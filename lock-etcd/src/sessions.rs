@@ -2,35 +2,46 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result};
-use tokio::{sync::Notify, task::JoinHandle};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result};
+use tokio::{
+    sync::{Notify, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     config::whole_seconds,
-    connection::Connection,
+    connection::{ANSWER_LIMIT, Connection, Pause},
     error::{Failure, STORE},
+    making::{Made, Making},
     requests,
     session::Session,
+    turns::unsent,
 };
 
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
+/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that nothing
+/// is left when `Locks::close` returns, after at most 5 s.
+const CLOSE_LIMIT: Duration = Duration::from_secs(3);
+
+/// A retired session is filed under its lease with this bit, which no TTL has.
+const RETIRED: u64 = 1 << 63;
+
 /// One etcd lease for each TTL in use, made when it is first asked for.
 #[derive(Debug)]
 pub(crate) struct Sessions {
     live: Mutex<HashMap<u64, Arc<Session>>>,
-    granting: tokio::sync::Mutex<()>,
-    closed: AtomicBool,
+    making: Making,
+    closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     /// Wakes the keep-alive.
@@ -42,8 +53,8 @@ impl Sessions {
     pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
             live: Mutex::default(),
-            granting: tokio::sync::Mutex::new(()),
-            closed: AtomicBool::new(false),
+            making: Making::default(),
+            closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
             work: Notify::new(),
             connection,
@@ -66,7 +77,7 @@ impl Sessions {
 
     /// Fails once the client is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
-        match self.closed.load(Ordering::Acquire) {
+        match self.closed.is_cancelled() {
             true => Err(Error::Closed { store: STORE }),
             false => Ok(()),
         }
@@ -76,66 +87,125 @@ impl Sessions {
         self.live().get(&seconds).filter(|session| session.is_live()).cloned()
     }
 
-    /// The session for a TTL. `give_up`: the caller has left.
+    /// The session for a TTL.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if etcd is out of reach for a TTL, or the caller has left.
     pub(crate) async fn get(
-        &self,
+        self: &Arc<Self>,
         ttl: Duration,
-        give_up: impl Fn() -> bool,
+        attempt: &Attempt,
     ) -> Result<Arc<Session>> {
         self.check_open()?;
         let seconds = whole_seconds("ttl", ttl)?;
         match self.find(seconds) {
             Some(session) => Ok(session),
-            None => Box::pin(self.make(ttl, seconds, give_up)).await,
+            None => Box::pin(self.make(ttl, seconds, attempt)).await,
         }
     }
 
+    /// Waits for the one attempt to make it, and no longer than a TTL.
     async fn make(
-        &self,
+        self: &Arc<Self>,
         ttl: Duration,
         seconds: u64,
-        give_up: impl Fn() -> bool,
+        attempt: &Attempt,
     ) -> Result<Arc<Session>> {
-        let _one_at_a_time = self.granting.lock().await;
-        self.check_open()?;
-        if let Some(session) = self.find(seconds) {
-            return Ok(session);
-        }
         self.make_room(seconds)?;
-        let session = Arc::new(self.grant(ttl, seconds, give_up).await?);
-        self.live().insert(seconds, session.clone());
-        if let Err(closed) = self.check_open() {
-            self.end(&session, LossReason::SessionEnded);
-            return Err(closed);
+        let until = Clock::Boot.now() + ttl;
+        let mut told = self.join(ttl, seconds);
+        tokio::select! {
+            biased;
+            () = attempt.cancelled() => {
+                return Err(unsent("the caller has left").into_error("acquire", false));
+            }
+            () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
+            _ = told.wait_for(Made::is_done) => {}
+            () = Clock::Boot.sleep_until(until) => {}
         }
-        self.work.notify_one();
-        Ok(session)
+        let made = told.borrow().clone();
+        let failure = match made {
+            Made::Session(session) => return Ok(session),
+            Made::OtherTtl(granted) => {
+                return Err(Error::InvalidOption {
+                    option: "ttl".to_owned(),
+                    value: format!("{ttl:?}"),
+                    allowed: format!("this etcd grants {granted}s and more"),
+                });
+            }
+            Made::Failed(failure) | Made::NotYet(Some(failure)) => failure,
+            Made::NotYet(None) => Failure::silent(ttl.min(ANSWER_LIMIT)),
+        };
+        // A lease that etcd made all the same is not renewed and ends by itself.
+        Err(failure.into_error("acquire", false))
     }
 
-    async fn grant(
-        &self,
-        ttl: Duration,
-        seconds: u64,
-        give_up: impl Fn() -> bool,
-    ) -> Result<Session> {
-        let lease = new_lease();
-        let sent = Clock::Boot.now();
-        let give_up = || give_up() || Clock::Boot.now() >= sent + ttl;
-        let granted = requests::grant(&self.connection, lease, seconds, give_up);
-        // etcd does both at once: it is no longer under way than one of them.
-        let (granted, ()) = tokio::join!(granted, self.probed());
-        // An unanswered grant needs no cleaning up: nobody renews it.
-        let granted = granted.map_err(|failure| failure.into_error("grant a lease", false))?;
-        if let Some(granted) = granted.filter(|granted| *granted != seconds) {
-            let session = Session::new(lease, ttl, sent);
-            self.end(&Arc::new(session), LossReason::SessionEnded);
-            return Err(Error::InvalidOption {
-                option: "ttl".to_owned(),
-                value: format!("{ttl:?}"),
-                allowed: format!("this etcd grants {granted}s and more"),
+    /// Joins the attempt that is under way, or begins it.
+    fn join(self: &Arc<Self>, ttl: Duration, seconds: u64) -> watch::Receiver<Made> {
+        let (told, tell) = self.making.join(seconds);
+        if let Some(tell) = tell {
+            let sessions = self.clone();
+            tokio::spawn(async move {
+                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &tell));
+                let made = loop {
+                    tokio::select! {
+                        made = &mut granting => break made,
+                        () = tell.closed() => {
+                            if sessions.making.is_deserted(seconds) {
+                                return;
+                            }
+                        }
+                    }
+                };
+                sessions.making.done(seconds, made);
             });
         }
-        Ok(Session::new(lease, ttl, sent))
+        told
+    }
+
+    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered request
+    /// makes is nobody's, and the session's time counts from the request that was answered.
+    async fn grant(
+        self: &Arc<Self>,
+        ttl: Duration,
+        seconds: u64,
+        tell: &watch::Sender<Made>,
+    ) -> Made {
+        let mut pause = Pause::new();
+        loop {
+            let (lease, sent) = (new_lease(), Clock::Boot.now());
+            let granted =
+                self.connection.call(|member| requests::send_grant(member, lease, seconds));
+            // etcd does both at once: it is no longer under way than one of them.
+            let (granted, ()) = tokio::join!(granted, self.probed());
+            match granted {
+                Ok(granted) => return self.granted(Session::new(lease, ttl, sent), granted),
+                Err(failure) if failure.kind.is_passing() => {
+                    tell.send_replace(Made::NotYet(Some(failure)));
+                }
+                Err(failure) => return Made::Failed(failure),
+            }
+            pause.wait().await;
+        }
+    }
+
+    fn granted(self: &Arc<Self>, session: Session, seconds: u64) -> Made {
+        let session = Arc::new(session);
+        if seconds != session.ttl.as_secs() {
+            self.end(&session, LossReason::SessionEnded);
+            return Made::OtherTtl(seconds);
+        }
+        let old = self.live().insert(seconds, session.clone());
+        if let Some(old) = old {
+            // Its time was over, and its waiters have not been told yet.
+            self.end(&old, LossReason::Expired);
+        }
+        if self.check_open().is_err() {
+            self.end(&session, LossReason::SessionEnded);
+        }
+        self.work.notify_one();
+        Made::Session(session)
     }
 
     /// Ends an idle session if there are too many.
@@ -159,6 +229,22 @@ impl Sessions {
             self.end(&session, LossReason::SessionEnded);
         }
         Ok(())
+    }
+
+    /// No attempt begins in this session any more. It is renewed as long as some live by it.
+    pub(crate) fn retire(&self, session: &Arc<Session>) {
+        session.set_retired();
+        let mut live = self.live();
+        let seconds = session.ttl.as_secs();
+        if live.get(&seconds).is_some_and(|live| Arc::ptr_eq(live, session)) {
+            live.remove(&seconds);
+            live.insert(session.lease.unsigned_abs() | RETIRED, session.clone());
+        }
+    }
+
+    /// Nothing lives by a retired session any more.
+    pub(crate) fn end_unused(&self, session: &Arc<Session>) {
+        self.end(session, LossReason::SessionEnded);
     }
 
     /// Ends the sessions whose deadline has passed.
@@ -193,18 +279,23 @@ impl Sessions {
         }
     }
 
-    /// Ends all sessions, and none is made any more. Returns when etcd has confirmed.
+    /// Ends all sessions, and none is made any more. Returns when etcd has confirmed, or after
+    /// [`CLOSE_LIMIT`]; nothing is tried again after that.
     pub(crate) async fn close(&self) -> Result<()> {
-        self.closed.store(true, Ordering::Release);
+        self.closed.cancel();
         let sessions: Vec<_> = self.live().drain().map(|(_, session)| session).collect();
         for session in &sessions {
             session.end(LossReason::SessionEnded);
         }
         let revoked = sessions.iter().map(|session| revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());
-        let (revoked, ()) = tokio::join!(revoked, self.probed());
-        let confirmed: Result<(), Failure> = revoked.into_iter().collect();
-        confirmed.map_err(|failure| match failure.into_error("revoke a lease", false) {
+        let revoked = timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
+        self.connection.close();
+        let confirmed: Result<(), Failure> = match revoked {
+            Ok((revoked, ())) => revoked.into_iter().collect(),
+            Err(_) => Err(Failure::silent(CLOSE_LIMIT)),
+        };
+        confirmed.map_err(|failure| match failure.into_error("close", false) {
             Error::Unavailable { store, op, source, .. } => {
                 Error::Unavailable { store, op, effect: Effect::Unknown, source }
             }

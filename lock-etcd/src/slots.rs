@@ -1,10 +1,9 @@
 //! Which keys of a queue this client uses.
 //!
 //! etcd keeps a deleted key in its index until the history is compacted, and counting or listing a
-//! queue walks over all of them. With a key of its own for each attempt, a lock that was taken a
-//! million times would take 100 ms to take once more. So an attempt borrows the first key that no
-//! other attempt of this client is using, and what identifies it is the create revision, or the
-//! attempt's id in its note.
+//! queue walks over all of them: with 100,000 of them an acquire takes 18 ms instead of 0.7 (etcd
+//! 3.4.23). So an attempt borrows the first key that no other attempt of this client is using. What
+//! identifies its entry is the create revision: nothing is removed or changed that has another one.
 
 use std::{
     collections::HashMap,
@@ -15,6 +14,14 @@ use std::{
 #[derive(Debug, Default)]
 pub(crate) struct Slots(Mutex<HashMap<Arc<str>, Vec<u32>>>);
 
+/// A slot that is lent. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Slot {
+    slots: Arc<Slots>,
+    queue: Arc<str>,
+    pub(crate) number: u32,
+}
+
 impl Slots {
     fn used(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<u32>>> {
         // Nothing panics while it holds this lock.
@@ -22,22 +29,23 @@ impl Slots {
     }
 
     /// The lowest slot that is free. The slots in use are sorted.
-    pub(crate) fn take(&self, queue: &Arc<str>) -> u32 {
-        let mut used = self.used();
-        let used = used.entry(queue.clone()).or_default();
-        let at = (0..).zip(used.iter()).take_while(|(slot, used)| slot == *used).count();
-        let slot = u32::try_from(at).unwrap_or(u32::MAX);
-        used.insert(at, slot);
-        slot
-    }
-
-    /// Nothing that was sent can touch the slot's key any more, or tell it from a later attempt's.
-    pub(crate) fn give(&self, queue: &Arc<str>, slot: u32) {
+    pub(crate) fn take(self: &Arc<Self>, queue: &Arc<str>) -> Slot {
         let mut queues = self.used();
-        let Some(used) = queues.get_mut(queue) else { return };
-        used.retain(|used| *used != slot);
+        let used = queues.entry(queue.clone()).or_default();
+        let at = (0..).zip(used.iter()).take_while(|(slot, used)| slot == *used).count();
+        let number = u32::try_from(at).unwrap_or(u32::MAX);
+        used.insert(at, number);
+        Slot { slots: self.clone(), queue: queue.clone(), number }
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        let mut queues = self.slots.used();
+        let Some(used) = queues.get_mut(&self.queue) else { return };
+        used.retain(|used| *used != self.number);
         if used.is_empty() {
-            queues.remove(queue);
+            queues.remove(&self.queue);
         }
     }
 }
@@ -48,15 +56,15 @@ mod tests {
 
     #[test]
     fn the_lowest_free_slot_is_taken_and_nothing_is_kept() {
-        let (slots, queue, other) = (Slots::default(), "a/".into(), "b/".into());
-        assert_eq!([(); 3].map(|()| slots.take(&queue)), [0, 1, 2]);
-        assert_eq!(slots.take(&other), 0);
-        slots.give(&queue, 1);
-        assert_eq!([(); 2].map(|()| slots.take(&queue)), [1, 3]);
-        for slot in 0..4 {
-            slots.give(&queue, slot);
-        }
-        slots.give(&other, 0);
+        let (slots, queue) = (Arc::new(Slots::default()), Arc::from("a/"));
+        let taken: Vec<_> = (0..3).map(|_| slots.take(&queue)).collect();
+        assert_eq!(taken.iter().map(|slot| slot.number).collect::<Vec<_>>(), [0, 1, 2]);
+        let mut taken = taken.into_iter();
+        let first = taken.next().unwrap();
+        drop(taken.next());
+        let second = slots.take(&queue);
+        assert_eq!(second.number, 1);
+        drop((first, second, taken));
         assert!(slots.used().is_empty());
     }
 }

@@ -6,7 +6,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection, layout::Layout, sessions::Sessions, slots::Slots, watch::Watcher,
+    connection::Connection, layout::Layout, observers::Observers, sessions::Sessions, slots::Slots,
+    watch::Watcher,
 };
 
 /// One client's connection, sessions and watches.
@@ -14,9 +15,10 @@ use crate::{
 pub(crate) struct Store {
     pub(crate) layout: Layout,
     pub(crate) connection: Arc<Connection>,
-    pub(crate) slots: Slots,
+    pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,
+    pub(crate) observers: Arc<Observers>,
     pub(crate) runtime: Handle,
     /// Cancelled when the client is closed or dropped: nothing is observed any more.
     pub(crate) closed: CancellationToken,

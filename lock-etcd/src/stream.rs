@@ -1,98 +1,152 @@
-//! The one watch stream of a client.
+//! A stream of watches of a client.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
-    WatchFilterType, WatchOptions, WatchRequestSender, WatchResponseStream, WatchStream,
+    GetOptions, WatchOptions, WatchRequestSender, WatchResponse, WatchResponseStream, WatchStream,
 };
-use tokio::time::timeout;
+use lock_core::Clock;
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 
 use crate::{
-    connection::{ANSWER_LIMIT, Pause},
+    connection::{ANSWER_LIMIT, Connection, Pause},
     error::{Failure, Kind},
-    names::Open,
-    watch::Watcher,
+    watches::Open,
 };
 
+/// A stream that ends sooner than this is opened again after a longer pause each time.
+const LASTED: Duration = Duration::from_secs(1);
+
+/// Those who have watches on one stream.
+pub(crate) trait Side: Send + Sync {
+    fn connection(&self) -> &Connection;
+
+    /// Notified when there is something to open or to close.
+    fn work(&self) -> &Notify;
+
+    /// What all watches have in common.
+    fn options(&self) -> WatchOptions;
+
+    /// How often to see whether etcd is there, if nothing else does.
+    fn heartbeat(&self) -> Option<Duration>;
+
+    fn next_open(&self) -> Option<Open>;
+
+    fn next_close(&self) -> Option<i64>;
+
+    /// The stream is to be opened on this generation of the connection.
+    fn begins(&self, _generation: u64) {}
+
+    /// A message came.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream is of no more use.
+    fn message(&self, message: &WatchResponse) -> Result<(), Failure>;
+
+    /// The stream is gone, and with it all watches.
+    fn lost(&self);
+
+    /// etcd refuses a new login.
+    fn login_refused(&self, _why: &Failure) {}
+}
+
 /// Keeps the stream open while there is something to watch, until it is aborted.
-pub(crate) async fn run(watcher: Arc<Watcher>) {
+pub(crate) async fn run<S: Side>(side: Arc<S>) {
     let mut pause = Pause::new();
     loop {
-        let first = wait_for_first(&watcher).await;
-        let connection = &watcher.connection;
+        let first = wait_for_first(&*side).await;
+        let connection = side.connection();
         let mut changes = connection.changes();
         changes.mark_unchanged();
-        let generation = connection.member().generation;
-        let failure = match open(&watcher, first).await {
+        let (began, generation) = (Clock::Boot.now(), connection.member().generation);
+        side.begins(generation);
+        let failure = match open(&*side, first).await {
             Ok(stream) => {
-                pause = Pause::new();
                 let (requests, messages) = stream.split();
                 // Sending waits when etcd is slow to take it, and must not keep us from reading:
                 // etcd would be slow for ever.
                 tokio::select! {
-                    failure = feed(&watcher, requests) => Some(failure),
-                    failure = read(&watcher, messages) => Some(failure),
+                    // What is told goes before what is asked for.
+                    biased;
+                    failure = read(&*side, messages) => Some(failure),
+                    failure = feed(&*side, requests) => Some(failure),
                     // On another member from now on.
                     _ = changes.changed() => None,
+                    () = beat(&*side) => None,
                 }
             }
             Err(failure) => Some(failure),
         };
-        watcher.names().stream_lost();
+        side.lost();
+        if Clock::Boot.now().since(began) > LASTED {
+            pause = Pause::new();
+        }
         if let Some(failure) = failure {
-            connection.failed(generation, &failure).await;
+            if let Err(denied) = connection.failed(generation, &failure).await {
+                side.login_refused(&denied);
+            }
             pause.wait().await;
         }
     }
 }
 
-async fn wait_for_first(watcher: &Watcher) -> Open {
+async fn wait_for_first<S: Side>(side: &S) -> Open {
     loop {
-        if let Some(open) = watcher.names().next_open() {
+        if let Some(open) = side.next_open() {
             return open;
         }
-        watcher.stream_work.notified().await;
+        side.work().notified().await;
     }
 }
 
-async fn open(watcher: &Watcher, first: Open) -> Result<WatchStream, Failure> {
-    let mut client = watcher.connection.member().watch.clone();
-    let opened = client.watch(&*first.queue, Some(options(&first)));
+async fn open<S: Side>(side: &S, first: Open) -> Result<WatchStream, Failure> {
+    let mut client = side.connection().member().watch.clone();
+    let opened = client.watch(&*first.queue, Some(options(side, &first)));
     match timeout(ANSWER_LIMIT, opened).await {
         Ok(opened) => Ok(opened?),
         Err(_) => Err(Failure::silent(ANSWER_LIMIT)),
     }
 }
 
-/// Deletions of the name's keys and nothing else.
-fn options(open: &Open) -> WatchOptions {
-    WatchOptions::new()
-        .with_prefix()
-        .with_filters([WatchFilterType::NoPut])
-        .with_watch_id(open.id)
-        .with_start_revision(open.start)
+fn options<S: Side>(side: &S, open: &Open) -> WatchOptions {
+    side.options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
 }
 
-async fn feed(watcher: &Watcher, mut requests: WatchRequestSender) -> Failure {
+/// Asks etcd now and then. What fails is dealt with as for every request.
+async fn beat<S: Side>(side: &S) {
+    let Some(pause) = side.heartbeat() else { return std::future::pending().await };
     loop {
-        match feed_all(watcher, &mut requests).await {
-            Ok(()) => watcher.stream_work.notified().await,
+        sleep(pause).await;
+        let anything = GetOptions::new().with_count_only().with_serializable();
+        let asked = side.connection().call(|member| {
+            let mut kv = member.kv.clone();
+            async move { kv.get("\0", Some(anything)).await }
+        });
+        drop(asked.await);
+    }
+}
+
+async fn feed<S: Side>(side: &S, mut requests: WatchRequestSender) -> Failure {
+    loop {
+        match feed_all(side, &mut requests).await {
+            Ok(()) => side.work().notified().await,
             Err(failure) => return failure,
         }
     }
 }
 
-async fn feed_all(watcher: &Watcher, requests: &mut WatchRequestSender) -> Result<(), Failure> {
+async fn feed_all<S: Side>(side: &S, requests: &mut WatchRequestSender) -> Result<(), Failure> {
     loop {
-        let (open, close) = {
-            let mut names = watcher.names();
-            (names.next_open(), names.next_close())
-        };
+        let (open, close) = (side.next_open(), side.next_close());
         if open.is_none() && close.is_none() {
             return Ok(());
         }
         if let Some(open) = open {
-            requests.watch(&*open.queue, Some(options(&open))).await?;
+            requests.watch(&*open.queue, Some(options(side, &open))).await?;
         }
         if let Some(id) = close {
             requests.cancel(id).await?;
@@ -100,10 +154,10 @@ async fn feed_all(watcher: &Watcher, requests: &mut WatchRequestSender) -> Resul
     }
 }
 
-async fn read(watcher: &Watcher, mut messages: WatchResponseStream) -> Failure {
+async fn read<S: Side>(side: &S, mut messages: WatchResponseStream) -> Failure {
     loop {
         let read = match messages.message().await {
-            Ok(Some(message)) => watcher.names().message(&message),
+            Ok(Some(message)) => side.message(&message),
             Ok(None) => Err(Failure::new(Kind::Broken, "the watch stream ended")),
             Err(error) => Err(error.into()),
         };
@@ -111,4 +165,16 @@ async fn read(watcher: &Watcher, mut messages: WatchResponseStream) -> Failure {
             return failure;
         }
     }
+}
+
+/// What to say of a message that belongs to nothing.
+pub(crate) fn unexpected(message: &WatchResponse) -> String {
+    let (created, cancelled) = (message.created(), message.canceled());
+    format!(
+        "a message on the stream of watches that belongs to none: id {}, created {created}, \
+         cancelled {cancelled} {:?}, {} events",
+        message.watch_id(),
+        message.cancel_reason(),
+        message.events().len(),
+    )
 }

@@ -6,7 +6,7 @@ use futures_util::future::join_all;
 use lock_core::{Clock, Error, Instant, Kind, Result, Wish};
 
 use crate::{
-    claim::{Claim, give_up},
+    claim::{Claim, Stake, give_up},
     entry,
     error::{self, Failure},
     layout::Role,
@@ -29,17 +29,23 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     loop {
-        let session = store.sessions.get(request.ttl, || caller.is_cancelled()).await?;
+        let session = store.sessions.get(request.ttl, caller).await?;
+        let turn = store.connection.turn(caller, request.ttl).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
         let role = Role::Ours(Kind::Exclusive);
         let claim = |queue: &Arc<str>| Claim::new(store, session.clone(), queue.clone(), role);
         let mut claims: Vec<_> = queues.iter().map(claim).collect();
         let asked = Clock::Boot.now();
-        let error = match enter(&mut claims, wishes, &session).await {
+        let entered = enter(&mut claims, wishes, &session).await;
+        drop(turn);
+        let error = match entered {
             Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
             // The lease had died before it was used here: nothing was made, begin again.
             Err(failure) if failure.kind == error::Kind::LeaseGone => {
-                claims.iter().for_each(Claim::free);
                 store.sessions.gone(&session);
                 continue;
             }
@@ -47,7 +53,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 let what = format!("take {} names in one transaction", wishes.len());
                 Some(Error::Unsupported { store: error::STORE, what })
             }
-            Err(failure) => Some(failure.into_error("acquire", claims[0].unsettled.is_some())),
+            Err(failure) => Some(failure.into_error("acquire", claims[0].stake != Stake::Nothing)),
         };
         let busy = || Error::Contended { name: request.name.clone() };
         let left = claims.into_iter().zip(wishes);
@@ -66,18 +72,18 @@ async fn enter(
         .iter()
         .map(|(request, attempt)| entry::note(&request.holder, attempt.id()))
         .collect();
-    let entries = claims.iter().zip(&notes).map(|(claim, note)| {
-        let entry = NewEntry { key: &claim.key, lease: session.lease, note, value: None };
-        (&*claim.queue, entry)
+    let keys: Vec<_> =
+        claims.iter().map(|claim| (claim.queue.clone(), claim.key.clone())).collect();
+    let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
+        (&**queue, NewEntry { key, lease: session.lease, note, value: None })
     });
-    let txn = requests::enter_all_if_free(entries);
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
-    let entered = claims[0].send(&txn, &notes[0], request, caller).await;
-    let (unsettled, revision) = (claims[0].unsettled, claims[0].revision);
-    for claim in claims {
-        (claim.unsettled, claim.revision) = (unsettled, revision);
-    }
+    let entered =
+        claims[0].send(request, caller, |guard| requests::enter_all(entries.clone(), guard));
+    let entered = entered.await;
+    let stake = claims[0].stake;
+    claims.iter_mut().for_each(|claim| claim.stake = stake);
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 

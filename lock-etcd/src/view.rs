@@ -15,6 +15,17 @@ pub(crate) struct Seen {
     pub(crate) value: Vec<u8>,
 }
 
+impl Seen {
+    pub(crate) fn of(kv: &etcd_client::KeyValue) -> Self {
+        Self {
+            key: kv.key().to_vec(),
+            created: kv.create_revision(),
+            modified: kv.mod_revision(),
+            value: kv.value().to_vec(),
+        }
+    }
+}
+
 /// What has happened to a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
@@ -91,6 +102,16 @@ impl View {
         if let Some(seen) = self.keys.remove(key) {
             self.order.remove(&(seen.created, seen.key));
         }
+    }
+
+    /// When a key was written last, as far as this is known.
+    pub(crate) fn modified(&self, key: &[u8]) -> i64 {
+        self.keys.get(key).map_or(0, |seen| seen.modified)
+    }
+
+    /// Whether there is no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
     }
 
     /// Who leads: the first in line, if it holds the lock alone.

@@ -9,10 +9,15 @@ use std::{
     time::Duration,
 };
 
+use etcd_client::{WatchFilterType, WatchOptions, WatchResponse};
 use lock_core::{Clock, Instant, Validity};
 use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
 
-use crate::{connection::Connection, named::Turn, names::Names, queue::Place};
+use crate::{
+    connection::Connection, error::Failure, named::Turn, names::Names, queue::Place, stream::Side,
+    watches::Open,
+};
 
 /// How long a hold that never waited goes without a watch of its key. Most holds are over by then
 /// and cost etcd nothing but their two requests; the others learn of a deletion at once after that.
@@ -66,11 +71,12 @@ impl Watcher {
     pub(crate) fn enter(
         &self,
         queue: &Arc<str>,
+        attempt: Uuid,
         own: Place,
         before: Vec<Place>,
         ttl: Duration,
     ) -> oneshot::Receiver<Turn> {
-        self.names().enter(queue, own, before, ttl)
+        self.names().enter(queue, attempt, own, before, ttl)
     }
 
     /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is over.
@@ -118,5 +124,49 @@ impl Watcher {
                 names.watch_hold(key, revision, validity);
             }
         }
+    }
+}
+
+impl Side for Watcher {
+    fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    fn work(&self) -> &Notify {
+        &self.stream_work
+    }
+
+    /// Deletions of the name's keys and nothing else.
+    fn options(&self) -> WatchOptions {
+        WatchOptions::new().with_filters([WatchFilterType::NoPut])
+    }
+
+    /// The keep-alives find out sooner.
+    fn heartbeat(&self) -> Option<Duration> {
+        None
+    }
+
+    fn next_open(&self) -> Option<Open> {
+        self.names().next_open()
+    }
+
+    fn next_close(&self) -> Option<i64> {
+        self.names().next_close()
+    }
+
+    fn begins(&self, generation: u64) {
+        self.names().stream_begins(generation);
+    }
+
+    fn message(&self, message: &WatchResponse) -> Result<(), Failure> {
+        self.names().message(message)
+    }
+
+    fn lost(&self) {
+        self.names().stream_lost();
+    }
+
+    fn login_refused(&self, why: &Failure) {
+        self.names().login_refused(why);
     }
 }

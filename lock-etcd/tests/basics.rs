@@ -19,7 +19,7 @@ async fn an_uncontended_lock_costs_one_transaction_and_one_delete() {
         guard.release().await.unwrap();
     }
     let now = etcd.counters().await.unwrap();
-    let expected = [("DeleteRange".to_owned(), 50), ("Txn".to_owned(), 50)];
+    let expected = [("Txn".to_owned(), 100)];
     assert_eq!(requests(&now, &before), expected);
     assert_eq!((now.get("leases"), now.get("watchers")), (1, 0));
 }

@@ -5,7 +5,6 @@ mod support;
 use std::time::Duration;
 
 use lock_core::{Clock, Error, StoreUrl};
-use lock_etcd::client::{Client, ConnectOptions, RoleGrantPermissionResponse};
 use support::*;
 
 async fn refusal(url: &str) -> Error {
@@ -53,20 +52,6 @@ async fn a_default_ttl_that_etcd_would_raise() {
     assert!(etcd.leases().await.unwrap().is_empty());
 }
 
-async fn with_users(etcd: &lock_lab::Etcd) -> Result<RoleGrantPermissionResponse, Failure> {
-    use lock_etcd::client::{Permission, PermissionType};
-    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
-    admin.user_add("root", "pässword", None).await?;
-    admin.user_grant_role("root", "root").await?;
-    admin.role_add("locker").await?;
-    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
-    let granted = admin.role_grant_permission("locker", keys).await?;
-    admin.user_add("me", "s3cret", None).await?;
-    admin.user_grant_role("me", "locker").await?;
-    admin.auth_enable().await?;
-    Ok(granted)
-}
-
 #[tokio::test]
 async fn logins() {
     let etcd = etcd().await;
@@ -98,10 +83,56 @@ async fn logins() {
     let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     // The observer may not look any more: it is told so once.
-    let login = ConnectOptions::new().with_user("root", "pässword");
-    let mut admin = Client::connect([host.to_string()], Some(login)).await.unwrap();
+    let mut admin = admin(&etcd).await;
     admin.user_revoke_role("me", "locker").await.unwrap();
     let error = soon(observer.next()).await.unwrap().unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     assert!(soon(observer.next()).await.is_none());
+}
+
+#[tokio::test]
+async fn one_member_promises_no_failover() {
+    let etcd = etcd().await;
+    let survives = locks(&etcd.url()).await.guarantees().survives;
+    assert!(survives.restart && !survives.failover, "{survives:?}");
+}
+
+#[tokio::test]
+async fn connecting_asks_everything_in_one_round() {
+    let etcd = etcd().await;
+    let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+    let delay = Duration::from_millis(150);
+    proxy.delay(delay);
+    let started = Clock::Boot.now();
+    let _locks = locks(&etcd.url_via(&proxy)).await;
+    let took = Clock::Boot.now().since(started);
+    // There and back, and there and back for the handshake of HTTP/2 at most.
+    assert!(took < delay * 5, "{took:?}");
+}
+
+#[tokio::test]
+async fn rights_that_are_enough_for_the_locks_of_one_name() {
+    for (prefixes, enough) in [(["locks/job/", "locks/#"], true), (["locks/job/", "other/"], false)]
+    {
+        let etcd = etcd().await;
+        with_rights(&etcd, &prefixes).await;
+        let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
+        let url = format!("etcd://me:s3cret@{}?prefix=locks/", proxy.addr());
+        let locks = locks(&url).await;
+        let job = locks.lock("job").unwrap();
+        if !enough {
+            let error = job.acquire().await.unwrap_err();
+            assert!(matches!(error, Error::Denied { op: "acquire", .. }), "{error}");
+            continue;
+        }
+        job.acquire().await.unwrap().release().await.unwrap();
+        // Also to resolve what was not answered.
+        proxy.half_open();
+        let before = proxy.stats().chunks_up;
+        let acquiring = tokio::spawn(job.acquire());
+        until("etcd was asked", || async { proxy.stats().chunks_up > before }).await;
+        proxy.reset();
+        proxy.heal();
+        soon(acquiring).await.unwrap().unwrap().release().await.unwrap();
+    }
 }

@@ -14,13 +14,13 @@ async fn a_lost_reply_to_the_acquire_is_asked_for_again() {
     locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
     proxy.half_open();
     let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
     let revision = etcd.revision().await.unwrap();
     proxy.reset();
     proxy.heal();
     let guard = soon(acquiring).await.unwrap().unwrap();
     assert_eq!(i64::try_from(guard.token().value()).unwrap(), revision, "the first one counts");
-    assert_eq!(etcd.keys().await.unwrap().len(), 1);
+    assert_eq!(keys(&etcd).await.len(), 1);
     guard.release().await.unwrap();
     until_clean(&etcd).await;
 }
@@ -32,7 +32,7 @@ async fn a_lost_reply_to_a_try_is_asked_for_again() {
     locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
     proxy.half_open();
     let trying = tokio::spawn(locks.lock("job").unwrap().try_acquire());
-    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
     proxy.reset();
     proxy.heal();
     let guard = soon(trying).await.unwrap().unwrap().expect("nobody else was there");
@@ -54,7 +54,7 @@ async fn a_lost_reply_to_the_release_is_asked_for_again() {
     proxy.heal();
     soon(releasing).await.unwrap().unwrap();
     assert!(other.is_valid());
-    assert_eq!(etcd.keys().await.unwrap().len(), 1);
+    assert_eq!(keys(&etcd).await.len(), 1);
 }
 
 #[tokio::test]
@@ -64,7 +64,7 @@ async fn an_acquire_given_up_while_its_reply_is_lost_leaves_nothing() {
     locks.lock("warm-up").unwrap().acquire().await.unwrap().release().await.unwrap();
     proxy.half_open();
     let acquiring = tokio::spawn(locks.lock("job").unwrap().acquire());
-    until("etcd has acted", || async { etcd.keys().await.unwrap().len() == 1 }).await;
+    until("etcd has acted", || async { keys(&etcd).await.len() == 1 }).await;
     acquiring.abort();
     proxy.reset();
     proxy.heal();

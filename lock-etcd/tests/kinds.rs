@@ -53,7 +53,7 @@ async fn every_kind_costs_one_transaction_and_one_delete_alone_or_beside_others(
                 acquire_kind(&ours, "job", kind).await.release().await.unwrap();
             }
             let now = etcd.counters().await.unwrap();
-            let expected = [("DeleteRange".to_owned(), 20), ("Txn".to_owned(), 20)];
+            let expected = [("Txn".to_owned(), 40)];
             assert_eq!(requests(&now, &before), expected, "{kind:?} alone: {alone}");
             if let Some(other) = other {
                 other.release().await.unwrap();
@@ -103,7 +103,7 @@ async fn one_release_lets_in_everybody_who_fits_and_asks_nothing() {
         }
         until_quiet(&etcd).await;
         let spent = etcd.counters().await.unwrap();
-        assert_eq!(requests(&spent, &before), [("DeleteRange".to_owned(), 1)]);
+        assert_eq!(requests(&spent, &before), [("Txn".to_owned(), 1)]);
         // One for each client.
         assert!(events(&spent, &before) <= 2, "{}", spent.since(&before));
         assert!(!last.is_finished());

@@ -92,7 +92,7 @@ async fn a_release_wakes_one_and_asks_nothing() {
         let next = soon(wake.recv()).await.unwrap().unwrap();
         until_quiet(&etcd).await;
         let now = etcd.counters().await.unwrap();
-        assert_eq!(requests(&now, &before), [("DeleteRange".to_owned(), 1)]);
+        assert_eq!(requests(&now, &before), [("Txn".to_owned(), 1)]);
         // One event for the client that waits; the holder did not watch, or gets one, too.
         assert!(events(&now, &before) <= 2, "{}", now.since(&before));
         assert!(wake.try_recv().is_err(), "only one is woken");
@@ -125,7 +125,7 @@ async fn a_contended_lock_costs_two_requests_and_one_event() {
         soon(task).await.unwrap();
     }
     let now = etcd.counters().await.unwrap();
-    let expected = [("DeleteRange".to_owned(), 400), ("Txn".to_owned(), 400)];
+    let expected = [("Txn".to_owned(), 800)];
     assert_eq!(requests(&now, &before), expected);
     assert!(events(&now, &before) <= 400, "{}", now.since(&before));
 }

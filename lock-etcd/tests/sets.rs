@@ -23,7 +23,7 @@ async fn a_free_set_is_one_transaction() {
         spent.push(requests(&etcd.counters().await.unwrap(), &before));
     }
     // What is sent in the background only ever adds.
-    let expected = vec![("DeleteRange".to_owned(), 60), ("Txn".to_owned(), 20)];
+    let expected = vec![("Txn".to_owned(), 80)];
     assert!(spent.contains(&expected), "{spent:?}");
     until_clean(&etcd).await;
 }

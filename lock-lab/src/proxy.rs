@@ -1,6 +1,7 @@
 //! A TCP proxy that breaks the network.
 
 mod door;
+mod late;
 mod link;
 mod mode;
 mod pump;
@@ -22,7 +23,7 @@ use tokio::{
 };
 
 pub use self::tally::ProxyStats;
-use self::{door::Door, link::Link, mode::Mode, tally::Tally};
+use self::{door::Door, late::Late, link::Link, mode::Mode, tally::Tally};
 use crate::LabError;
 
 /// A TCP proxy on 127.0.0.1 in front of one server.
@@ -54,6 +55,7 @@ struct Shared {
     links: Mutex<Option<JoinSet<()>>>,
     delay_nanos: AtomicU64,
     drop_next_reply: AtomicBool,
+    late: Late,
     tally: Tally,
 }
 
@@ -75,6 +77,7 @@ impl Proxy {
             links: Mutex::new(Some(JoinSet::new())),
             delay_nanos: AtomicU64::new(0),
             drop_next_reply: AtomicBool::new(false),
+            late: Late::new(),
             tally: Tally::default(),
         });
         let accepting = tokio::spawn(accept(Arc::clone(&shared)));
@@ -132,6 +135,36 @@ impl Proxy {
     /// [`ProxyStats::replies_dropped`] tells when it has happened.
     pub fn drop_next_reply(&self) {
         self.shared.drop_next_reply.store(true, Relaxed);
+    }
+
+    /// Catches the next bytes from a client that have `part` in them, once, on any connection.
+    ///
+    /// They arrive at [`deliver`](Self::deliver), however late, and whatever the client does
+    /// meanwhile. Their connection is dead for the client from then on: it hears nothing more there,
+    /// and what else it sends there is lost. Other connections work as before. A second call
+    /// replaces the first; [`caught`](Self::caught) tells when it has happened.
+    ///
+    /// # Panics
+    ///
+    /// If `part` is empty.
+    pub fn catch(&self, part: &[u8]) {
+        assert!(!part.is_empty(), "every chunk has an empty part");
+        self.shared.late.want(Some(part));
+    }
+
+    /// Ends a [`catch`](Self::catch) that has caught nothing yet.
+    pub fn catch_nothing(&self) {
+        self.shared.late.want(None);
+    }
+
+    /// Returns how many chunks were [caught](Self::catch) so far, delivered or not.
+    pub fn caught(&self) -> u64 {
+        self.shared.late.caught()
+    }
+
+    /// Delivers what was [caught](Self::catch) so far.
+    pub fn deliver(&self) {
+        self.shared.late.deliver();
     }
 
     /// Delays all bytes by so much in each direction, from now on. Zero ends it.

@@ -189,6 +189,35 @@ async fn drop_next_reply_loses_one_reply_and_its_connection() -> Result {
 }
 
 #[tokio::test]
+async fn what_was_caught_arrives_on_command_though_the_client_has_left() -> Result {
+    let (addr, mut reports) = echo().await?;
+    let proxy = Proxy::start(addr).await?;
+    let mut client = TcpStream::connect(proxy.addr()).await?;
+    let mut other = TcpStream::connect(proxy.addr()).await?;
+    proxy.catch(b"job");
+    client.write_all(b"first").await?;
+    receives(&mut client, b"first").await?;
+    client.write_all(b"a job").await?;
+    eventually("it is caught", || proxy.caught() == 1).await;
+    client.write_all(b"and more").await?;
+    hears_nothing(&mut client).await;
+    drop(client);
+    // Once, and on that connection.
+    other.write_all(b"my job").await?;
+    receives(&mut other, b"my job").await?;
+    proxy.deliver();
+    let mut reported = Vec::new();
+    for _ in 0..3 {
+        let report = timeout(PATIENCE, reports.recv()).await?;
+        reported.push(String::from_utf8(report.expect("the echo server lives"))?);
+    }
+    assert_eq!(reported, ["first", "my job", "a job"]);
+    hears_nothing(&mut other).await;
+    assert!(reports.try_recv().is_err(), "what came after it is lost");
+    Ok(())
+}
+
+#[tokio::test]
 async fn delay_holds_back_each_way_but_not_one_after_the_other() -> Result {
     const DELAY: Duration = Duration::from_millis(300);
     let (addr, _reports) = echo().await?;

@@ -133,7 +133,9 @@ pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
         leftovers: |etcd| {
             Box::pin(async move {
                 let keys = etcd.keys().await?;
-                Ok(keys.iter().map(|key| String::from_utf8_lossy(key).into_owned()).collect())
+                let keys = keys.iter().map(|key| String::from_utf8_lossy(key).into_owned());
+                // The epoch of a session goes with the session.
+                Ok(keys.filter(|key| !key.starts_with('#')).collect())
             })
         },
     }))

@@ -4,7 +4,10 @@
 use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
-use lock_etcd::EtcdLock;
+use lock_etcd::{
+    EtcdLock,
+    client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
+};
 use lock_lab::{Counters, Etcd, Proxy};
 
 /// As long as it takes on a busy machine.
@@ -51,9 +54,16 @@ pub async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("not ready in time")
 }
 
+/// All keys but those of sessions, which go with them.
+pub async fn keys(etcd: &Etcd) -> Vec<String> {
+    let keys = etcd.keys().await.unwrap().into_iter();
+    let keys = keys.map(|key| String::from_utf8(key).unwrap());
+    keys.filter(|key| !key.starts_with('#')).collect()
+}
+
 /// Waits until nothing is left in the store but the sessions of clients.
 pub async fn until_clean(etcd: &Etcd) {
-    until("the keys are gone", || async { etcd.keys().await.unwrap().is_empty() }).await;
+    until("the keys are gone", || async { keys(etcd).await.is_empty() }).await;
 }
 
 /// What the server was asked since `before`, without what is sent in the background.
@@ -91,4 +101,46 @@ pub fn name(name: &str) -> LockName {
 /// A request straight to the driver.
 pub async fn acquire(driver: &EtcdLock, request: lock_core::Request) -> Box<dyn Lease> {
     soon(driver.acquire(request, lock_core::Attempt::new())).await.unwrap()
+}
+
+/// Turns authentication on, with a user `me` that may use the keys under `locks/`.
+pub async fn with_users(etcd: &Etcd) -> Result<(), Failure> {
+    let mut admin = Client::connect([etcd.addr().to_string()], None).await?;
+    admin.user_add("root", "pässword", None).await?;
+    admin.user_grant_role("root", "root").await?;
+    admin.role_add("locker").await?;
+    let keys = Permission::new(PermissionType::Readwrite, "locks/").with_prefix();
+    admin.role_grant_permission("locker", keys).await?;
+    admin.user_add("me", "s3cret", None).await?;
+    admin.user_grant_role("me", "locker").await?;
+    admin.auth_enable().await?;
+    Ok(())
+}
+
+/// A client that may do everything, after [`with_users`].
+pub async fn admin(etcd: &Etcd) -> Client {
+    let login = ConnectOptions::new().with_user("root", "pässword");
+    Client::connect([etcd.addr().to_string()], Some(login)).await.unwrap()
+}
+
+/// The right to read and write what starts so.
+pub fn right(prefix: &str) -> Permission {
+    Permission::new(PermissionType::Readwrite, prefix).with_prefix()
+}
+
+/// Takes the right to what starts so away from `me`.
+pub async fn take_right(admin: &mut Client, prefix: &str) {
+    let all = Some(RoleRevokePermissionOptions::new().with_prefix());
+    admin.role_revoke_permission("locker", prefix, all).await.unwrap();
+}
+
+/// As [`with_users`], but with these rights only.
+pub async fn with_rights(etcd: &Etcd, prefixes: &[&str]) -> Client {
+    with_users(etcd).await.unwrap();
+    let mut admin = admin(etcd).await;
+    take_right(&mut admin, "locks/").await;
+    for prefix in prefixes {
+        admin.role_grant_permission("locker", right(prefix)).await.unwrap();
+    }
+    admin
 }

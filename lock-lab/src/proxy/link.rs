@@ -1,6 +1,9 @@
 //! One connection through a proxy.
 
-use std::{io, sync::Arc};
+use std::{
+    io,
+    sync::{Arc, atomic::AtomicBool},
+};
 
 use tokio::{net::TcpStream, try_join};
 
@@ -41,9 +44,10 @@ impl Link {
         server.set_nodelay(true)?;
         let (from_client, to_client) = self.client.split();
         let (from_server, to_server) = server.split();
+        let dead = AtomicBool::new(false);
         try_join!(
-            pump(from_client, to_server, Direction::Up, &self.shared),
-            pump(from_server, to_client, Direction::Down, &self.shared),
+            pump(from_client, to_server, Direction::Up, &self.shared, &dead),
+            pump(from_server, to_client, Direction::Down, &self.shared, &dead),
         )?;
         Ok(())
     }

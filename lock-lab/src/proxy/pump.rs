@@ -1,6 +1,10 @@
 //! One direction of a connection.
 
-use std::{io, pin::Pin, sync::atomic::Ordering::Relaxed};
+use std::{
+    io,
+    pin::Pin,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -30,21 +34,27 @@ struct Parcel {
 
 enum Content {
     Bytes(Vec<u8>),
+    /// The last from this sender: it arrives when the chunk with this number may.
+    Late(u64, Vec<u8>),
     /// The sender has closed its half.
     End,
     /// The sender has reset the connection, or a fault does so.
     Reset,
 }
 
-/// Carries bytes one way until the sender closes.
+/// Carries bytes one way until the sender closes. `dead`: the client has no part in it any more.
 pub(super) async fn pump(
     from: ReadHalf<'_>,
     to: WriteHalf<'_>,
     direction: Direction,
     shared: &Shared,
+    dead: &AtomicBool,
 ) -> io::Result<()> {
     let (outbox, inbox) = mpsc::channel(IN_FLIGHT);
-    try_join!(collect(from, outbox, direction, shared), deliver(inbox, to, direction, shared))?;
+    try_join!(
+        collect(from, outbox, direction, shared, dead),
+        deliver(inbox, to, direction, shared, dead),
+    )?;
     Ok(())
 }
 
@@ -53,12 +63,13 @@ async fn collect(
     outbox: mpsc::Sender<Parcel>,
     direction: Direction,
     shared: &Shared,
+    dead: &AtomicBool,
 ) -> io::Result<()> {
     let mut buffer = vec![0; CHUNK];
     loop {
         let content = match from.read(&mut buffer).await {
             Ok(0) => Content::End,
-            Ok(length) => seen(&buffer[..length], direction, shared),
+            Ok(length) => seen(&buffer[..length], direction, shared, dead),
             Err(_) => Content::Reset,
         };
         let is_last = !matches!(content, Content::Bytes(_));
@@ -71,9 +82,15 @@ async fn collect(
     }
 }
 
-/// Counts a chunk, and swallows it if a fault wants so.
-fn seen(bytes: &[u8], direction: Direction, shared: &Shared) -> Content {
+/// Counts a chunk, and swallows or catches it if a fault wants so.
+fn seen(bytes: &[u8], direction: Direction, shared: &Shared, dead: &AtomicBool) -> Content {
     shared.tally.chunk(direction, bytes.len());
+    if direction == Direction::Up
+        && let Some(number) = shared.late.catch(bytes)
+    {
+        dead.store(true, Relaxed);
+        return Content::Late(number, bytes.to_vec());
+    }
     if direction == Direction::Down && shared.drop_next_reply.swap(false, Relaxed) {
         shared.tally.dropped();
         return Content::Reset;
@@ -86,6 +103,7 @@ async fn deliver(
     mut to: WriteHalf<'_>,
     direction: Direction,
     shared: &Shared,
+    dead: &AtomicBool,
 ) -> io::Result<()> {
     while let Some(Parcel { journey, content }) = inbox.recv().await {
         if let Some(journey) = journey {
@@ -93,6 +111,11 @@ async fn deliver(
         }
         until_open(shared, direction).await?;
         match content {
+            _ if direction == Direction::Down && dead.load(Relaxed) => {}
+            Content::Late(number, bytes) => {
+                shared.late.arrival(number).await;
+                to.write_all(&bytes).await?;
+            }
             Content::Bytes(bytes) => to.write_all(&bytes).await?,
             Content::End => to.shutdown().await?,
             Content::Reset => return Err(io::ErrorKind::ConnectionReset.into()),

@@ -1,0 +1,121 @@
+//! What makes a late request fail.
+//!
+//! An acquiring transaction that is not answered may be carried out at any later time, also after
+//! its attempt was resolved on another way to etcd and is over. Its session may live on, and its key
+//! may be free. So every acquiring transaction asks for its session's *epoch*: the modification
+//! revision of a key of the session, 0 as long as there is no such key. After an unanswered one the
+//! epoch is raised before anything else is sent for that attempt: the key is written, and whatever
+//! was sent in an earlier epoch does nothing when it arrives.
+//!
+//! Revisions only rise, so no epoch comes twice. A raise that arrives late asks for the epoch that it
+//! was to end, and does nothing.
+
+use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
+use tokio::sync::RwLock;
+
+use crate::{
+    connection::Connection,
+    error::Failure,
+    requests::{put, ranges, revision, send_txn},
+};
+
+/// The epoch of one session. Nothing is read while it is being raised: what is sent in between would
+/// be in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Epoch(RwLock<i64>);
+
+/// What an acquiring transaction asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) epoch: i64,
+}
+
+impl Guard<'_> {
+    pub(crate) fn compare(&self) -> Compare {
+        Compare::mod_revision(self.key, CompareOp::Equal, self.epoch)
+    }
+
+    /// Tells the epoch of that moment.
+    pub(crate) fn read(&self) -> TxnOp {
+        TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))
+    }
+}
+
+impl Epoch {
+    /// `None` while it is being raised.
+    pub(crate) fn known(&self) -> Option<i64> {
+        self.0.try_read().ok().map(|epoch| *epoch)
+    }
+
+    pub(crate) async fn current(&self) -> i64 {
+        *self.0.read().await
+    }
+
+    /// Makes it greater than `old`, unless it is. One request for all attempts that want it.
+    pub(crate) async fn raise(
+        &self,
+        old: i64,
+        connection: &Connection,
+        key: &str,
+        lease: i64,
+        give_up: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        let mut epoch = self.0.write().await;
+        while *epoch <= old {
+            *epoch = raise(Guard { key, epoch: *epoch }, connection, lease, &give_up).await?;
+        }
+        Ok(())
+    }
+}
+
+/// Ends an epoch. Returns the one of that moment: an earlier sending may have begun it.
+async fn raise(
+    guard: Guard<'_>,
+    connection: &Connection,
+    lease: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<i64, Failure> {
+    let txn = raising(guard, lease);
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    if answer.succeeded() {
+        return revision(&answer);
+    }
+    Ok(found(ranges(answer).next().map(|range| range.kvs)))
+}
+
+fn raising(guard: Guard<'_>, lease: i64) -> Txn {
+    Txn::new()
+        .when([guard.compare()])
+        .and_then([put(guard.key, lease, b"")])
+        .or_else([guard.read()])
+}
+
+/// The epoch by what [`Guard::read`] found.
+pub(crate) fn found(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i64 {
+    kvs.and_then(|kvs| kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::Client;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_late_raise_does_not_bring_an_epoch_back() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+        let lease = client.lease_grant(60, None).await.unwrap().id();
+        let first = raising(Guard { key: "#1", epoch: 0 }, lease);
+        let raised = client.txn(first.clone()).await.unwrap();
+        assert!(raised.succeeded());
+        let epoch = revision(&raised).unwrap();
+        assert!(client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap().succeeded());
+        for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
+            let answer = client.txn(late).await.unwrap();
+            assert!(!answer.succeeded());
+            assert!(found(ranges(answer).next().map(|range| range.kvs)) > epoch);
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes in
+//! several.
+
+use std::sync::Arc;
+
+use etcd_client::{GetOptions, GetResponse, Txn, TxnOp};
+
+use crate::{
+    connection::Connection,
+    error::Failure,
+    layout::{self, Role, end_of_prefix},
+    listing::{self, Standing, places},
+    queue::Place,
+    requests::{ranges, revision, send_txn},
+};
+
+/// How many keys are read in one request without their values.
+const KEYS: i64 = 2000;
+
+/// How many keys are read in one request with their values, unless these are large.
+const VALUES: i64 = 500;
+
+/// Several queues as they stand at one revision, or later.
+pub(crate) struct Lists {
+    pub(crate) revision: i64,
+    pub(crate) queues: Vec<Vec<Place>>,
+}
+
+/// Lists several queues in one request, or in more if they are long. Not `exact`: as the member at
+/// hand knows them, which may be a while ago, and asks no other member.
+pub(crate) async fn list(
+    connection: &Connection,
+    queues: &[Arc<str>],
+    exact: bool,
+) -> Result<Lists, Failure> {
+    let mut options = GetOptions::new().with_keys_only();
+    if !exact {
+        options = options.with_serializable();
+    }
+    let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
+    let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
+    let answer = match connection.call(|member| send_txn(member, &txn)).await {
+        Err(failure) if failure.is_answer_too_large() => {
+            return list_each(connection, queues, &options).await;
+        }
+        answer => answer?,
+    };
+    let revision = revision(&answer)?;
+    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
+}
+
+async fn list_each(
+    connection: &Connection,
+    queues: &[Arc<str>],
+    options: &GetOptions,
+) -> Result<Lists, Failure> {
+    let mut lists = Lists { revision: i64::MAX, queues: Vec::with_capacity(queues.len()) };
+    for queue in queues {
+        let all = read_all(connection, queue, options, KEYS).await?;
+        lists.revision = lists.revision.min(revision_of(&all)?);
+        lists.queues.push(places(all.0.kvs));
+    }
+    Ok(lists)
+}
+
+/// A queue with its notes, in order.
+pub(crate) async fn inspect(
+    connection: &Connection,
+    queue: &str,
+) -> Result<Vec<Standing>, Failure> {
+    let mut entries = listing::entries(read(connection, queue).await?.0.kvs);
+    // Later than the entries: a candidate without a note is gone by now.
+    if entries.iter().any(|entry| entry.role == Role::Candidate) {
+        let notes = read(connection, &layout::notes(queue)).await?;
+        listing::add_notes(&mut entries, notes.0.kvs);
+    }
+    entries.sort_by_key(|entry| entry.place.revision);
+    Ok(entries)
+}
+
+/// A queue as it stands, with all values.
+pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
+    read_all(connection, queue, &GetOptions::new(), VALUES).await
+}
+
+/// A candidate's note; empty if the candidate is gone.
+pub(crate) async fn note(
+    connection: &Connection,
+    key: &str,
+    revision: i64,
+) -> Result<Vec<u8>, Failure> {
+    let note = read(connection, &layout::note(key)).await?;
+    let note = note.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
+    Ok(note.map(|kv| kv.value).unwrap_or_default())
+}
+
+/// Everything that starts with `start`, as it stands at one revision.
+async fn read_all(
+    connection: &Connection,
+    start: &str,
+    options: &GetOptions,
+    mut limit: i64,
+) -> Result<GetResponse, Failure> {
+    let to = end_of_prefix(start.as_bytes());
+    let mut all: Option<GetResponse> = None;
+    loop {
+        let (from, at) = match &all {
+            None => (start.as_bytes().to_vec(), 0),
+            Some(all) => (behind_last(all), revision_of(all)?),
+        };
+        let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
+        let page = connection.call(|member| {
+            let mut kv = member.kv.clone();
+            async move { kv.get(from, Some(options)).await }
+        });
+        match page.await {
+            Ok(page) => {
+                let more = page.more();
+                match &mut all {
+                    None => all = Some(page),
+                    Some(all) => all.0.kvs.extend(page.0.kvs),
+                }
+                if let Some(all) = all.take_if(|_| !more) {
+                    return Ok(all);
+                }
+            }
+            Err(failure) if failure.is_answer_too_large() && limit > 1 => {
+                limit = (limit / 8).max(1)
+            }
+            // The history was compacted meanwhile: begin anew.
+            Err(failure) if failure.is_compacted() => all = None,
+            Err(failure) => return Err(failure),
+        }
+    }
+}
+
+fn behind_last(page: &GetResponse) -> Vec<u8> {
+    let last = page.kvs().last().map_or(b"".as_slice(), |last| last.key());
+    [last, &[0]].concat()
+}
+
+fn revision_of(answer: &GetResponse) -> Result<i64, Failure> {
+    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
+}
+
+/// Some keys of a range in their order, and where to go on if there are more.
+pub(crate) async fn page(
+    connection: &Connection,
+    from: &[u8],
+    to: &[u8],
+) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
+    let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
+    let page = connection
+        .call(|member| {
+            let (mut kv, from) = (member.kv.clone(), from.to_owned());
+            async move { kv.get(from, Some(options)).await }
+        })
+        .await?;
+    let next = page.more().then(|| behind_last(&page));
+    Ok((places(page.0.kvs), next))
+}

@@ -1,0 +1,105 @@
+//! How much a client has under way at a time, and what goes first.
+//!
+//! etcd confirms a keep-alive only after it has applied everything that was committed before. A client
+//! that sends thousands of acquires at once thereby delays its own keep-alives past the TTL. So what
+//! is under way is bounded, and a burst waits in this process, in order. Acquires and looks take a
+//! turn first, and there are fewer turns than requests under way: a release or a revoke never waits
+//! for an acquire. Keep-alives and watches have streams of their own and wait for nothing here.
+
+use std::time::Duration;
+
+use lock_core::{Attempt, Clock, Instant};
+use tokio::sync::{Semaphore, SemaphorePermit};
+
+use crate::error::{Failure, Kind};
+
+/// How many requests may be under way: enough for the best throughput of etcd, and little enough that
+/// a slow one has done them long before the shortest TTL is over.
+const REQUESTS: usize = 64;
+
+/// How many of them may be acquires.
+const ACQUIRES: usize = 32;
+
+/// How many of them may be looks: what operators ask, and why waits were in vain.
+const LOOKS: usize = 8;
+
+/// The bounds, and what is left of them.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    requests: Semaphore,
+    acquires: Semaphore,
+    looks: Semaphore,
+}
+
+/// The right to have a request, or an acquire or a look, under way until it is dropped.
+pub(crate) type Turn<'a> = SemaphorePermit<'a>;
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        Self {
+            requests: Semaphore::new(REQUESTS),
+            acquires: Semaphore::new(ACQUIRES),
+            looks: Semaphore::new(LOOKS),
+        }
+    }
+
+    /// The right to send a request now, if there is room for it.
+    pub(crate) fn try_request(&self) -> Option<Turn<'_>> {
+        self.requests.try_acquire().ok()
+    }
+
+    /// Waits for room for a request.
+    pub(crate) async fn request(&self) -> Option<Turn<'_>> {
+        // The bounds are never closed.
+        self.requests.acquire().await.ok()
+    }
+
+    /// Waits for the turn of a look.
+    pub(crate) async fn look(&self) -> Option<Turn<'_>> {
+        self.looks.acquire().await.ok()
+    }
+
+    /// Waits for the turn of an acquire.
+    ///
+    /// # Errors
+    ///
+    /// The caller has left, or nothing was `heard` of the store for a TTL.
+    pub(crate) async fn acquire(
+        &self,
+        attempt: &Attempt,
+        ttl: Duration,
+        heard: impl Fn() -> Instant,
+    ) -> Result<Option<Turn<'_>>, Failure> {
+        match self.acquires.try_acquire() {
+            Ok(turn) => Ok(Some(turn)),
+            Err(_) => Box::pin(self.wait(attempt, ttl, heard)).await,
+        }
+    }
+
+    async fn wait(
+        &self,
+        attempt: &Attempt,
+        ttl: Duration,
+        heard: impl Fn() -> Instant,
+    ) -> Result<Option<Turn<'_>>, Failure> {
+        let mut turn = std::pin::pin!(self.acquires.acquire());
+        let asked = Clock::Boot.now();
+        loop {
+            let until = asked.max(heard()) + ttl;
+            if Clock::Boot.now() >= until {
+                return Err(unsent("the store was out of reach before its turn came"));
+            }
+            tokio::select! {
+                biased;
+                () = attempt.cancelled() => return Err(unsent("the caller has left")),
+                turn = &mut turn => return Ok(turn.ok()),
+                () = Clock::Boot.sleep_until(until) => {}
+            }
+        }
+    }
+}
+
+/// Nothing was sent.
+pub(crate) fn unsent(why: &'static str) -> Failure {
+    Failure::new(Kind::Refused, why)
+}

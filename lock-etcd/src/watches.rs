@@ -1,0 +1,182 @@
+//! The watches on the stream of a client: their names, and which of them etcd has still to begin.
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use etcd_client::WatchResponse;
+
+/// A watch to be opened.
+#[derive(Debug)]
+pub(crate) struct Open {
+    pub(crate) id: i64,
+    pub(crate) queue: Arc<str>,
+    pub(crate) start: i64,
+}
+
+/// The watch that a message is about.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) enum About {
+    /// A watch that is wanted.
+    Watch(i64),
+    /// A watch that we have closed.
+    Closed,
+    /// Nothing that we have asked for.
+    Unknown,
+}
+
+/// All watches on one stream.
+#[derive(Debug, Default)]
+pub(crate) struct Watches {
+    queues: HashMap<i64, Arc<str>>,
+    /// Asked for, in order, and not answered. etcd handles the requests of a stream one after the
+    /// other and answers in that order; a refusal carries no id.
+    begun: VecDeque<i64>,
+    /// Closed, and etcd may still speak of them.
+    closed: HashSet<i64>,
+    last: i64,
+    to_open: Vec<Open>,
+    to_close: Vec<i64>,
+}
+
+impl Watches {
+    /// Adds a watch and returns its id.
+    pub(crate) fn open(&mut self, queue: &Arc<str>, start: i64) -> i64 {
+        self.last += 1;
+        let id = self.last;
+        self.queues.insert(id, queue.clone());
+        self.to_open.push(Open { id, queue: queue.clone(), start });
+        id
+    }
+
+    /// Closes a watch that etcd has begun, or is about to.
+    pub(crate) fn close(&mut self, id: i64) {
+        if self.queues.remove(&id).is_none() {
+            return;
+        }
+        let unsent = self.to_open.len();
+        self.to_open.retain(|open| open.id != id);
+        if self.to_open.len() == unsent {
+            self.closed.insert(id);
+            self.to_close.push(id);
+        }
+    }
+
+    /// A watch has ended by etcd's word.
+    pub(crate) fn ended(&mut self, id: i64) {
+        self.queues.remove(&id);
+    }
+
+    /// The name of a watch that is wanted.
+    pub(crate) fn queue(&self, id: i64) -> Option<Arc<str>> {
+        self.queues.get(&id).cloned()
+    }
+
+    /// The watch that a message is about.
+    pub(crate) fn about(&mut self, message: &WatchResponse) -> About {
+        let id = match message.created() {
+            true => self.created(message.watch_id()),
+            false => Some(message.watch_id()),
+        };
+        match id {
+            Some(id) if self.queues.contains_key(&id) => About::Watch(id),
+            Some(id) if message.canceled() && self.closed.remove(&id) => About::Closed,
+            Some(id) if self.closed.contains(&id) => About::Closed,
+            _ => About::Unknown,
+        }
+    }
+
+    /// The create request that a reply answers.
+    fn created(&mut self, id: i64) -> Option<i64> {
+        let at = match id {
+            -1 => 0,
+            id => self.begun.iter().position(|begun| *begun == id)?,
+        };
+        self.begun.remove(at)
+    }
+
+    /// The stream is gone, and everything on it.
+    pub(crate) fn clear(&mut self) {
+        let last = self.last;
+        *self = Self { last, ..Self::default() };
+    }
+
+    /// The next watch to ask for.
+    pub(crate) fn next_open(&mut self) -> Option<Open> {
+        let open = self.to_open.pop()?;
+        self.begun.push_back(open.id);
+        Some(open)
+    }
+
+    /// The next watch to cancel.
+    pub(crate) fn next_close(&mut self) -> Option<i64> {
+        self.to_close.pop()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::proto::PbWatchResponse;
+
+    use super::*;
+
+    fn message(watch_id: i64, created: bool, canceled: bool) -> WatchResponse {
+        WatchResponse(PbWatchResponse { watch_id, created, canceled, ..Default::default() })
+    }
+
+    fn opened(names: &[&str]) -> (Watches, Vec<i64>) {
+        let mut watches = Watches::default();
+        let open = |name: &&str| {
+            watches.open(&Arc::from(*name), 0);
+            watches.next_open().map(|open| open.id)
+        };
+        let ids = names.iter().filter_map(open).collect();
+        (watches, ids)
+    }
+
+    #[test]
+    fn a_refusal_is_that_of_the_oldest_request_without_an_answer() {
+        let (mut watches, ids) = opened(&["a", "b", "c"]);
+        assert_eq!(watches.about(&message(ids[0], true, false)), About::Watch(ids[0]));
+        assert_eq!(watches.about(&message(-1, true, true)), About::Watch(ids[1]));
+        assert_eq!(watches.about(&message(ids[2], true, false)), About::Watch(ids[2]));
+        assert_eq!(watches.about(&message(-1, true, true)), About::Unknown);
+    }
+
+    #[test]
+    fn a_closed_watch_is_known_until_etcd_has_confirmed() {
+        let (mut watches, ids) = opened(&["a", "b"]);
+        watches.close(ids[0]);
+        assert_eq!(watches.next_close(), Some(ids[0]));
+        assert_eq!(watches.about(&message(ids[0], true, false)), About::Closed);
+        assert_eq!(watches.about(&message(ids[0], false, false)), About::Closed);
+        assert_eq!(watches.about(&message(ids[0], false, true)), About::Closed);
+        assert_eq!(watches.about(&message(ids[0], false, false)), About::Unknown);
+        assert_eq!(watches.about(&message(ids[1], true, false)), About::Watch(ids[1]));
+    }
+
+    #[test]
+    fn a_refused_request_that_was_closed_meanwhile_concerns_no_name() {
+        let (mut watches, ids) = opened(&["a", "b"]);
+        watches.close(ids[0]);
+        assert_eq!(watches.about(&message(-1, true, true)), About::Closed);
+        assert_eq!(watches.about(&message(ids[1], true, false)), About::Watch(ids[1]));
+    }
+
+    #[test]
+    fn what_was_never_sent_is_not_cancelled() {
+        let mut watches = Watches::default();
+        let id = watches.open(&Arc::from("a"), 0);
+        watches.close(id);
+        assert!(watches.next_open().is_none() && watches.next_close().is_none());
+    }
+
+    #[test]
+    fn a_new_stream_uses_no_id_twice() {
+        let (mut watches, ids) = opened(&["a"]);
+        watches.clear();
+        assert_eq!(watches.about(&message(ids[0], false, false)), About::Unknown);
+        assert!(watches.open(&Arc::from("a"), 0) > ids[0]);
+    }
+}

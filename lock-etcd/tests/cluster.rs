@@ -1,0 +1,126 @@
+//! A cluster that loses its leader while clients hold and wait.
+
+mod support;
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use lock_core::{Clock, Locks};
+use lock_lab::{EtcdCluster, Network, Side};
+use support::*;
+
+const NAMES: usize = 3;
+const WORKERS: usize = 4;
+
+/// What all workers have seen.
+#[derive(Default)]
+struct Seen {
+    held: Mutex<[Option<usize>; NAMES]>,
+    cycles: [AtomicUsize; NAMES],
+    overlaps: AtomicUsize,
+    done: AtomicBool,
+}
+
+impl Seen {
+    fn enter(&self, name: usize, worker: usize) {
+        if self.held.lock().unwrap()[name].replace(worker).is_some() {
+            self.overlaps.fetch_add(1, Relaxed);
+        }
+    }
+
+    fn leave(&self, name: usize, worker: usize) {
+        let mut held = self.held.lock().unwrap();
+        if held[name] == Some(worker) {
+            held[name] = None;
+        }
+        self.cycles[name].fetch_add(1, Relaxed);
+    }
+
+    fn cycles(&self) -> [usize; NAMES] {
+        self.cycles.each_ref().map(|cycles| cycles.load(Relaxed))
+    }
+}
+
+/// Takes each name in turn, and says that it has left before it can be somebody else's.
+async fn work(locks: Locks, worker: usize, seen: Arc<Seen>) {
+    for name in (worker..).map(|n| n % NAMES) {
+        if seen.done.load(Relaxed) {
+            return;
+        }
+        let Ok(guard) = locks.lock(format!("job{name}")).unwrap().acquire().await else { continue };
+        seen.enter(name, worker);
+        tokio::select! {
+            _ = guard.lost() => {}
+            () = tokio::time::sleep(Duration::from_millis(5)) => {}
+        }
+        seen.leave(name, worker);
+        drop(guard.release().await);
+    }
+}
+
+async fn client(side: &Side, url: String, first: usize, seen: Arc<Seen>) {
+    let locks = side.run(async move { locks(&url).await }).await;
+    for worker in first..first + WORKERS {
+        side.spawn(work(locks.clone(), worker, seen.clone()));
+    }
+}
+
+async fn until_all_go_on(seen: &Seen) {
+    let before = seen.cycles();
+    let end = Clock::Boot.now() + Duration::from_secs(60);
+    while seen.cycles().iter().zip(before).any(|(now, before)| *now < before + 10) {
+        assert!(Clock::Boot.now() < end, "{before:?} and now {:?}", seen.cycles());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn without_its_leader(
+    lose: impl AsyncFn(&Network, &EtcdCluster, usize),
+) -> Result<(), Failure> {
+    let network = Network::new()?;
+    let etcd = EtcdCluster::start(&network).await?;
+    let (sides, seen) = ([network.side()?, network.side()?], Arc::new(Seen::default()));
+    for (n, side) in sides.iter().enumerate() {
+        client(side, format!("{}?ttl=10s", etcd.url()), n * WORKERS, seen.clone()).await;
+    }
+    until_all_go_on(&seen).await;
+    let old = etcd.leader().await?;
+    lose(&network, &etcd, old).await;
+    etcd.leader_after(old).await?;
+    until_all_go_on(&seen).await;
+    seen.done.store(true, Relaxed);
+    assert_eq!(seen.overlaps.load(Relaxed), 0);
+    Ok(())
+}
+
+async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed() -> Result<(), Failure> {
+    without_its_leader(async |_: &Network, etcd: &EtcdCluster, leader| etcd.node(leader).kill())
+        .await
+}
+
+async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated() -> Result<(), Failure> {
+    without_its_leader(async |network: &Network, etcd: &EtcdCluster, leader| {
+        network.isolate(etcd.place(leader)).unwrap();
+    })
+    .await
+}
+
+/// Its word may still reach its clients.
+async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers()
+-> Result<(), Failure> {
+    without_its_leader(async |network: &Network, etcd: &EtcdCluster, leader| {
+        network.split(&[etcd.place(leader)], &etcd.peers(leader)).unwrap();
+    })
+    .await
+}
+
+lock_lab::network_tests!(
+    waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed,
+    waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated,
+    waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers,
+);

@@ -1,0 +1,103 @@
+//! Callers without a session while etcd is out of reach.
+
+mod support;
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use lock_core::{Clock, Error, Locks};
+use lock_lab::Proxy;
+use support::*;
+
+const TTL: Duration = Duration::from_secs(3);
+
+/// Asks for a lock in vain, and returns how long that took.
+async fn in_vain(locks: Locks, name: String) -> Duration {
+    let asked = Clock::Boot.now();
+    let error = locks.lock(&name).unwrap().acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    Clock::Boot.now().since(asked)
+}
+
+async fn callers_fail_together(locks: &Locks, break_it: impl FnOnce()) {
+    break_it();
+    let asking = (0..10).map(|n| tokio::spawn(in_vain(locks.clone(), format!("job{n}"))));
+    let took: Vec<_> = join_all(asking).await.into_iter().map(Result::unwrap).collect();
+    let slowest = took.iter().max().unwrap();
+    assert!(*slowest < TTL + Duration::from_secs(1), "{took:?}");
+}
+
+#[tokio::test]
+async fn ten_callers_without_a_session_fail_together_after_one_ttl() {
+    let etcd = etcd().await;
+    for refuses in [false, true] {
+        let (locks, proxy) = behind_proxy(&etcd, "?ttl=3s").await;
+        let break_it = || if refuses { proxy.refuse() } else { proxy.cut() };
+        callers_fail_together(&locks, break_it).await;
+        let before = etcd.counters().await.unwrap();
+        proxy.heal();
+        locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
+        let now = etcd.counters().await.unwrap();
+        // Two requests were under way in the cut and arrive late; nothing is sent for the others.
+        let grants = now.since(&before).get("rpc.LeaseGrant");
+        assert!(grants <= 3, "{grants} grants after the heal");
+    }
+}
+
+#[tokio::test]
+async fn callers_with_logins_and_two_members_fail_together_after_one_ttl() {
+    let etcd = etcd().await;
+    with_users(&etcd).await.unwrap();
+    let proxies =
+        [Proxy::start(etcd.addr()).await.unwrap(), Proxy::start(etcd.addr()).await.unwrap()];
+    let hosts = proxies.each_ref().map(|proxy| proxy.addr().to_string()).join(",");
+    let locks = locks(&format!("etcd://me:s3cret@{hosts}?prefix=locks/&ttl=3s")).await;
+    callers_fail_together(&locks, || proxies.iter().for_each(Proxy::cut)).await;
+}
+
+#[tokio::test]
+async fn a_caller_that_leaves_does_so_at_once_and_nothing_is_sent_for_it() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    proxy.refuse();
+    let asked = Clock::Boot.now();
+    let asking = (0..10).map(|n| {
+        let lock = locks.lock(format!("job{n}")).unwrap().wait(Duration::from_secs(1));
+        tokio::spawn(lock.acquire())
+    });
+    for asked in join_all(asking).await {
+        asked.unwrap().unwrap_err();
+    }
+    let took = Clock::Boot.now().since(asked);
+    let before = etcd.counters().await.unwrap();
+    proxy.heal();
+    let other = support::locks(&etcd.url()).await;
+    other.lock("other").unwrap().acquire().await.unwrap().release().await.unwrap();
+    until_quiet(&etcd).await;
+    let now = etcd.counters().await.unwrap();
+    // Two by the other client: one to connect, one for its session.
+    assert_eq!(now.since(&before).get("rpc.LeaseGrant"), 2);
+    assert!(took < Duration::from_secs(8), "{took:?}");
+}
+
+#[tokio::test]
+async fn close_ends_everything_within_its_limit_in_an_outage() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
+    let held = locks.lock("held").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn(locks.lock("held").unwrap().acquire());
+    until_queued(&locks, "held", 2).await;
+    proxy.cut();
+    let asked = Clock::Boot.now();
+    locks.close().await.unwrap_err();
+    soon(waiting).await.unwrap().unwrap_err();
+    drop((held, locks));
+    let took = Clock::Boot.now().since(asked);
+    assert!(took < Duration::from_secs(6), "{took:?}");
+    drop(proxy);
+    // None of the client's tasks is left to try again: those of the lab have ended with the proxy.
+    let tasks = tokio::runtime::Handle::current();
+    until("all tasks have ended", || async { tasks.metrics().num_alive_tasks() == 0 }).await;
+    let took = Clock::Boot.now().since(asked);
+    assert!(took < Duration::from_secs(10), "{took:?}");
+}

@@ -1,0 +1,53 @@
+//! A request that is long on its way.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::watch;
+
+/// Catches chunks from clients, each one once, until they are to be delivered.
+#[derive(Debug)]
+pub(super) struct Late {
+    wanted: Mutex<Option<Vec<u8>>>,
+    caught: watch::Sender<u64>,
+    /// How many of the caught chunks may arrive.
+    delivered: watch::Sender<u64>,
+}
+
+impl Late {
+    pub(super) fn new() -> Self {
+        let (caught, delivered) = (watch::Sender::new(0), watch::Sender::new(0));
+        Self { wanted: Mutex::new(None), caught, delivered }
+    }
+
+    fn wanted(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        // Each change is one assignment, so a panic elsewhere leaves it whole.
+        self.wanted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn want(&self, part: Option<&[u8]>) {
+        *self.wanted() = part.map(<[u8]>::to_vec);
+    }
+
+    /// Returns the number of a chunk that is caught.
+    pub(super) fn catch(&self, chunk: &[u8]) -> Option<u64> {
+        let has = |part: &mut Vec<u8>| chunk.windows(part.len()).any(|found| found == part);
+        self.wanted().take_if(has)?;
+        self.caught.send_modify(|caught| *caught += 1);
+        Some(*self.caught.borrow())
+    }
+
+    pub(super) fn caught(&self) -> u64 {
+        *self.caught.borrow()
+    }
+
+    pub(super) fn deliver(&self) {
+        self.delivered.send_replace(self.caught());
+    }
+
+    /// Waits until the chunk with this number may arrive.
+    pub(super) async fn arrival(&self, number: u64) {
+        let mut delivered = self.delivered.subscribe();
+        let known = delivered.wait_for(|delivered| *delivered >= number).await;
+        known.expect("the sender lives in `self`");
+    }
+}
