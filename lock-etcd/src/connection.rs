@@ -301,14 +301,16 @@ impl Connection {
             to_try.insert(0, old.endpoint.clone());
         }
         let limit = limit_of_each(to_try.len());
+        let mut denied = Ok(None);
         for endpoint in to_try {
             match timeout(limit, dial(&endpoint, &self.options, old.generation + 1)).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == Kind::Denied => return Err(failure),
-                _ => self.endpoints.failed(&endpoint),
+                Ok(Err(failure)) if failure.kind == Kind::Denied => denied = Err(failure),
+                _ => {}
             }
+            self.endpoints.failed(&endpoint);
         }
-        Ok(None)
+        denied
     }
 }
 
