@@ -30,7 +30,7 @@ impl Session {
         let mut names: BTreeSet<_> = held.iter().filter_map(|key| wanted(key)).collect();
         // Between a holder and the next one there may be a moment, and who waits may be dead.
         let queues = self.keys(&[b"*", QUEUE].concat()).await?;
-        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue, QUEUE)?)) {
+        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue)?)) {
             if !names.contains(&name) && !self.inspect(&Key::new(config, &name)).await?.is_empty() {
                 names.insert(name);
             }

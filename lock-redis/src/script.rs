@@ -49,10 +49,10 @@ script!(ROUND, "queue.lua", "leader.lua", "group.lua", "round.lua");
 script!(DOWNGRADE, "queue.lua", "leader.lua", "group.lua", "downgrade.lua");
 script!(UPGRADE, "queue.lua", "leader.lua", "group.lua", "upgrade.lua");
 script!(REVOKE, "queue.lua", "leader.lua", "group.lua", "revoke.lua");
-script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "inspect.lua");
+script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "inspect.lua");
+script!(DIAGNOSE, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "diagnose.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
-script!(SWEEP, "sweep.lua");
 
 /// All scripts, to be loaded when a connection is made; a short one first.
 pub(crate) fn all() -> [&'static Lua; 16] {
@@ -71,8 +71,8 @@ pub(crate) fn all() -> [&'static Lua; 16] {
         &UPGRADE,
         &REVOKE,
         &INSPECT,
+        &DIAGNOSE,
         &SIMPLE_ACQUIRE,
-        &SWEEP,
     ]
 }
 
@@ -203,22 +203,27 @@ pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
 }
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
+/// A member, and in how many rounds it took part.
+pub(crate) type Turn<'a> = (Member<'a>, u32);
 
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`; an attempt may always be
-/// among these.
-pub(crate) fn round(alone: &[Member<'_>], others: &[Member<'_>]) -> Cmd {
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an attempt
+/// may always be among these.
+pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =
-        command(&ROUND, alone.len() + 2 * others.len(), 1 + 4 * members, 128 * members);
+        command(&ROUND, alone.len() + 2 * others.len(), 1 + 5 * members, 130 * members);
     for (key, ..) in alone {
         command.arg(key.lock());
     }
-    for (key, ..) in others {
+    for ((key, ..), _) in others {
         command.arg(key.lock()).arg(key.queue());
     }
     command.arg(alone.len());
-    for (_, ticket, ttl) in alone.iter().chain(others) {
+    for (_, ticket, ttl) in alone {
         command.arg(ticket.text()).arg(millis(*ttl));
+    }
+    for ((_, ticket, ttl), turn) in others {
+        command.arg(ticket.text()).arg(millis(*ttl)).arg(turn);
     }
     command
 }
@@ -250,8 +255,13 @@ pub(crate) fn inspect(key: &Key) -> Cmd {
     command
 }
 
-pub(crate) fn sweep(fence: &[u8], lock: &[u8], older_than: Duration) -> Cmd {
-    let mut command = command(&SWEEP, 2, 3, fence.len() + lock.len() + 20);
-    command.arg(lock).arg(fence).arg(millis(older_than));
+/// `attempts`: whose places are asked for.
+pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
+    let bytes = 3 * key.lock().len() + 30 + 56 * attempts.len();
+    let mut command = command(&DIAGNOSE, 2, 2 + attempts.len(), bytes);
+    command.arg(key.lock()).arg(key.queue());
+    for attempt in attempts {
+        command.arg(attempt.text());
+    }
     command
 }

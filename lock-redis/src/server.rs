@@ -7,8 +7,6 @@ use redis::{Value, cmd};
 
 use crate::{
     error,
-    key::{FENCE, lock_of},
-    script,
     session::{CLOCK, Session},
 };
 
@@ -25,31 +23,6 @@ impl Session {
         let settings = self.call(&get, LIMIT).await.ok().and_then(pairs).unwrap_or_default();
         let is = |name: &str, value: &str| settings.iter().any(|(n, v)| n == name && v == value);
         is("appendonly", "yes") && is("appendfsync", "always")
-    }
-
-    /// Removes the fences that [`RedisLock::sweep`](crate::RedisLock::sweep) says.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn sweep(&self, prefix: &[u8], older_than: Duration) -> Result<u64> {
-        let (mut cursor, mut swept) = (b"0".to_vec(), 0);
-        loop {
-            let (next, fences) = self.page("sweep", &[b"*", FENCE].concat(), &cursor).await?;
-            for fence in &fences {
-                let lock = lock_of(fence, FENCE).filter(|lock| lock.starts_with(prefix));
-                let Some(lock) = lock else {
-                    continue;
-                };
-                let answer =
-                    self.question("sweep", &script::sweep(fence, lock, older_than)).await?;
-                swept += u64::from(answer == Value::Int(1));
-            }
-            if next == b"0" {
-                return Ok(swept);
-            }
-            cursor = next;
-        }
     }
 
     /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
