@@ -99,6 +99,21 @@ pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen
     Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
 }
 
+/// Per attempt whether it is gone.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn released(value: &Value, count: usize) -> Result<Vec<bool>, Error> {
+    let answer = match value {
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let answer = answer.filter(|answer| answer.len() == count);
+    let answer = answer.ok_or_else(|| error::unexpected("release", value))?;
+    Ok(answer.into_iter().map(|gone| gone == 1).collect())
+}
+
 fn seen_in(four: &[i64]) -> Seen {
     match *four {
         [3, token, ..] => Seen::Holds(token.unsigned_abs()),

@@ -59,6 +59,23 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     Error::Unavailable { store: STORE, op, effect, source: source.into() }
 }
 
+/// The same error for one more caller.
+pub(crate) fn again(error: &Error) -> Error {
+    match error {
+        Error::Unavailable { op, effect, source, .. } => {
+            unavailable(op, *effect, source.to_string())
+        }
+        Error::Denied { op, source, .. } => {
+            Error::Denied { store: STORE, op, source: source.to_string().into() }
+        }
+        Error::Rejected { op, effect, source, .. } => {
+            let source = source.to_string().into();
+            Error::Rejected { store: STORE, op, effect: *effect, source }
+        }
+        _ => closed(),
+    }
+}
+
 pub(crate) fn closed() -> Error {
     Error::Closed { store: STORE }
 }

@@ -13,7 +13,7 @@ use crate::{
     answer, error,
     key::{Key, client_key},
     kind, script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
     ticket::Ticket,
 };
 
@@ -43,9 +43,7 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let deadline = CLOCK.now() + LIMIT * 2;
-        let command = script::inspect(key);
-        let (_, value) = self.insist("inspect", &command, LIMIT, deadline, None).await?;
+        let value = self.question("inspect", &script::inspect(key)).await?;
         let snapshot =
             Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
         let clients = self.descriptions(snapshot.clients()).await?;
@@ -93,7 +91,7 @@ impl Session {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let mut get = cmd("GET");
             get.arg(client_key(client));
-            match self.insist("inspect", &get, LIMIT, deadline, None).await {
+            match self.insist(Lane::Turn, "inspect", &get, LIMIT, deadline, None).await {
                 Ok((_, value)) => {
                     let text = bytes(&value);
                     known.extend(text.map(|text| {

@@ -13,7 +13,7 @@ use crate::{
     entry::Entry,
     error::{self, STORE},
     script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -75,7 +75,7 @@ impl RedisLease {
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.entry.ttl / 2;
         let (_, value) =
-            self.session.insist(op, command, self.entry.patience(), deadline, None).await?;
+            self.session.insist(Lane::First, op, command, self.entry.patience(), deadline, None).await?;
         match value {
             Value::Int(answer) => Ok(answer),
             value => Err(error::unexpected(op, &value)),

@@ -12,7 +12,7 @@ use crate::{
     answer::{self, Acquired},
     entry::{End, Entry},
     error, kind, script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
@@ -80,7 +80,7 @@ pub(crate) async fn ask<T>(
     let deadline = CLOCK.now() + limit;
     let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or(limit);
     let (before, answer) =
-        session.insist_and_tell("acquire", command, patience, deadline, Some(attempt)).await;
+        session.insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(attempt)).await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {

@@ -15,7 +15,7 @@ use crate::{
     entry::{Entry, Role},
     error::{self, STORE},
     script::{self, Member, Turn},
-    session::{CLOCK, Failure, Session},
+    session::{CLOCK, Failure, Lane, Session},
 };
 
 /// How much one request renews, counted in locks that are held alone. The server does nothing else
@@ -143,7 +143,7 @@ impl Session {
         let command = script::round(&[], &[entry.turn()]);
         let deadline = CLOCK.now() + entry.ttl / 2;
         let (sent, value) =
-            self.insist("renew", &command, entry.patience(), deadline, None).await?;
+            self.insist(Lane::First, "renew", &command, entry.patience(), deadline, None).await?;
         let (_, seen) = answer::rounded(&value, 0)?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }

@@ -9,7 +9,7 @@ use lock_core::{FencingToken, Kind, Wait};
 use redis::Cmd;
 use uuid::Uuid;
 
-use crate::{key::Key, kind, ticket::Ticket};
+use crate::{config::Mode, key::Key, kind, ticket::Ticket};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -38,11 +38,12 @@ macro_rules! script {
 }
 
 script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
-script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua", "leave_one.lua");
 script!(ACQUIRE_ALL, "queue.lua", "leader.lua", "group.lua", "acquire_all.lua");
 script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
 script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
-script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua", "leave_one.lua");
+script!(RELEASE_ALL, "queue.lua", "leader.lua", "group.lua", "leave.lua", "release_all.lua");
 script!(PUBLISH, "queue.lua", "leader.lua", "publish.lua");
 script!(OBSERVE, "queue.lua", "leader.lua", "group.lua", "observe.lua");
 script!(ROUND, "queue.lua", "leader.lua", "group.lua", "round.lua");
@@ -53,14 +54,17 @@ script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "inspec
 script!(DIAGNOSE, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "diagnose.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
+script!(SIMPLE_RELEASE_ALL, "simple_release_all.lua");
 
 /// All scripts, to be loaded when a connection is made; a short one first.
-pub(crate) fn all() -> [&'static Lua; 16] {
+pub(crate) fn all() -> [&'static Lua; 18] {
     [
         &SIMPLE_RELEASE,
         &ACQUIRE,
         &ACQUIRE_ALL,
         &RELEASE,
+        &RELEASE_ALL,
+        &SIMPLE_RELEASE_ALL,
         &JOIN,
         &CAMPAIGN,
         &RESIGN,
@@ -145,6 +149,31 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
         command.arg(key.waiting());
     }
     command.arg(ticket.text());
+    command
+}
+
+/// [`release`], [`resign`] or [`simple_release`] of many, each with whether it leads.
+pub(crate) fn release_all<'a>(
+    mode: Mode,
+    entries: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
+) -> Cmd {
+    let simple = mode == Mode::Simple;
+    let (script, each) =
+        if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
+    let count = entries.len();
+    let mut command = command(script, each * count, 2 * each * count, 160 * count);
+    for (key, ..) in entries.clone() {
+        command.arg(key.lock());
+        if !simple {
+            command.arg(key.queue());
+        }
+    }
+    for (_, ticket, leads) in entries {
+        command.arg(ticket.text());
+        if !simple {
+            command.arg(u8::from(leads));
+        }
+    }
     command
 }
 

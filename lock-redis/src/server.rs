@@ -7,7 +7,7 @@ use redis::{Value, cmd};
 
 use crate::{
     error,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// How long one question waits for its answer.
@@ -49,7 +49,7 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn question(&self, op: &'static str, command: &redis::Cmd) -> Result<Value> {
         let deadline = CLOCK.now() + LIMIT * 2;
-        self.insist(op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
+        self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
     }
 }
 

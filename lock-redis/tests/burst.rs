@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lab::*;
-use lock_core::{Attempt, Clock, DistributedLock, Entry, Locks};
+use lock_core::{Attempt, Clock, DistributedLock, Locks};
 use lock_lab::Redis;
 use lock_redis::RedisLock;
 
@@ -59,12 +59,10 @@ async fn a_burst_waits_in_this_process_and_what_is_cancelled_there_is_never_sent
     let sent = proxy.stats().chunks_up;
     until(async || proxy.stats().chunks_up > sent).await;
     attempts.iter().for_each(|waiter| waiter.attempt.cancel());
-    for ended in within(join_all(attempts.into_iter().map(|waiter| waiter.task))).await {
-        if let Ok(lease) = ended.unwrap() {
-            within(lease.release()).await.unwrap();
-        }
-    }
+    let ended = within(join_all(attempts.into_iter().map(|waiter| waiter.task))).await;
     proxy.delay(Duration::ZERO);
+    let granted: Vec<_> = ended.into_iter().filter_map(|ended| ended.unwrap().ok()).collect();
+    within(join_all(granted.iter().map(|lease| lease.release()))).await;
     nothing_is_left(&server).await;
     let calls = calls(&server).await - before;
     // What was in flight, and its releases.
@@ -75,26 +73,19 @@ fn start(driver: &Arc<RedisLock>, lock: &str) -> Waiter {
     Waiter::start(driver, lock, TTL)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+/// On one thread, where tasks start in the order in which they are spawned.
+#[tokio::test]
 async fn a_burst_is_served_in_order() {
     let (server, proxy, far) = behind_a_proxy().await;
-    proxy.delay(Duration::from_millis(2));
     let held = acquire(&far, "orders", TTL).await.unwrap();
-    let attempts: Vec<_> = (0..1000).map(|_| Attempt::new()).collect();
-    let ids: Vec<_> = attempts.iter().map(Attempt::id).collect();
-    let waits = join_all(attempts.iter().cloned().map(async |attempt| {
-        let granted = far.acquire(request("orders", TTL), attempt).await;
-        assert!(granted.is_err(), "{granted:?}");
-    }));
-    let look = async {
-        until(async || queue_length(&server, "orders").await == 1000).await;
-        let queue = far.inspect(&name("orders")).await.unwrap();
-        attempts.iter().for_each(Attempt::cancel);
-        queue
-    };
-    let (_, queue): (_, Vec<Entry>) = tokio::join!(waits, look);
+    proxy.delay(Duration::from_millis(2));
+    let waiters: Vec<_> = (0..1000).map(|_| start(&far, "orders")).collect();
+    until(async || queue_length(&server, "orders").await == 1000).await;
+    let queue = far.inspect(&name("orders")).await.unwrap();
     let seen: Vec<_> = queue[1..].iter().filter_map(|entry| entry.attempt).collect();
-    assert_eq!(seen, ids);
+    let asked: Vec<_> = waiters.iter().map(|waiter| waiter.attempt.id()).collect();
+    assert_eq!(seen, asked);
+    waiters.iter().for_each(|waiter| waiter.attempt.cancel());
     held.release().await.unwrap();
     nothing_is_left(&server).await;
 }
