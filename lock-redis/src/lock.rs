@@ -53,6 +53,13 @@ impl RedisLock {
         guarantees.check_ttl(config.ttl)?;
         let session = Session::start(&config).await?;
         guarantees.survives.restart = session.is_durable().await;
+        let has_replicas = session.has_replicas().await;
+        let survives = guarantees.survives.restart;
+        guarantees.overlaps.retain(|overlap| match overlap {
+            Overlap::Restart => !survives,
+            Overlap::Failover => has_replicas,
+            _ => true,
+        });
         Ok(Self { session, config, guarantees })
     }
 

@@ -82,7 +82,10 @@ pub(crate) async fn ask<T>(
     let (before, answer) =
         session.insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(attempt)).await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
-    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
+    // A script that may not do all that it needs may have done a part.
+    let unknown = |error: &Error| {
+        [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
+    };
     if answer.as_ref().is_err_and(unknown) {
         entries.iter().for_each(|entry| clean_up(session, entry));
     }

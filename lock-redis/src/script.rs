@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{FencingToken, Kind, Wait};
-use redis::Cmd;
+use redis::{Arg, Cmd};
 use uuid::Uuid;
 
 use crate::{config::Mode, key::Key, kind, ticket::Ticket};
@@ -20,6 +20,10 @@ pub(crate) struct Lua {
 impl Lua {
     fn new(code: &'static str) -> Self {
         Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
+    }
+
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
     }
 
     /// The command that gives the script to the server.
@@ -56,28 +60,43 @@ script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SIMPLE_RELEASE_ALL, "simple_release_all.lua");
 
-/// All scripts, to be loaded when a connection is made; a short one first.
-pub(crate) fn all() -> [&'static Lua; 18] {
+/// The scripts of a lock that is free: to be loaded when a connection is made.
+pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
+    match mode {
+        Mode::Queue => [&ACQUIRE, &RELEASE, &ROUND],
+        Mode::Simple => [&SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &ROUND],
+    }
+}
+
+fn all() -> [&'static Lua; 18] {
     [
-        &SIMPLE_RELEASE,
         &ACQUIRE,
-        &ACQUIRE_ALL,
         &RELEASE,
-        &RELEASE_ALL,
-        &SIMPLE_RELEASE_ALL,
+        &ROUND,
         &JOIN,
         &CAMPAIGN,
         &RESIGN,
+        &RELEASE_ALL,
+        &ACQUIRE_ALL,
         &PUBLISH,
         &OBSERVE,
-        &ROUND,
         &DOWNGRADE,
         &UPGRADE,
         &REVOKE,
         &INSPECT,
         &DIAGNOSE,
         &SIMPLE_ACQUIRE,
+        &SIMPLE_RELEASE,
+        &SIMPLE_RELEASE_ALL,
     ]
+}
+
+/// The script that a command calls.
+pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
+    match command.args_iter().nth(1)? {
+        Arg::Simple(hash) => all().into_iter().find(|script| script.hash.as_bytes() == hash),
+        _ => None,
+    }
 }
 
 fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {

@@ -25,6 +25,14 @@ impl Session {
         is("appendonly", "yes") && is("appendfsync", "always")
     }
 
+    /// Whether a replica may take over: there is one, or the server does not tell.
+    pub(crate) async fn has_replicas(&self) -> bool {
+        match self.call(&cmd("ROLE"), LIMIT).await {
+            Ok(Value::Array(role)) => !matches!(role.get(2), Some(Value::Array(r)) if r.is_empty()),
+            _ => true,
+        }
+    }
+
     /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
     ///
     /// # Errors

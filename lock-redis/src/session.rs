@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::{StreamExt, stream};
 use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, trace};
-use redis::{Cmd, ErrorKind, PushInfo, PushKind, RedisError, ServerErrorKind, Value, cmd};
+use redis::{Cmd, PushInfo, PushKind, RedisError, Value, cmd};
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit, watch},
     time::{sleep, timeout},
@@ -199,7 +199,7 @@ impl Session {
                 Err(Failure::Lost(error))
             }
             Err(error) => {
-                if error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly) {
+                if error::is_replica(&error) {
                     // It is a replica now. The address may lead to the new primary.
                     self.lose(connection.number, error.clone());
                 }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use lab::*;
-use lock_core::{Effect, Error};
+use lock_core::{DistributedLock, Effect, Error, Kind, Overlap};
 use lock_lab::Redis;
 use tokio::net::{TcpListener, TcpStream};
 
@@ -130,15 +130,14 @@ async fn only_the_scripts_that_are_needed_are_loaded() {
     let server = server().await;
     let driver = driver(&server.url()).await;
     let loaded = async || server.counters().await.unwrap().get("cmd.script|load");
-    let connected = loaded().await;
-    assert!(connected <= 1, "{connected}");
+    assert_eq!(loaded().await, 3);
     acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
-    let needed = loaded().await;
-    assert!(needed <= connected + 2, "{needed}");
-    acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 3);
+    acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 4);
     let other = lab::driver(&server.url()).await;
-    acquire(&other, "orders", TTL).await.unwrap().release().await.unwrap();
-    assert_eq!(loaded().await, needed);
+    acquire_as(Kind::Shared, &other, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 4);
 }
 
 /// Asking again and again grows rarer, but a new foreign holder is a new question.
@@ -163,4 +162,21 @@ async fn the_release_of_a_foreign_holder_that_followed_another_is_seen_soon() {
     assert!(took < Duration::from_millis(2500), "{took:?}");
     server.command(&[b"DEL", b"orders"]).await.unwrap();
     waiter.granted().await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_and_durability_are_seen_at_connect() {
+    let alone = server().await;
+    let seen = driver(&alone.url()).await.guarantees().overlaps.clone();
+    assert!(seen.contains(&Overlap::Restart) && !seen.contains(&Overlap::Failover), "{seen:?}");
+    let durable = Redis::start().await.unwrap();
+    let seen = driver(&durable.url()).await.guarantees().overlaps.clone();
+    assert!(!seen.contains(&Overlap::Restart), "{seen:?}");
+    let replica = server().await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", alone.addr().port())).await;
+    until(async || {
+        let seen = driver(&alone.url()).await.guarantees().overlaps.clone();
+        seen.contains(&Overlap::Failover)
+    })
+    .await;
 }
