@@ -218,8 +218,20 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// if the store did not answer.
     async fn renew(&self) -> Result<()>;
 
+    /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL, whatever
+    /// becomes of the client. lock-core gives nothing back then after
+    /// [`LossReason::Expired`](crate::LossReason::Expired), so that a client that loses thousands of
+    /// locks in an outage does not send thousands of requests after it.
+    ///
+    /// Where entries live by a session, the answer is no, and [`release`](Self::release) returns at
+    /// once when the session has ended. Default: no.
+    fn ends_by_itself(&self) -> bool {
+        false
+    }
+
     /// Gives the lock back: removes this attempt's entry and nothing else. Tries again until the
-    /// store has confirmed, or the entry has gone by itself. "Not mine" means released.
+    /// store has confirmed, or the entry has gone by itself, also with its session. "Not mine" means
+    /// released. After a loss of many, lock-core calls it for all of them at the same time.
     ///
     /// # Errors
     ///

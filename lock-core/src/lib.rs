@@ -46,6 +46,7 @@ mod owner;
 pub mod properties;
 pub mod queue;
 mod request;
+mod returns;
 mod run;
 mod semaphore;
 mod set;
@@ -53,6 +54,7 @@ mod signal;
 mod token;
 pub mod trace;
 mod url;
+mod vain;
 mod validity;
 
 pub use crate::{
