@@ -55,12 +55,9 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
             token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
         }
         Value::Array(parts) => match numbers(parts).as_deref() {
-            Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
-                *fence,
-                *pttl,
-                usize::try_from(*place).ok(),
-                *foreign,
-            ))),
+            Some([fence, pttl, place, foreign]) => {
+                Ok(Acquired::Waits(waits(*fence, *pttl, usize::try_from(*place).ok(), *foreign)))
+            }
             _ => Err(error::unexpected("acquire", value)),
         },
         _ => Err(error::unexpected("acquire", value)),

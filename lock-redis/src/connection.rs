@@ -229,9 +229,10 @@ fn field<'a>(map: &'a Value, name: &str) -> Option<&'a str> {
         _ => None,
     };
     match map {
-        Value::Map(fields) => {
-            fields.iter().find(|(key, _)| text(key) == Some(name)).and_then(|(_, value)| text(value))
-        }
+        Value::Map(fields) => fields
+            .iter()
+            .find(|(key, _)| text(key) == Some(name))
+            .and_then(|(_, value)| text(value)),
         Value::Array(parts) => {
             let mut fields = parts.chunks_exact(2);
             fields.find(|field| text(&field[0]) == Some(name)).and_then(|field| text(&field[1]))

@@ -1,10 +1,7 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::AtomicU32,
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU32},
     time::Duration,
 };
 

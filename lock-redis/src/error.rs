@@ -237,7 +237,8 @@ mod tests {
         let no_command = "The user executing the script can't run this command or subcommand";
         let no_key = "The user executing the script can't access at least one of the keys \
                       mentioned in the command arguments";
-        let later = "ERR ACL failure in script: User few has no permissions to run the 'set' command";
+        let later =
+            "ERR ACL failure in script: User few has no permissions to run the 'set' command";
         let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
         check([
             (inside_6(no_command), "denied", None),

@@ -74,8 +74,10 @@ impl RedisLease {
     /// Sends a request that changes what was granted.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.entry.ttl / 2;
-        let (_, value) =
-            self.session.insist(Lane::First, op, command, self.entry.patience(), deadline, None).await?;
+        let (_, value) = self
+            .session
+            .insist(Lane::First, op, command, self.entry.patience(), deadline, None)
+            .await?;
         match value {
             Value::Int(answer) => Ok(answer),
             value => Err(error::unexpected(op, &value)),

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm,
+    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;

@@ -77,8 +77,9 @@ pub(crate) async fn ask<T>(
 ) -> Result<(Instant, T)> {
     let deadline = CLOCK.now() + limit;
     let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or(limit);
-    let (before, answer) =
-        session.insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(attempt)).await;
+    let (before, answer) = session
+        .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(attempt))
+        .await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
     // A script that may not do all that it needs may have done a part.
     let unknown = |error: &Error| {

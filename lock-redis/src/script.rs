@@ -42,7 +42,15 @@ macro_rules! script {
 }
 
 script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
-script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua", "leave_one.lua");
+script!(
+    RELEASE,
+    "release.lua",
+    "queue.lua",
+    "leader.lua",
+    "group.lua",
+    "leave.lua",
+    "leave_one.lua"
+);
 script!(ACQUIRE_ALL, "queue.lua", "leader.lua", "group.lua", "acquire_all.lua");
 script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
 script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
@@ -177,8 +185,7 @@ pub(crate) fn release_all<'a>(
     entries: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
 ) -> Cmd {
     let simple = mode == Mode::Simple;
-    let (script, each) =
-        if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
+    let (script, each) = if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
     let count = entries.len();
     let mut command = command(script, each * count, 2 * each * count, 160 * count);
     for (key, ..) in entries.clone() {

@@ -100,7 +100,8 @@ impl Session {
         // There is at least one.
         let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
         let limit = leaving.iter().map(|one| one.entry.patience()).min().unwrap_or_default();
-        let entries = leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
+        let entries =
+            leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
         let command = script::release_all(self.mode, entries);
         let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
         match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
