@@ -27,8 +27,8 @@ pub(crate) struct Waits {
     pub(crate) pttl: Option<Duration>,
     /// The place in the queue if it is known; 1 is next.
     pub(crate) place: Option<usize>,
-    /// Whether the holder's release tells nobody.
-    pub(crate) foreign: bool,
+    /// What tells a foreign holder from others; `None` if the holder is none. Its release tells nobody.
+    pub(crate) foreign: Option<u64>,
 }
 
 /// What ROUND answers for an attempt that waits, or does not hold alone.
@@ -55,12 +55,9 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
             token.map(Acquired::Granted).ok_or_else(|| error::unexpected("acquire", value))
         }
         Value::Array(parts) => match numbers(parts).as_deref() {
-            Some([fence, pttl, place, foreign]) => Ok(Acquired::Waits(waits(
-                *fence,
-                *pttl,
-                usize::try_from(*place).ok(),
-                *foreign > 0,
-            ))),
+            Some([fence, pttl, place, foreign]) => {
+                Ok(Acquired::Waits(waits(*fence, *pttl, usize::try_from(*place).ok(), *foreign)))
+            }
             _ => Err(error::unexpected("acquire", value)),
         },
         _ => Err(error::unexpected("acquire", value)),
@@ -99,22 +96,40 @@ pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen
     Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
 }
 
+/// Per attempt whether it is gone.
+///
+/// # Errors
+///
+/// [`Error::Rejected`] if the script did not answer as it is written.
+pub(crate) fn released(value: &Value, count: usize) -> Result<Vec<bool>, Error> {
+    let answer = match value {
+        Value::Array(parts) => numbers(parts),
+        _ => None,
+    };
+    let answer = answer.filter(|answer| answer.len() == count);
+    let answer = answer.ok_or_else(|| error::unexpected("release", value))?;
+    Ok(answer.into_iter().map(|gone| gone == 1).collect())
+}
+
 fn seen_in(four: &[i64]) -> Seen {
     match *four {
         [3, token, ..] => Seen::Holds(token.unsigned_abs()),
-        [state @ (1 | 2), fence, pttl, first] => {
-            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), state == 2))
+        [0, ..] => Seen::Gone,
+        [state @ ..=1, fence, pttl, first] => {
+            let mark = if state < 0 { -state } else { 0 };
+            Seen::Waits(waits(fence, pttl, (first == 1).then_some(1), mark))
         }
         _ => Seen::Gone,
     }
 }
 
-fn waits(fence: i64, pttl: i64, place: Option<usize>, foreign: bool) -> Waits {
+fn waits(fence: i64, pttl: i64, place: Option<usize>, mark: i64) -> Waits {
     let pttl = u64::try_from(pttl).ok().map(Duration::from_millis);
+    let foreign = u64::try_from(mark).ok().filter(|mark| *mark > 0);
     Waits { fence: fence.unsigned_abs(), pttl, place, foreign }
 }
 
-fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
+pub(crate) fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
     let number = |part: &Value| match part {
         Value::Int(number) => Some(*number),
         _ => None,

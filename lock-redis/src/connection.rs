@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{join, join_all};
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo,
     ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    script,
+    script::{self, Lua},
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
@@ -31,7 +31,7 @@ pub(crate) struct Connector {
     channel: String,
 }
 
-/// A connection that is ready: scripts loaded, channel subscribed. Cheap to clone.
+/// A connection that is ready: server known, channel subscribed. Cheap to clone.
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
@@ -114,7 +114,7 @@ impl Connector {
         mut connection: Connection,
         previous: Option<&Peer>,
     ) -> RedisResult<Connection> {
-        connection.load_scripts().await?;
+        connection.check(self.mode).await?;
         if self.mode == Mode::Queue {
             connection.redis.subscribe(&self.channel).await?;
         }
@@ -139,7 +139,7 @@ impl Connector {
 
 impl Connection {
     /// Sends one command and waits for its answer at most this long. A command that the server
-    /// does not have the script for is sent again after the scripts are loaded.
+    /// does not have the script for is sent again after the script.
     ///
     /// # Errors
     ///
@@ -153,8 +153,10 @@ impl Connection {
         let call = async {
             match self.send(command).await {
                 Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    self.load_scripts().await?;
-                    self.send(command).await
+                    match script::called(command) {
+                        Some(script) => self.load_and_send(script, command).await,
+                        None => Err(e),
+                    }
                 }
                 answer => answer,
             }
@@ -192,12 +194,50 @@ impl Connection {
         self.redis.clone().send_packed_command(command).await?.extract_error()
     }
 
-    async fn load_scripts(&self) -> RedisResult<()> {
-        let [first, load @ ..] = script::all().map(|script| script.load());
-        // By itself: a server whose password was not given closes the connection at 16 KiB, without a word.
-        self.send(&first).await?;
+    /// In one flight.
+    async fn load_and_send(&self, script: &Lua, command: &Cmd) -> RedisResult<Value> {
+        let load = script.load();
+        let (loaded, answer) = join(self.send(&load), self.send(command)).await;
+        loaded.and(answer)
+    }
+
+    /// Refuses a server that cannot keep locks, and gives it the scripts of an uncontended lock unless it has
+    /// them. Others follow when they are called first.
+    async fn check(&self, mode: Mode) -> RedisResult<()> {
+        let scripts = script::usual(mode);
+        let mut exist = cmd("SCRIPT");
+        exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
+        let hello = cmd("HELLO");
+        let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
+        // HELLO may be forbidden.
+        if hello.as_ref().ok().and_then(|hello| field(hello, "mode")) == Some("cluster") {
+            return Err(crate::error::cluster());
+        }
+        let known: Vec<bool> = redis::from_redis_value(known?)?;
+        let missing = scripts.into_iter().zip(known).filter(|(_, known)| !known);
+        let load: Vec<_> = missing.map(|(script, _)| script.load()).collect();
         let answers = join_all(load.iter().map(|load| self.send(load))).await;
         answers.into_iter().collect::<RedisResult<Vec<_>>>().map(drop)
+    }
+}
+
+/// The text of a field of a map; the older protocol has flat lists in their place.
+fn field<'a>(map: &'a Value, name: &str) -> Option<&'a str> {
+    let text = |value: &'a Value| match value {
+        Value::BulkString(text) => std::str::from_utf8(text).ok(),
+        Value::SimpleString(text) => Some(text.as_str()),
+        _ => None,
+    };
+    match map {
+        Value::Map(fields) => fields
+            .iter()
+            .find(|(key, _)| text(key) == Some(name))
+            .and_then(|(_, value)| text(value)),
+        Value::Array(parts) => {
+            let mut fields = parts.chunks_exact(2);
+            fields.find(|field| text(&field[0]) == Some(name)).and_then(|field| text(&field[1]))
+        }
+        _ => None,
     }
 }
 

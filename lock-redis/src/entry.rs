@@ -1,7 +1,7 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU32},
     time::Duration,
 };
 
@@ -30,6 +30,9 @@ const LONGEST_ASK: Duration = Duration::from_secs(1);
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
 
+/// After this long a renewal keeps the name's last token for another day, too.
+const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
+
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -49,6 +52,8 @@ pub(crate) struct Entry {
     alone: Mutex<Option<Instant>>,
     stage: Mutex<Stage>,
     moved: Notify,
+    /// In how many rounds it took part other than by holding alone.
+    pub(crate) turns: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -56,13 +61,21 @@ enum Stage {
     /// Its first request is on its way. A push may be seen before the answer that came before it.
     Asking { pushed: Option<u64> },
     /// It waits, and said so last by a request that was sent at `sent`.
-    Waiting { sent: Instant, fence: u64, ask: Option<Instant>, asked: u32 },
+    Waiting { sent: Instant, fence: u64, ask: Option<Instant>, polls: Polls },
     /// It was granted; nobody has taken note yet. The grant is not older than `sent`.
     Granted { sent: Instant, token: u64 },
-    /// It holds, as confirmed by a request that was sent at `sent`.
-    Held { sent: Instant, validity: Validity },
+    /// It holds, as confirmed by a request that was sent at `sent`. The name's last token was kept for
+    /// another day by the grant, or by a renewal since, at `fenced`.
+    Held { sent: Instant, fenced: Instant, validity: Validity },
     /// It is over.
     Over(End),
+}
+
+/// How often a foreign holder's key was asked for.
+#[derive(Clone, Copy, Debug, Default)]
+struct Polls {
+    holder: Option<u64>,
+    count: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -78,7 +91,8 @@ pub(crate) enum End {
 pub(crate) enum Role {
     /// It holds alone.
     Holds,
-    /// It holds beside others, or may do so, or it has a value that is to be kept as well.
+    /// It holds beside others, or may do so, or there is more to keep than the lock's key: a value, or the
+    /// name's last token.
     Shares,
     Waits,
 }
@@ -106,6 +120,7 @@ impl Entry {
             described: session.mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
             moved: Notify::new(),
+            turns: AtomicU32::new(0),
         })
     }
 
@@ -156,37 +171,35 @@ impl Entry {
     /// next round.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
         let mut stage = self.stage();
-        let asked = match &*stage {
+        let polls = match &*stage {
             Stage::Asking { pushed: Some(token) } if *token > said.fence => {
                 *stage = Stage::Granted { sent, token: *token };
                 self.moved.notify_one();
                 return None;
             }
-            Stage::Asking { .. } => 0,
-            Stage::Waiting { sent: before, asked, .. } if sent >= *before => *asked,
+            Stage::Asking { .. } => Polls::default(),
+            Stage::Waiting { sent: before, polls, .. } if sent >= *before => *polls,
             _ => return None,
         };
-        let (delay, asked) = self.next_ask(said, asked);
+        let (delay, polls) = self.next_ask(said, polls);
         let ask = delay.map(|delay| CLOCK.now() + delay);
-        *stage = Stage::Waiting { sent, fence: said.fence, ask, asked };
+        *stage = Stage::Waiting { sent, fence: said.fence, ask, polls };
         ask
     }
 
     /// Nobody tells when a holder dies, or when a foreign one releases.
-    fn next_ask(&self, said: Waits, asked: u32) -> (Option<Duration>, u32) {
+    fn next_ask(&self, said: Waits, polls: Polls) -> (Option<Duration>, Polls) {
         let head = said.place == Some(1);
         let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
         let expiry = said.pttl.map(|pttl| pttl + slack);
-        let (poll, asked) = match head && said.foreign {
-            true => {
-                let pause = (FIRST_ASK * 2u32.saturating_pow(asked)).min(LONGEST_ASK);
-                (Some(jitter(pause)), (asked + 1).min(16))
-            }
-            false => (None, 0),
-        };
+        let holder = said.foreign.filter(|_| head);
+        // Another foreign holder may release as soon as the first one might have.
+        let count = if holder == polls.holder { polls.count } else { 0 };
+        let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
+        let poll = holder.map(|_| jitter(pause));
         let delay = [expiry, poll].into_iter().flatten().min();
         // The round comes by then anyway.
-        (delay.filter(|delay| *delay < self.period), asked)
+        (delay.filter(|delay| *delay < self.period), Polls { holder, count: (count + 1).min(16) })
     }
 
     /// A round's answer for an attempt that waits, or does not hold alone.
@@ -214,8 +227,9 @@ impl Entry {
             Stage::Granted { sent, token: same } if token == *same => {
                 *sent = confirmed.max(*sent);
             }
-            Stage::Held { sent, validity } => {
+            Stage::Held { sent, fenced, validity } => {
                 *sent = confirmed.max(*sent);
+                *fenced = confirmed.max(*fenced);
                 validity.extend(safe_until(confirmed, self.ttl));
             }
             _ => {}
@@ -238,7 +252,7 @@ impl Entry {
     /// A round's answer for a lock that was held alone when it was asked for.
     pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
         let mut stage = self.stage();
-        if let Stage::Held { sent, validity } = &mut *stage {
+        if let Stage::Held { sent, validity, .. } = &mut *stage {
             if mine {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
@@ -272,11 +286,12 @@ impl Entry {
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         match &*self.stage() {
             Stage::Waiting { .. } => Some(Role::Waits),
-            Stage::Held { sent, validity } => {
+            Stage::Held { sent, fenced, validity } => {
                 let renew = self.term == Term::Renewed
                     && !validity.has_ended()
                     && now.since(*sent) >= self.period / 2;
-                let alone = !self.leads && self.alone().is_some();
+                let fence = now.since(*fenced) >= FENCE_PERIOD;
+                let alone = !self.leads && !fence && self.alone().is_some();
                 renew.then_some(if alone { Role::Holds } else { Role::Shares })
             }
             _ => None,
@@ -307,7 +322,7 @@ impl Entry {
             _ => {}
         }
         let validity = Validity::new(&self.name, safe_until(sent, self.ttl));
-        *stage = Stage::Held { sent, validity: validity.clone() };
+        *stage = Stage::Held { sent, fenced: sent, validity: validity.clone() };
         Ok(validity)
     }
 

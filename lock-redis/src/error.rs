@@ -5,14 +5,20 @@
 //! | connection refused, host not found | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Unavailable` | none |
+//! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
-//! | `OOM`, `NOSCRIPT`, no RESP3 | `Rejected` | none |
+//! | a command that the user may not run inside of a script | `Denied`, and what was done is undone | none |
+//! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
 //! | every other answer of the server, an answer that makes no sense | `Rejected` | unknown |
+//!
+//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a script is
+//! refused, 7.0 and later `READONLY .. script: .., on @user_script:7.`. Both mean the same: a script's first
+//! write is the one that is refused, so it had no effect.
 //!
 //! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
 
 use lock_core::{BoxError, Effect, Error};
-use redis::{ErrorKind, RedisError, ServerErrorKind, Value};
+use redis::{ErrorKind, RedisError, Value};
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -24,18 +30,47 @@ pub(crate) fn is_broken(error: &RedisError) -> bool {
 
 /// Whether the server says that the same request may succeed soon.
 pub(crate) fn is_passing(error: &RedisError) -> bool {
-    use ServerErrorKind::{BusyLoading, ClusterDown, MasterDown, ReadOnly, TryAgain};
-    match error.kind() {
-        ErrorKind::Server(BusyLoading | ClusterDown | MasterDown | ReadOnly | TryAgain) => true,
-        _ => error.code() == Some("BUSY"),
-    }
+    const PASSING: [&str; 8] = [
+        "LOADING",
+        "MASTERDOWN",
+        "READONLY",
+        "CLUSTERDOWN",
+        "TRYAGAIN",
+        "BUSY",
+        "MISCONF",
+        "NOREPLICAS",
+    ];
+    code(error).is_some_and(|code| PASSING.contains(&code))
+}
+
+/// Whether a connection to such a server is of no use: it reads nothing, or another one is the primary.
+pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
+    is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
+}
+
+/// Whether the server is a replica, so that the primary is elsewhere.
+pub(crate) fn is_replica(error: &RedisError) -> bool {
+    matches!(code(error), Some("READONLY" | "MASTERDOWN"))
 }
 
 /// Whether no patience helps.
 pub(crate) fn is_denied(error: &RedisError) -> bool {
-    let refused = [ErrorKind::AuthenticationFailed, ErrorKind::Server(ServerErrorKind::NoPerm)];
-    refused.contains(&error.kind())
-        || matches!(error.code(), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+    let detail = error.detail().unwrap_or_default();
+    error.kind() == ErrorKind::AuthenticationFailed
+        || matches!(code(error), Some("NOAUTH" | "WRONGPASS" | "NOPERM"))
+        || ["The user executing the script", "ACL failure in script"]
+            .iter()
+            .any(|text| detail.contains(text))
+}
+
+/// The first word of what the server says; of a script's error on 6.2, what the command inside said.
+fn code(error: &RedisError) -> Option<&str> {
+    let inside = error.detail().filter(|detail| detail.starts_with("Error running script"));
+    let said = inside.and_then(|detail| detail.split_once(": -")).map(|(_, said)| said);
+    match said.and_then(|said| said.split_whitespace().next()) {
+        Some(code) => Some(code),
+        None => error.code(),
+    }
 }
 
 /// The table above.
@@ -49,7 +84,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     if is_broken(&error) {
         return unavailable(op, Effect::Unknown, error);
     }
-    let untouched = matches!(error.code(), Some("OOM" | "NOSCRIPT"))
+    let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
     Error::Rejected { store: STORE, op, effect, source: error.into() }
@@ -59,6 +94,23 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     Error::Unavailable { store: STORE, op, effect, source: source.into() }
 }
 
+/// The same error for one more caller.
+pub(crate) fn again(error: &Error) -> Error {
+    match error {
+        Error::Unavailable { op, effect, source, .. } => {
+            unavailable(op, *effect, source.to_string())
+        }
+        Error::Denied { op, source, .. } => {
+            Error::Denied { store: STORE, op, source: source.to_string().into() }
+        }
+        Error::Rejected { op, effect, source, .. } => {
+            let source = source.to_string().into();
+            Error::Rejected { store: STORE, op, effect: *effect, source }
+        }
+        _ => closed(),
+    }
+}
+
 pub(crate) fn closed() -> Error {
     Error::Closed { store: STORE }
 }
@@ -66,6 +118,12 @@ pub(crate) fn closed() -> Error {
 /// For an attempt that somebody or something else has removed from the queue.
 pub(crate) fn gone() -> Error {
     Error::PlaceLost { store: STORE }
+}
+
+/// For a node that keeps only a part of all keys.
+pub(crate) fn cluster() -> RedisError {
+    let why = "the node has cluster-enabled yes, and distlock does not support Redis Cluster yet";
+    (ErrorKind::InvalidClientConfig, why).into()
 }
 
 /// A script's answer that it cannot have given.
@@ -91,28 +149,37 @@ mod tests {
         io::Error::from(kind).into()
     }
 
-    #[test]
-    fn every_row_of_the_table() {
-        use Effect::{None, Unknown};
-        let rows = [
-            (io(io::ErrorKind::ConnectionRefused), "unavailable", None),
-            (io(io::ErrorKind::ConnectionReset), "unavailable", Unknown),
-            (io(io::ErrorKind::BrokenPipe), "unavailable", Unknown),
-            (io(io::ErrorKind::TimedOut), "unavailable", Unknown),
-            (said("LOADING Redis is loading the dataset in memory"), "unavailable", None),
-            (said("MASTERDOWN Link with MASTER is down"), "unavailable", None),
-            (said("READONLY You can't write against a read only replica."), "unavailable", None),
-            (said("CLUSTERDOWN The cluster is down"), "unavailable", None),
-            (said("TRYAGAIN Multiple keys request during rehashing"), "unavailable", None),
-            (said("BUSY Redis is busy running a script"), "unavailable", None),
-            (said("NOAUTH Authentication required."), "denied", None),
-            (said("WRONGPASS invalid username-password pair"), "denied", None),
-            (said("NOPERM this user has no permissions"), "denied", None),
-            (said("OOM command not allowed when used memory > 'maxmemory'."), "rejected", None),
-            (said("NOSCRIPT No matching script."), "rejected", None),
-            (said("ERR unknown command"), "rejected", Unknown),
-            (make_extension_error("ODD".into(), Option::None), "rejected", Unknown),
-        ];
+    const MISCONF_6: &str = "MISCONF Redis is configured to save RDB snapshots, but it is currently \
+        not able to persist on disk. Commands that may modify the data set are disabled, because \
+        this instance is configured to report errors during writes if RDB snapshotting fails \
+        (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
+        RDB error.";
+    const MISCONF_7: &str = "MISCONF Redis is configured to save RDB snapshots, but it's currently \
+        unable to persist to disk. Commands that may modify the data set are disabled, because this \
+        instance is configured to report errors during writes if RDB snapshotting fails \
+        (stop-writes-on-bgsave-error option). Please check the Redis logs for details about the \
+        RDB error.";
+    const MISCONF_AOF: &str = "MISCONF Errors writing to the AOF file: No space left on device";
+    const READONLY: &str = "READONLY You can't write against a read only replica.";
+    const MASTERDOWN: &str =
+        "MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.";
+    const NOREPLICAS: &str = "NOREPLICAS Not enough good replicas to write.";
+    const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+    const SCRIPT: &str = "f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791";
+
+    /// What 6.2 says when a command inside of a script is refused.
+    fn inside_6(what: &str) -> RedisError {
+        said(&format!(
+            "ERR Error running script (call to {SCRIPT}): @user_script:4: @user_script: 4: {what} "
+        ))
+    }
+
+    /// The same of 7.0 and later.
+    fn inside_7(what: &str) -> RedisError {
+        said(&format!("{what} script: {SCRIPT}, on @user_script:4."))
+    }
+
+    fn check(rows: impl IntoIterator<Item = (RedisError, &'static str, Effect)>) {
         for (error, kind, effect) in rows {
             let shown = error.to_string();
             let ours = convert("acquire", error);
@@ -123,6 +190,76 @@ mod tests {
                 _ => "else",
             };
             assert_eq!((is, ours.effect()), (kind, effect), "{shown}");
+        }
+    }
+
+    #[test]
+    fn every_row_of_the_table() {
+        use Effect::{None, Unknown};
+        check([
+            (io(io::ErrorKind::ConnectionRefused), "unavailable", None),
+            (io(io::ErrorKind::ConnectionReset), "unavailable", Unknown),
+            (io(io::ErrorKind::BrokenPipe), "unavailable", Unknown),
+            (io(io::ErrorKind::TimedOut), "unavailable", Unknown),
+            (said("LOADING Redis is loading the dataset in memory"), "unavailable", None),
+            (said(MASTERDOWN), "unavailable", None),
+            (said(READONLY), "unavailable", None),
+            (said("CLUSTERDOWN The cluster is down"), "unavailable", None),
+            (said("TRYAGAIN Multiple keys request during rehashing"), "unavailable", None),
+            (said("BUSY Redis is busy running a script"), "unavailable", None),
+            (said(MISCONF_6), "unavailable", None),
+            (said(MISCONF_7), "unavailable", None),
+            (said(NOREPLICAS), "unavailable", None),
+            (said("NOAUTH Authentication required."), "denied", None),
+            (said("WRONGPASS invalid username-password pair"), "denied", None),
+            (said("NOPERM this user has no permissions"), "denied", None),
+            (said(OOM), "rejected", None),
+            (said("NOSCRIPT No matching script. Please use EVAL."), "rejected", None),
+            (said("ERR unknown command"), "rejected", Unknown),
+            (make_extension_error("ODD".into(), Option::None), "rejected", Unknown),
+        ]);
+    }
+
+    #[test]
+    fn what_a_command_inside_of_a_script_is_refused_for_counts() {
+        use Effect::{None, Unknown};
+        for (what, kind) in [
+            (READONLY, "unavailable"),
+            (MASTERDOWN, "unavailable"),
+            (MISCONF_6, "unavailable"),
+            (MISCONF_7, "unavailable"),
+            (MISCONF_AOF, "unavailable"),
+            (NOREPLICAS, "unavailable"),
+            (OOM, "rejected"),
+        ] {
+            check([(inside_6(&format!("-{what}")), kind, None), (inside_7(what), kind, None)]);
+        }
+        let no_command = "The user executing the script can't run this command or subcommand";
+        let no_key = "The user executing the script can't access at least one of the keys \
+                      mentioned in the command arguments";
+        let later =
+            "ERR ACL failure in script: User few has no permissions to run the 'set' command";
+        let wrong = "WRONGTYPE Operation against a key holding the wrong kind of value";
+        check([
+            (inside_6(no_command), "denied", None),
+            (inside_6(no_key), "denied", None),
+            (inside_7(&format!("ERR {no_command}")), "denied", None),
+            (inside_7(later), "denied", None),
+            (inside_6(wrong), "rejected", Unknown),
+            (inside_7(wrong), "rejected", Unknown),
+        ]);
+    }
+
+    #[test]
+    fn only_a_replica_sends_the_client_elsewhere() {
+        for replica in [READONLY, MASTERDOWN] {
+            assert!(is_replica(&said(replica)), "{replica}");
+            assert!(is_replica(&inside_6(&format!("-{replica}"))), "{replica}");
+            assert!(is_replica(&inside_7(replica)), "{replica}");
+        }
+        for other in [MISCONF_7, NOREPLICAS, OOM] {
+            assert!(!is_replica(&said(other)), "{other}");
+            assert!(!is_replica(&inside_6(&format!("-{other}"))), "{other}");
         }
     }
 }

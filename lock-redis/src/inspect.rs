@@ -5,18 +5,21 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Entry, Error, FencingToken, Holder, Result};
+use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result};
 use redis::{Value, cmd};
+use uuid::Uuid;
 
 use crate::{
-    error,
+    answer, error,
     key::{Key, client_key},
     kind, script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
     ticket::Ticket,
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
+/// Of how many attempts one request asks for the places.
+const PLACES: usize = 1000;
 
 /// What the server has about a name.
 struct Snapshot {
@@ -40,13 +43,34 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let deadline = CLOCK.now() + LIMIT * 2;
-        let command = script::inspect(key);
-        let (_, value) = self.insist("inspect", &command, LIMIT, deadline, None).await?;
+        let value = self.question("inspect", &script::inspect(key)).await?;
         let snapshot =
             Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
         let clients = self.descriptions(snapshot.clients()).await?;
         Ok(snapshot.entries(&clients))
+    }
+
+    /// Who is in the way of these attempts of this client, and the place of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
+        let (mut places, mut rest) = (Vec::new(), &tickets[..]);
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(PLACES));
+            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
+            let (snapshot, found) =
+                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
+            places.extend(found);
+            rest = later;
+            if rest.is_empty() {
+                let clients = self.descriptions(snapshot.clients()).await?;
+                let holder = snapshot.entries(&clients).into_iter().next();
+                return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
+            }
+        }
     }
 
     /// What clients say about themselves.
@@ -67,7 +91,7 @@ impl Session {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let mut get = cmd("GET");
             get.arg(client_key(client));
-            match self.insist("inspect", &get, LIMIT, deadline, None).await {
+            match self.insist(Lane::Turn, "inspect", &get, LIMIT, deadline, None).await {
                 Ok((_, value)) => {
                     let text = bytes(&value);
                     known.extend(text.map(|text| {
@@ -81,6 +105,13 @@ impl Session {
         }
         Ok(known)
     }
+}
+
+fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
+    let Value::Array(parts) = value else { return None };
+    let [snapshot, Value::Array(places)] = parts.as_slice() else { return None };
+    let places = answer::numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
+    Some((Snapshot::read(snapshot)?, places.collect()))
 }
 
 impl Snapshot {

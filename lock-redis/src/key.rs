@@ -94,14 +94,12 @@ impl ToRedisArgs for Companion<'_> {
 
 impl ToSingleRedisArg for Companion<'_> {}
 
-/// What every fence's name ends with.
-pub(crate) const FENCE: &[u8] = b"\xFFfence";
 /// What every queue's name ends with.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// The lock's key that a companion with this ending belongs to.
-pub(crate) fn lock_of<'a>(companion: &'a [u8], ending: &[u8]) -> Option<&'a [u8]> {
-    let base = companion.strip_suffix(ending)?;
+/// The lock's key that a queue belongs to.
+pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
+    let base = queue.strip_suffix(QUEUE)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
         return Some(lock);
     }
@@ -166,9 +164,8 @@ mod tests {
             let key = Key::around(lock.as_bytes());
             assert_eq!(key.lock(), lock.as_bytes());
             let (fence, queue) = (key.fence().to_redis_args(), key.queue().to_redis_args());
-            assert_eq!(lock_of(&fence[0], FENCE), Some(lock.as_bytes()));
-            assert_eq!(lock_of(&queue[0], QUEUE), Some(lock.as_bytes()));
-            assert_eq!(lock_of(&fence[0], QUEUE), None);
+            assert_eq!(lock_of(&queue[0]), Some(lock.as_bytes()));
+            assert_eq!(lock_of(&fence[0]), None);
         }
     }
 

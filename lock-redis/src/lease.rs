@@ -13,7 +13,7 @@ use crate::{
     entry::Entry,
     error::{self, STORE},
     script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -74,8 +74,10 @@ impl RedisLease {
     /// Sends a request that changes what was granted.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.entry.ttl / 2;
-        let (_, value) =
-            self.session.insist(op, command, self.entry.patience(), deadline, None).await?;
+        let (_, value) = self
+            .session
+            .insist(Lane::First, op, command, self.entry.patience(), deadline, None)
+            .await?;
         match value {
             Value::Int(answer) => Ok(answer),
             value => Err(error::unexpected(op, &value)),

@@ -4,8 +4,8 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm,
+    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -23,7 +23,8 @@ use crate::{
 
 /// When tokens may fail to rise.
 const FENCING: &str = "unless the server's clock is set back while the name's last token is lost \
-                       (a failover, a flush, a restart without its data)";
+                       (a failover, a flush, a restart without its data), or by more than has \
+                       passed since the last grant, if that is a day or more";
 /// How late a waiter may notice that a holder's key has expired.
 const SLACK: Duration = Duration::from_millis(500);
 
@@ -52,21 +53,14 @@ impl RedisLock {
         guarantees.check_ttl(config.ttl)?;
         let session = Session::start(&config).await?;
         guarantees.survives.restart = session.is_durable().await;
+        let has_replicas = session.has_replicas().await;
+        let survives = guarantees.survives.restart;
+        guarantees.overlaps.retain(|overlap| match overlap {
+            Overlap::Restart => !survives,
+            Overlap::Failover => has_replicas,
+            _ => true,
+        });
         Ok(Self { session, config, guarantees })
-    }
-
-    /// Removes the last tokens of locks that are free and were not granted for so long, and says how
-    /// many. Do this for names that never come back; a day is long enough for every clock's error.
-    ///
-    /// # Errors
-    ///
-    /// As [`inspect`](DistributedLock::inspect).
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future stops the sweep somewhere; it can be started again.
-    pub async fn sweep(&self, older_than: Duration) -> Result<u64> {
-        self.session.sweep(self.config.prefix.as_bytes(), older_than).await
     }
 
     fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {
@@ -156,6 +150,10 @@ impl DistributedLock for RedisLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.session.inspect(&Key::new(&self.config, name)).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        self.session.diagnose(&Key::new(&self.config, name), attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

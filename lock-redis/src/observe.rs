@@ -23,7 +23,7 @@ use crate::{
     key::Key,
     leader::{Known, Looked, Next, State, Told},
     script,
-    session::{CLOCK, Failure, Link, Session},
+    session::{CLOCK, Failure, Lane, Link, Session},
 };
 
 /// How many changes may wait for an observer that does not look, and how many pushes before them.
@@ -243,6 +243,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
+        let _turn = session.turn(Lane::Turn, None).await;
         let connection = session.connection()?;
         let command = script::observe(&self.key);
         let listen = connection.listen(&self.channel, true, LIMIT);

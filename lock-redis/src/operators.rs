@@ -12,7 +12,7 @@ use crate::{
     key::{Key, QUEUE, lock_of},
     script,
     server::LIMIT,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 impl Session {
@@ -30,7 +30,7 @@ impl Session {
         let mut names: BTreeSet<_> = held.iter().filter_map(|key| wanted(key)).collect();
         // Between a holder and the next one there may be a moment, and who waits may be dead.
         let queues = self.keys(&[b"*", QUEUE].concat()).await?;
-        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue, QUEUE)?)) {
+        for name in queues.iter().filter_map(|queue| wanted(lock_of(queue)?)) {
             if !names.contains(&name) && !self.inspect(&Key::new(config, &name)).await?.is_empty() {
                 names.insert(name);
             }
@@ -58,7 +58,7 @@ impl Session {
     /// none any more, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
         let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
-        match self.insist_and_tell("revoke", &command, LIMIT, deadline, None).await {
+        match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {
             (_, Ok((_, Value::Int(1)))) => Ok(true),
             (Effect::None, Ok((_, Value::Int(0)))) => Ok(false),
             (effect, Ok((_, Value::Int(0)))) => {

@@ -12,7 +12,7 @@ use crate::{
     answer::{self, Acquired},
     entry::{End, Entry},
     error, kind, script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
@@ -77,10 +77,14 @@ pub(crate) async fn ask<T>(
 ) -> Result<(Instant, T)> {
     let deadline = CLOCK.now() + limit;
     let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or(limit);
-    let (before, answer) =
-        session.insist_and_tell("acquire", command, patience, deadline, Some(attempt)).await;
+    let (before, answer) = session
+        .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(attempt))
+        .await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
-    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
+    // A script that may not do all that it needs may have done a part.
+    let unknown = |error: &Error| {
+        [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
+    };
     if answer.as_ref().is_err_and(unknown) {
         entries.iter().for_each(|entry| clean_up(session, entry));
     }

@@ -2,7 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, atomic::Ordering},
     time::Duration,
 };
 
@@ -14,8 +14,8 @@ use crate::{
     answer::{self, Seen},
     entry::{Entry, Role},
     error::{self, STORE},
-    script::{self, Member},
-    session::{CLOCK, Failure, Session},
+    script::{self, Member, Turn},
+    session::{CLOCK, Failure, Lane, Session},
 };
 
 /// How much one request renews, counted in locks that are held alone. The server does nothing else
@@ -140,10 +140,10 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
         // Whether it holds alone may change while the request is on its way.
-        let command = script::round(&[], &[entry.member()]);
+        let command = script::round(&[], &[entry.turn()]);
         let deadline = CLOCK.now() + entry.ttl / 2;
         let (sent, value) =
-            self.insist("renew", &command, entry.patience(), deadline, None).await?;
+            self.insist(Lane::First, "renew", &command, entry.patience(), deadline, None).await?;
         let (_, seen) = answer::rounded(&value, 0)?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
@@ -179,7 +179,7 @@ impl Session {
     ) -> Result<(), Failure> {
         let limit = alone.iter().chain(others).map(|entry| entry.patience()).min();
         let sent = CLOCK.now();
-        let command = script::round(&members(alone), &members(others));
+        let command = script::round(&members(alone), &turns(others));
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
         let Ok((renewed, seen)) = answer::rounded(&answer, alone.len()) else { return Ok(()) };
         for (entry, mine) in alone.iter().zip(renewed) {
@@ -213,10 +213,19 @@ impl Entry {
     pub(crate) fn member(&self) -> Member<'_> {
         (&self.key, &self.ticket, self.ttl)
     }
+
+    /// As a member of one more round.
+    fn turn(&self) -> Turn<'_> {
+        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 fn members<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Member<'a>> {
     entries.iter().map(|entry| entry.member()).collect()
+}
+
+fn turns<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Turn<'a>> {
+    entries.iter().map(|entry| entry.turn()).collect()
 }
 
 /// Runs rounds until the session is gone.

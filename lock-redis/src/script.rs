@@ -6,10 +6,10 @@ use std::{
 };
 
 use lock_core::{FencingToken, Kind, Wait};
-use redis::Cmd;
+use redis::{Arg, Cmd};
 use uuid::Uuid;
 
-use crate::{key::Key, kind, ticket::Ticket};
+use crate::{config::Mode, key::Key, kind, ticket::Ticket};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -20,6 +20,10 @@ pub(crate) struct Lua {
 impl Lua {
     fn new(code: &'static str) -> Self {
         Self { code, hash: redis::Script::new(code).get_hash().to_owned() }
+    }
+
+    pub(crate) fn hash(&self) -> &str {
+        &self.hash
     }
 
     /// The command that gives the script to the server.
@@ -38,42 +42,69 @@ macro_rules! script {
 }
 
 script!(ACQUIRE, "acquire.lua", "queue.lua", "leader.lua", "group.lua", "wait.lua");
-script!(RELEASE, "release.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(
+    RELEASE,
+    "release.lua",
+    "queue.lua",
+    "leader.lua",
+    "group.lua",
+    "leave.lua",
+    "leave_one.lua"
+);
 script!(ACQUIRE_ALL, "queue.lua", "leader.lua", "group.lua", "acquire_all.lua");
 script!(JOIN, "queue.lua", "leader.lua", "group.lua", "join.lua");
 script!(CAMPAIGN, "queue.lua", "leader.lua", "group.lua", "campaign.lua");
-script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua");
+script!(RESIGN, "resign.lua", "queue.lua", "leader.lua", "group.lua", "leave.lua", "leave_one.lua");
+script!(RELEASE_ALL, "queue.lua", "leader.lua", "group.lua", "leave.lua", "release_all.lua");
 script!(PUBLISH, "queue.lua", "leader.lua", "publish.lua");
 script!(OBSERVE, "queue.lua", "leader.lua", "group.lua", "observe.lua");
 script!(ROUND, "queue.lua", "leader.lua", "group.lua", "round.lua");
 script!(DOWNGRADE, "queue.lua", "leader.lua", "group.lua", "downgrade.lua");
 script!(UPGRADE, "queue.lua", "leader.lua", "group.lua", "upgrade.lua");
 script!(REVOKE, "queue.lua", "leader.lua", "group.lua", "revoke.lua");
-script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "inspect.lua");
+script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "inspect.lua");
+script!(DIAGNOSE, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "diagnose.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
-script!(SWEEP, "sweep.lua");
+script!(SIMPLE_RELEASE_ALL, "simple_release_all.lua");
 
-/// All scripts, to be loaded when a connection is made; a short one first.
-pub(crate) fn all() -> [&'static Lua; 16] {
+/// The scripts of a lock that is free: to be loaded when a connection is made.
+pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
+    match mode {
+        Mode::Queue => [&ACQUIRE, &RELEASE, &ROUND],
+        Mode::Simple => [&SIMPLE_ACQUIRE, &SIMPLE_RELEASE, &ROUND],
+    }
+}
+
+fn all() -> [&'static Lua; 18] {
     [
-        &SIMPLE_RELEASE,
         &ACQUIRE,
-        &ACQUIRE_ALL,
         &RELEASE,
+        &ROUND,
         &JOIN,
         &CAMPAIGN,
         &RESIGN,
+        &RELEASE_ALL,
+        &ACQUIRE_ALL,
         &PUBLISH,
         &OBSERVE,
-        &ROUND,
         &DOWNGRADE,
         &UPGRADE,
         &REVOKE,
         &INSPECT,
+        &DIAGNOSE,
         &SIMPLE_ACQUIRE,
-        &SWEEP,
+        &SIMPLE_RELEASE,
+        &SIMPLE_RELEASE_ALL,
     ]
+}
+
+/// The script that a command calls.
+pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
+    match command.args_iter().nth(1)? {
+        Arg::Simple(hash) => all().into_iter().find(|script| script.hash.as_bytes() == hash),
+        _ => None,
+    }
 }
 
 fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
@@ -148,6 +179,30 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
     command
 }
 
+/// [`release`], [`resign`] or [`simple_release`] of many, each with whether it leads.
+pub(crate) fn release_all<'a>(
+    mode: Mode,
+    entries: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
+) -> Cmd {
+    let simple = mode == Mode::Simple;
+    let (script, each) = if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
+    let count = entries.len();
+    let mut command = command(script, each * count, 2 * each * count, 160 * count);
+    for (key, ..) in entries.clone() {
+        command.arg(key.lock());
+        if !simple {
+            command.arg(key.queue());
+        }
+    }
+    for (_, ticket, leads) in entries {
+        command.arg(ticket.text());
+        if !simple {
+            command.arg(u8::from(leads));
+        }
+    }
+    command
+}
+
 /// [`acquire`] of a candidate. `word`: its kind's; `said`: what it says about itself, and its value.
 pub(crate) fn campaign(
     key: &Key,
@@ -203,22 +258,27 @@ pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
 }
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
+/// A member, and in how many rounds it took part.
+pub(crate) type Turn<'a> = (Member<'a>, u32);
 
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`; an attempt may always be
-/// among these.
-pub(crate) fn round(alone: &[Member<'_>], others: &[Member<'_>]) -> Cmd {
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an attempt
+/// may always be among these.
+pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =
-        command(&ROUND, alone.len() + 2 * others.len(), 1 + 4 * members, 128 * members);
+        command(&ROUND, alone.len() + 2 * others.len(), 1 + 5 * members, 130 * members);
     for (key, ..) in alone {
         command.arg(key.lock());
     }
-    for (key, ..) in others {
+    for ((key, ..), _) in others {
         command.arg(key.lock()).arg(key.queue());
     }
     command.arg(alone.len());
-    for (_, ticket, ttl) in alone.iter().chain(others) {
+    for (_, ticket, ttl) in alone {
         command.arg(ticket.text()).arg(millis(*ttl));
+    }
+    for ((_, ticket, ttl), turn) in others {
+        command.arg(ticket.text()).arg(millis(*ttl)).arg(turn);
     }
     command
 }
@@ -250,8 +310,13 @@ pub(crate) fn inspect(key: &Key) -> Cmd {
     command
 }
 
-pub(crate) fn sweep(fence: &[u8], lock: &[u8], older_than: Duration) -> Cmd {
-    let mut command = command(&SWEEP, 2, 3, fence.len() + lock.len() + 20);
-    command.arg(lock).arg(fence).arg(millis(older_than));
+/// `attempts`: whose places are asked for.
+pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
+    let bytes = 3 * key.lock().len() + 30 + 56 * attempts.len();
+    let mut command = command(&DIAGNOSE, 2, 2 + attempts.len(), bytes);
+    command.arg(key.lock()).arg(key.queue());
+    for attempt in attempts {
+        command.arg(attempt.text());
+    }
     command
 }

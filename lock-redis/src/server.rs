@@ -7,9 +7,7 @@ use redis::{Value, cmd};
 
 use crate::{
     error,
-    key::{FENCE, lock_of},
-    script,
-    session::{CLOCK, Session},
+    session::{CLOCK, Lane, Session},
 };
 
 /// How long one question waits for its answer.
@@ -27,28 +25,11 @@ impl Session {
         is("appendonly", "yes") && is("appendfsync", "always")
     }
 
-    /// Removes the fences that [`RedisLock::sweep`](crate::RedisLock::sweep) says.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn sweep(&self, prefix: &[u8], older_than: Duration) -> Result<u64> {
-        let (mut cursor, mut swept) = (b"0".to_vec(), 0);
-        loop {
-            let (next, fences) = self.page("sweep", &[b"*", FENCE].concat(), &cursor).await?;
-            for fence in &fences {
-                let lock = lock_of(fence, FENCE).filter(|lock| lock.starts_with(prefix));
-                let Some(lock) = lock else {
-                    continue;
-                };
-                let answer =
-                    self.question("sweep", &script::sweep(fence, lock, older_than)).await?;
-                swept += u64::from(answer == Value::Int(1));
-            }
-            if next == b"0" {
-                return Ok(swept);
-            }
-            cursor = next;
+    /// Whether a replica may take over: there is one, or the server does not tell.
+    pub(crate) async fn has_replicas(&self) -> bool {
+        match self.call(&cmd("ROLE"), LIMIT).await {
+            Ok(Value::Array(role)) => !matches!(role.get(2), Some(Value::Array(r)) if r.is_empty()),
+            _ => true,
         }
     }
 
@@ -76,7 +57,7 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn question(&self, op: &'static str, command: &redis::Cmd) -> Result<Value> {
         let deadline = CLOCK.now() + LIMIT * 2;
-        self.insist(op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
+        self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
     }
 }
 

@@ -311,22 +311,6 @@ async fn a_dropped_client_leaves_no_connection_and_no_description() {
 }
 
 #[tokio::test]
-async fn old_fences_are_swept() {
-    let server = server().await;
-    let driver = driver(&format!("{}?prefix=app:", server.url())).await;
-    let held = acquire(&driver, "held", TTL).await.unwrap();
-    for i in 0..50 {
-        acquire(&driver, &format!("n{i}"), TTL).await.unwrap().release().await.unwrap();
-    }
-    server.command(&[b"SET", &companion("foreign", "fence"), b"1"]).await.unwrap();
-    assert_eq!(driver.sweep(Duration::from_secs(3600)).await.unwrap(), 0);
-    assert_eq!(driver.sweep(Duration::ZERO).await.unwrap(), 50);
-    assert_eq!(server.command(&[b"EXISTS", &companion("foreign", "fence")]).await.unwrap(), "1");
-    assert_eq!(server.command(&[b"EXISTS", &companion("app:held", "fence")]).await.unwrap(), "1");
-    held.release().await.unwrap();
-}
-
-#[tokio::test]
 async fn a_restart_is_survived_only_with_every_write_on_disk() {
     let careless = server().await;
     assert!(!driver(&careless.url()).await.guarantees().meets(Requirement::SurvivesRestart));

@@ -13,6 +13,7 @@ const TTL: Duration = Duration::from_secs(60);
 #[tokio::test]
 async fn campaign_proclaim_and_resign_are_one_command_each_however_many_observe() {
     let (server, driver) = one_driver().await;
+    warm(&driver).await;
     let mut observers = Vec::new();
     for observed in [false, true] {
         if observed {

@@ -12,6 +12,7 @@ const TTL: Duration = Duration::from_secs(10);
 #[tokio::test]
 async fn every_kind_is_two_commands() {
     let (server, driver) = one_driver().await;
+    warm(&driver).await;
     for kind in [Kind::Exclusive, Kind::Shared, permits(1, 1), permits(2, 3)] {
         let before = server.counters().await.unwrap();
         for _ in 0..50 {

@@ -143,6 +143,7 @@ async fn a_victim_in_the_simple_mode_is_told_by_its_next_renewal() {
 #[tokio::test]
 async fn a_revoke_whose_answer_was_lost_does_not_say_that_there_was_nothing() {
     let (server, proxy, far, near) = far_and_near().await;
+    warm(&near).await;
     let victim = acquire(&near, "orders", TTL).await.unwrap();
     let attempt = attempts(&near, "orders").await[0];
     proxy.drop_next_reply();

@@ -58,6 +58,7 @@ async fn modes(server: &Redis) -> [Arc<RedisLock>; 2] {
 #[tokio::test]
 async fn three_locks_are_taken_by_one_command_and_released_by_three() {
     let server = server().await;
+    warm(&*lab::driver(&server.url()).await).await;
     for driver in modes(&server).await {
         let set = lock_core::Locks::new(driver).all(NAMES).unwrap();
         let before = server.counters().await.unwrap();
@@ -76,6 +77,7 @@ async fn three_locks_are_taken_by_one_command_and_released_by_three() {
 async fn as_many_as_promised_are_taken_by_one_command() {
     let (server, driver) = one_driver().await;
     let most = driver.guarantees().names_at_once;
+    warm(&driver).await;
     let locks = lock_core::Locks::new(driver);
     for (count, requests) in [(most, 1), (most + 1, most + 1)] {
         let set = locks.all((0..count).map(|i| format!("n{i}"))).unwrap().ttl(TTL * 6);
@@ -203,6 +205,7 @@ async fn a_lost_answer_is_asked_for_again() {
 #[tokio::test]
 async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
     let (server, proxy, far, near) = far_and_near().await;
+    warm(&near).await;
     for lost in NAMES {
         proxy.half_open();
         let (_, asking) = start(&far, TTL);
@@ -224,6 +227,7 @@ async fn a_set_that_is_incomplete_when_it_is_asked_for_again_is_given_back() {
 #[tokio::test]
 async fn a_cancelled_set_that_nobody_answered_leaves_nothing() {
     let (server, proxy, far) = behind_a_proxy().await;
+    warm(&far).await;
     for answered in [true, false] {
         proxy.half_open();
         let (attempt, asking) = start(&far, Duration::from_secs(3));

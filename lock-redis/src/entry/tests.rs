@@ -21,11 +21,12 @@ fn entry() -> Entry {
         described: false,
         stage: Mutex::new(Stage::Asking { pushed: None }),
         moved: Notify::new(),
+        turns: AtomicU32::new(0),
     }
 }
 
 fn said(fence: u64) -> Waits {
-    Waits { fence, pttl: Some(TTL), place: None, foreign: false }
+    Waits { fence, pttl: Some(TTL), place: None, foreign: None }
 }
 
 fn granted(entry: &Entry) -> Option<(Instant, u64)> {
@@ -104,8 +105,10 @@ fn a_renewal_counts_from_when_it_was_sent() {
 #[test]
 fn who_asks_when() {
     let entry = entry();
-    let ask = |pttl, place, foreign, asked| {
-        entry.next_ask(Waits { fence: 0, pttl, place, foreign }, asked).0
+    let ask = |pttl, place, foreign: bool, count| {
+        let foreign = foreign.then_some(7);
+        let polls = Polls { holder: foreign, count };
+        entry.next_ask(Waits { fence: 0, pttl, place, foreign }, polls).0
     };
     let ms = Duration::from_millis;
     // The round comes before the holder can have died.
@@ -117,6 +120,36 @@ fn who_asks_when() {
     assert!((ms(25)..=ms(50)).contains(&ask(None, Some(1), true, 0).unwrap()));
     assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
     assert_eq!(ask(None, None, true, 0), None);
+}
+
+#[test]
+fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
+    let entry = entry();
+    let said = |holder| Waits { foreign: holder, pttl: None, place: Some(1), ..said(0) };
+    let mut polls = Polls::default();
+    for _ in 0..10 {
+        (_, polls) = entry.next_ask(said(Some(1)), polls);
+    }
+    let (rare, polls) = entry.next_ask(said(Some(1)), polls);
+    assert!(rare.unwrap() >= LONGEST_ASK / 2);
+    let (soon, polls) = entry.next_ask(said(Some(2)), polls);
+    assert!(soon.unwrap() <= FIRST_ASK);
+    let (none, polls) = entry.next_ask(said(None), polls);
+    assert_eq!(none, None);
+    assert!(entry.next_ask(said(Some(2)), polls).0.unwrap() <= FIRST_ASK);
+}
+
+#[test]
+fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
+    let entry = entry();
+    let sent = CLOCK.now();
+    let _validity = entry.hold(sent).unwrap();
+    let later = sent + FENCE_PERIOD;
+    entry.renewed(later - TTL, true);
+    assert_eq!(entry.role(later - Duration::from_secs(1)), Some(Role::Holds));
+    assert_eq!(entry.role(later), Some(Role::Shares));
+    entry.seen(later, Seen::Holds(7));
+    assert_eq!(entry.role(later + TTL / 3), Some(Role::Holds));
 }
 
 #[test]

@@ -219,14 +219,17 @@ local function blocked_for(lock, base, now, attempt, group)
   return math.ceil((ends - now) / 1000)
 end
 
--- 1 if the holder is no client of distlock (with a queue): its release tells nobody.
-local function is_foreign(value, group)
-  local ours = group or type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$')
-  return ours and 0 or 1
+-- 0 if the holder is a client of distlock (with a queue). Else its release tells nobody, and the number
+-- tells it from another such holder.
+local function foreign_mark(value, group)
+  if group or type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$') then
+    return 0
+  end
+  return type(value) == 'string' and 1 + tonumber(string.sub(redis.sha1hex(value), 1, 8), 16) or 1
 end
 
 -- What ACQUIRE and JOIN answer to an attempt that waits.
 local function waits(lock, base, now, attempt, place, value, group)
   return {last_token(base), blocked_for(lock, base, now, attempt, group), place,
-    is_foreign(value, group)}
+    foreign_mark(value, group)}
 end

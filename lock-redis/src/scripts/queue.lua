@@ -20,20 +20,23 @@ local function last_token(base)
   return tonumber(redis.call('GET', base .. 'fence') or 0)
 end
 
+-- The fence ends a day after the last grant: by then the server's time is above it, unless the clock
+-- was set back by more than has passed.
 local function next_token(base, now)
   local token = math.max(last_token(base) + 1, now)
-  redis.call('SET', base .. 'fence', digits(token))
+  redis.call('SET', base .. 'fence', digits(token), 'PX', 86400000)
   return token
 end
 
--- The token of an exclusive grant that was made before: nobody was granted anything since. Only
--- somebody who deletes keys makes it a new one.
+-- The token of an exclusive grant that was made before: nothing was granted since. Keeps the fence for
+-- another day. It is a new token only if the fence was deleted.
 local function same_token(base, now)
-  local token = last_token(base)
+  local token = tonumber(redis.call('GETEX', base .. 'fence', 'PX', 86400000) or 0)
   return token > 0 and token or next_token(base, now)
 end
 
--- Companion keys go two days after the last sign of life, so that a crash leaves nothing for ever.
+-- A queue ends two days after the last sign of life of any waiter, so that a crash leaves nothing for
+-- ever. The longest TTL is a day, and each waiter is renewed three times per TTL.
 local function keep(base)
   redis.call('PEXPIRE', base .. 'queue', 172800000)
   redis.call('PEXPIRE', base .. 'waiting', 172800000)
@@ -55,19 +58,17 @@ end
 local function enqueue(base, attempt, ttl, kind, holder, now)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local alive = digits(now + ttl * 1000)
-  local record = redis.call('HGET', waiting, attempt)
+  local record = table.concat({alive, ttl, digits(now), kind, holder or ''}, ' ')
   local place
-  if record then
+  if redis.call('HSETNX', waiting, attempt, record) == 1 then
+    place = redis.call('RPUSH', queue, attempt)
+  else
+    record = redis.call('HGET', waiting, attempt)
     redis.call('HSET', waiting, attempt, alive .. string.sub(record, 17))
     place = (redis.call('LPOS', queue, attempt) or 0) + 1
-  else
-    record = table.concat({alive, ttl, digits(now), kind, holder or ''}, ' ')
-    redis.call('HSET', waiting, attempt, record)
-    place = redis.call('RPUSH', queue, attempt)
   end
-  if place == 1 then
-    keep(base)
-  end
+  -- Those before it may all be dead, and keep nothing alive.
+  keep(base)
   return place
 end
 

@@ -1,12 +1,56 @@
 
 -- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
 -- then lock and queue of each other one; leaders are among these. ARGV: how many hold alone, then attempt and
--- TTL in ms of each.
+-- TTL in ms of each of these, then attempt, TTL in ms and turn of each other one. A turn is greater by one in
+-- each round.
 -- It only updates: a late round must not revive what was cancelled.
 -- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
--- 1 (waits), 2 (waits, for a foreign holder) or 3 (holds); fence or token; after how many ms what is in
--- its way may be gone; 1 if it is the first.
-local now = server_time()
+-- 1 (waits), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; after
+-- how many ms what is in its way may be gone; 1 if it is the first.
+local now, PAGE = server_time(), 32
+
+-- Removes the dead from one page of a queue. Answers the first that lives.
+local function bury(base, page)
+  local queue, waiting = base .. 'queue', base .. 'waiting'
+  local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
+  if #attempts < 2 then
+    -- None, or the one that asks.
+    return attempts[1]
+  end
+  local first, dead, places = nil, {}, {}
+  for i, record in ipairs(redis.call('HMGET', waiting, unpack(attempts))) do
+    if record and alive_until(record) > now then
+      first = first or attempts[i]
+    else
+      table.insert(dead, attempts[i])
+      table.insert(places, page * PAGE + i - 1)
+    end
+  end
+  if #dead > 0 then
+    redis.call('HDEL', waiting, unpack(dead))
+    for _, place in ipairs(places) do
+      redis.call('LSET', queue, place, '')
+    end
+    redis.call('LREM', queue, 0, '')
+  end
+  return first
+end
+
+local firsts = {}
+
+-- The first in line of a queue, which a living waiter asks for: the queue is kept, and the dead go from its
+-- first page and from one other, each round from the next one.
+local function first_in_line(base, turn)
+  if firsts[base] == nil then
+    keep(base)
+    local pages = math.ceil(redis.call('LLEN', base .. 'queue') / PAGE)
+    if pages > 1 then
+      bury(base, turn % (pages - 1) + 1)
+    end
+    firsts[base] = bury(base, 0) or false
+  end
+  return firsts[base]
+end
 
 local function renew(lock, attempt, ttl)
   if redis.pcall('GET', lock) ~= attempt then
@@ -15,7 +59,7 @@ local function renew(lock, attempt, ttl)
   return redis.call('PEXPIRE', lock, ttl)
 end
 
-local function look(lock, base, attempt, ttl)
+local function look(lock, base, attempt, ttl, turn)
   local value, group = settle(lock, base, now)
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
@@ -37,15 +81,13 @@ local function look(lock, base, attempt, ttl)
   if alive_until(record) <= now then
     -- Out of reach for a TTL: it is told so, and not revived, whether or not somebody has passed it.
     dequeue(base, attempt)
+    firsts[base] = nil
     return 0, 0, 0, 0
   end
   record = digits(now + ttl * 1000) .. string.sub(record, 17)
   redis.call('HSET', base .. 'waiting', attempt, record)
-  local first = redis.call('LINDEX', base .. 'queue', 0) == attempt
-  if first then
-    keep(base)
-  end
-  return 1 + is_foreign(value, group), last_token(base),
+  local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
+  return mark > 0 and -mark or 1, last_token(base),
     blocked_for(lock, base, now, attempt, group), first and 1 or 0
 end
 
@@ -54,8 +96,8 @@ for i = 1, held do
   answer[i] = renew(KEYS[i], ARGV[2 * i], ARGV[2 * i + 1])
 end
 for i = 1, (#KEYS - held) / 2 do
-  local key, argument, at = held + 2 * i - 1, 2 * (held + i), held + 4 * i - 3
+  local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
   answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(
-    KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1])
+    KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1], ARGV[argument + 2])
 end
 return answer

@@ -10,9 +10,9 @@ end
 local time = redis.call('TIME')
 -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
 local token = time[1] .. string.sub('00000' .. time[2], -6)
-local last = redis.call('SET', KEYS[2], token, 'GET')
+local last = redis.call('SET', KEYS[2], token, 'PX', 86400000, 'GET')
 if last and last >= token then
   token = string.format('%.0f', last + 1)
-  redis.call('SET', KEYS[2], token)
+  redis.call('SET', KEYS[2], token, 'PX', 86400000)
 end
 return token

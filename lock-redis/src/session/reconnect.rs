@@ -57,7 +57,7 @@ impl Session {
         set.arg(client_key(&self.id)).arg(&*this_process());
         set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
         match connection.call(&set, LONGEST_PAUSE).await {
-            Err(error) if error::is_broken(&error) || error::is_passing(&error) => Err(error),
+            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
             _ => Ok(()),
         }
     }

@@ -52,6 +52,21 @@ pub async fn far_and_near() -> (Redis, Proxy, Arc<RedisLock>, Arc<RedisLock>) {
     (server, proxy, far, near)
 }
 
+/// Calls what most locks do without once, so that the server has the scripts.
+pub async fn warm(driver: &RedisLock) {
+    let ttl = Duration::from_secs(10);
+    let lease = acquire_as(Kind::Shared, driver, "warm", ttl).await.unwrap();
+    lease.release().await.unwrap();
+    let set = driver.try_all(vec![(request("warm", ttl), Attempt::new())]).await.unwrap();
+    set.unwrap().remove(0).release().await.unwrap();
+    let mut candidate = request("warm", ttl);
+    candidate.value = Some(b"warm".to_vec().into());
+    let leader = within(driver.acquire(candidate, Attempt::new())).await.unwrap();
+    leader.publish(b"warmer").await.unwrap();
+    leader.release().await.unwrap();
+    driver.revoke(&name("warm"), Attempt::new().id()).await.unwrap();
+}
+
 pub async fn try_driver(url: &str) -> Result<RedisLock> {
     RedisLock::connect(RedisConfig::from_url(&StoreUrl::parse(url)?)?).await
 }

@@ -1,0 +1,118 @@
+//! Bursts: thousands of requests of one client at a time, and what they do to what it holds.
+
+mod lab;
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use lab::*;
+use lock_core::{Attempt, Clock, DistributedLock, Locks};
+use lock_lab::Redis;
+use lock_redis::RedisLock;
+
+const TTL: Duration = Duration::from_secs(30);
+const BURST: usize = 4000;
+
+async fn calls(server: &Redis) -> u64 {
+    server.counters().await.unwrap().get("cmd.evalsha")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_acquires_ends_nothing_that_is_held() {
+    let (_server, driver) = one_driver().await;
+    let locks = Locks::new(driver);
+    let ttl = Duration::from_secs(2);
+    let held = locks.lock("held").unwrap().ttl(ttl).acquire().await.unwrap();
+    let end = Clock::Boot.now() + ttl * 3;
+    let tasks: Vec<_> = (0..BURST)
+        .map(|i| {
+            let lock = locks.lock(format!("n{i}")).unwrap();
+            tokio::spawn(async move {
+                while Clock::Boot.now() < end {
+                    lock.acquire().await.unwrap().release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    let mut least = ttl;
+    while Clock::Boot.now() < end {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+        least = least.min(held.remaining());
+    }
+    for task in tasks {
+        within(task).await.unwrap();
+    }
+    assert!(held.is_valid());
+    // Renewed every third of its TTL, it has more than half of it left but for a slow machine.
+    assert!(least > ttl / 4, "{least:?}");
+    held.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_waits_in_this_process_and_what_is_cancelled_there_is_never_sent() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    acquire(&far, "warm", TTL).await.unwrap().release().await.unwrap();
+    let before = calls(&server).await;
+    proxy.delay(Duration::from_millis(500));
+    let attempts: Vec<_> = (0..BURST).map(|i| start(&far, &format!("n{i}"))).collect();
+    // All have asked, or wait for their turn.
+    let sent = proxy.stats().chunks_up;
+    until(async || proxy.stats().chunks_up > sent).await;
+    attempts.iter().for_each(|waiter| waiter.attempt.cancel());
+    let ended = within(join_all(attempts.into_iter().map(|waiter| waiter.task))).await;
+    proxy.delay(Duration::ZERO);
+    let granted: Vec<_> = ended.into_iter().filter_map(|ended| ended.unwrap().ok()).collect();
+    within(join_all(granted.iter().map(|lease| lease.release()))).await;
+    nothing_is_left(&server).await;
+    let calls = calls(&server).await - before;
+    // What was in flight, and its releases.
+    assert!(calls <= 600, "{calls}");
+}
+
+fn start(driver: &Arc<RedisLock>, lock: &str) -> Waiter {
+    Waiter::start(driver, lock, TTL)
+}
+
+/// On one thread, where tasks start in the order in which they are spawned.
+#[tokio::test]
+async fn a_burst_is_served_in_order() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let held = acquire(&far, "orders", TTL).await.unwrap();
+    proxy.delay(Duration::from_millis(2));
+    let waiters: Vec<_> = (0..1000).map(|_| start(&far, "orders")).collect();
+    until(async || queue_length(&server, "orders").await == 1000).await;
+    let queue = far.inspect(&name("orders")).await.unwrap();
+    let seen: Vec<_> = queue[1..].iter().filter_map(|entry| entry.attempt).collect();
+    let asked: Vec<_> = waiters.iter().map(|waiter| waiter.attempt.id()).collect();
+    assert_eq!(seen, asked);
+    waiters.iter().for_each(|waiter| waiter.attempt.cancel());
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn releases_of_an_outage_are_few_requests_after_it() {
+    const LOCKS: usize = 10_000;
+    let (server, proxy, far) = behind_a_proxy().await;
+    let names: Vec<_> = (0..LOCKS).map(|i| format!("n{i}")).collect();
+    let leases = join_all(names.iter().map(async |name| {
+        // Not one that waits for 20 s: the machine may be busy.
+        far.acquire(request(name, TTL * 4), Attempt::new()).await.unwrap()
+    }));
+    let leases = leases.await;
+    let before = calls(&server).await;
+    proxy.refuse();
+    let mut releases: Vec<_> = leases.iter().map(|lease| lease.release()).collect();
+    let mut all = std::pin::pin!(join_all(releases.drain(..)));
+    // They find out that nothing answers.
+    let early = tokio::time::timeout(Duration::from_millis(500), &mut all).await;
+    assert!(early.is_err());
+    proxy.heal();
+    for released in within(all).await {
+        released.unwrap();
+    }
+    let calls = calls(&server).await - before;
+    // 50 of 200 each, what was under way before, and rounds.
+    assert!(calls <= 150, "{calls}");
+    nothing_is_left(&server).await;
+}

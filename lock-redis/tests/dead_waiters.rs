@@ -1,0 +1,104 @@
+//! What dead waiters leave in a queue, and what that does to the living.
+
+mod lab;
+
+use std::{sync::Arc, time::Duration};
+
+use lab::*;
+use lock_lab::Redis;
+use lock_redis::RedisLock;
+
+const TTL: Duration = Duration::from_secs(60);
+/// Longer than any test, far shorter than what a renewal sets.
+const SHORTENED: u64 = 100_000;
+
+async fn pttl(server: &Redis, key: &[u8]) -> i64 {
+    server.command(&[b"PTTL", key]).await.unwrap().parse().unwrap()
+}
+
+/// Shortens the life of a queue's keys, as if nobody had kept them alive for two days.
+async fn age(server: &Redis, lock: &str) {
+    for what in ["queue", "waiting"] {
+        let age: &[&[u8]] = &[b"PEXPIRE", &companion(lock, what), b"90000"];
+        assert_eq!(server.command(age).await.unwrap(), "1", "{what}");
+    }
+}
+
+async fn is_kept(server: &Redis, lock: &str) -> bool {
+    let left = i64::try_from(SHORTENED).unwrap();
+    pttl(server, &companion(lock, "queue")).await > left
+        && pttl(server, &companion(lock, "waiting")).await > left
+}
+
+/// Starts waiters that end without a word once their client is cut off.
+async fn crowd(driver: &Arc<RedisLock>, server: &Redis, lock: &str, ttl: Duration, count: usize) {
+    let before = queue_length(server, lock).await;
+    for _ in 0..count {
+        Waiter::start(driver, lock, ttl);
+    }
+    until(async || queue_length(server, lock).await == before + count).await;
+}
+
+#[tokio::test]
+async fn a_renewal_of_a_waiter_that_is_not_first_keeps_the_queue() {
+    let (server, near) = one_driver().await;
+    // The first one is renewed long after this test.
+    let held = acquire(&near, "orders", TTL * 10).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", TTL * 10).await;
+    let second = Waiter::queued(&near, &server, "orders", Duration::from_millis(900)).await;
+    age(&server, "orders").await;
+    until(async || is_kept(&server, "orders").await).await;
+    held.release().await.unwrap();
+    first.granted().await.release().await.unwrap();
+    second.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_waiter_that_comes_keeps_the_queue() {
+    let (server, near) = one_driver().await;
+    let held = acquire(&near, "orders", TTL).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", TTL).await;
+    age(&server, "orders").await;
+    let second = Waiter::queued(&near, &server, "orders", TTL).await;
+    assert!(is_kept(&server, "orders").await);
+    held.release().await.unwrap();
+    first.granted().await.release().await.unwrap();
+    second.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_dead_first_waiter_is_removed_behind_a_living_holder() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let held = acquire(&near, "orders", TTL).await.unwrap();
+    crowd(&far, &server, "orders", Duration::from_millis(600), 1).await;
+    let second = Waiter::queued(&near, &server, "orders", Duration::from_millis(900)).await;
+    proxy.cut();
+    until(async || queue_length(&server, "orders").await == 1).await;
+    held.release().await.unwrap();
+    second.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn the_dead_behind_a_living_first_waiter_are_removed_in_few_rounds() {
+    const DEAD: usize = 300;
+    let (server, proxy, far, near) = far_and_near().await;
+    let held = acquire(&near, "orders", TTL).await.unwrap();
+    let first = Waiter::queued(&near, &server, "orders", Duration::from_millis(300)).await;
+    crowd(&far, &server, "orders", Duration::from_secs(1), DEAD).await;
+    let last = Waiter::queued(&near, &server, "orders", TTL).await;
+    proxy.cut();
+    let before = server.counters().await.unwrap();
+    until(async || queue_length(&server, "orders").await == 2).await;
+    let rounds = server.counters().await.unwrap().since(&before).get("cmd.evalsha");
+    // One page of 32 per round, a lap before they are dead, and what a slow machine adds.
+    assert!(rounds < 40, "{rounds}");
+    let records = server.command(&[b"HLEN", &companion("orders", "waiting")]).await.unwrap();
+    assert_eq!(records, "2");
+    held.release().await.unwrap();
+    first.granted().await.release().await.unwrap();
+    last.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
+}

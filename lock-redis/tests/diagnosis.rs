@@ -1,0 +1,130 @@
+//! Why waits were in vain, and what it costs to say so.
+
+mod lab;
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use lab::*;
+use lock_core::{Attempt, DistributedLock, Error, Kind, Locks};
+
+const TTL: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// Waits in vain, which must be a timeout, and says whether it names the holder and a place.
+async fn in_vain(locks: &Locks) -> bool {
+    let error = locks.lock("orders").unwrap().ttl(TTL).wait(LIMIT).acquire().await.unwrap_err();
+    match error {
+        Error::WaitTimeout { holder, position, .. } => {
+            let named = holder.and_then(|holder| holder.description);
+            named.as_deref() == Some("the night shift") && position.is_some_and(|place| place > 0)
+        }
+        error => panic!("{error}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_thousand_waits_in_vain_of_one_client_name_the_holder() {
+    let (server, proxy, far, near) = far_and_near().await;
+    let lock = Locks::new(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
+    let held = lock.acquire().await.unwrap();
+    proxy.delay(Duration::from_millis(1));
+    let locks = Locks::new(far);
+    let waits: Vec<_> = (0..1000)
+        .map(|_| {
+            let locks = locks.clone();
+            tokio::spawn(async move { in_vain(&locks).await })
+        })
+        .collect();
+    let mut named = 0;
+    for wait in waits {
+        named += usize::from(wait.await.unwrap());
+    }
+    // All are timeouts. On a machine that is too busy to answer in time, some name nothing.
+    assert!(named > 500, "{named}");
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_hundred_clients_that_wait_in_vain_name_the_holder() {
+    let (server, proxy, _, near) = far_and_near().await;
+    let lock = Locks::new(near).lock("orders").unwrap().ttl(TTL).holder("the night shift");
+    let held = lock.acquire().await.unwrap();
+    proxy.delay(Duration::from_millis(1));
+    let url = server.url_via(&proxy);
+    let connecting = stream::iter(0..300).map(|_| locks(&url)).buffer_unordered(30);
+    let clients: Vec<_> = connecting.collect().await;
+    let waits: Vec<_> = clients
+        .iter()
+        .map(|locks| {
+            let locks = locks.clone();
+            tokio::spawn(async move { in_vain(&locks).await })
+        })
+        .collect();
+    let mut named = 0;
+    for wait in waits {
+        named += usize::from(wait.await.unwrap());
+    }
+    assert!(named > 150, "{named}");
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}
+
+#[tokio::test]
+async fn a_diagnosis_says_what_the_whole_queue_says() {
+    let (server, one, two) = two_drivers().await;
+    for kind in [Kind::Exclusive, Kind::Shared, permits(1, 2)] {
+        let held = acquire_as(kind, &one, "orders", TTL).await.unwrap();
+        let beside = match kind {
+            Kind::Exclusive => None,
+            kind => Some(acquire_as(kind, &two, "orders", TTL).await.unwrap()),
+        };
+        let first = Waiter::queued(&one, &server, "orders", TTL).await;
+        let second = Waiter::queued(&two, &server, "orders", TTL).await;
+        let queue = one.inspect(&name("orders")).await.unwrap();
+        let mut ids: Vec<_> = queue.iter().rev().filter_map(|entry| entry.attempt).collect();
+        ids.push(Attempt::new().id());
+        let diagnosis = one.diagnose(&name("orders"), &ids).await.unwrap();
+        let holder = diagnosis.holder.unwrap();
+        let holders = queue.iter().filter(|entry| entry.holds);
+        assert!(holders.map(|entry| &entry.holder).any(|h| *h == holder), "{kind:?}: {holder}");
+        assert_eq!(diagnosis.places.len(), ids.len());
+        let own = ids.iter().position(|id| *id == first.attempt.id()).unwrap();
+        assert_eq!(diagnosis.places[own], Some(1), "{kind:?}");
+        // A place is known of the own attempts only.
+        let held_by_one = queue[0].attempt.and_then(|id| ids.iter().position(|i| *i == id));
+        assert_eq!(diagnosis.places[held_by_one.unwrap()], Some(0), "{kind:?}");
+        assert_eq!(diagnosis.places.last(), Some(&None));
+        held.release().await.unwrap();
+        if let Some(beside) = beside {
+            beside.release().await.unwrap();
+        }
+        first.granted().await.release().await.unwrap();
+        second.granted().await.release().await.unwrap();
+    }
+    let free = one.diagnose(&name("orders"), &[]).await.unwrap();
+    assert_eq!(free, lock_core::Diagnosis::default());
+}
+
+#[tokio::test]
+async fn a_diagnosis_costs_the_same_however_many_wait() {
+    let (server, one, two) = two_drivers().await;
+    let held = acquire(&one, "orders", TTL).await.unwrap();
+    let own = Waiter::queued(&one, &server, "orders", TTL).await;
+    let cost = async || {
+        let before = server.counters().await.unwrap();
+        one.diagnose(&name("orders"), &[own.attempt.id()]).await.unwrap();
+        let calls = server.counters().await.unwrap().since(&before);
+        ["evalsha", "get", "hget", "lrange", "lpos"].map(|c| calls.get(&format!("cmd.{c}")))
+    };
+    cost().await;
+    let few = cost().await;
+    let crowd: Vec<_> = (0..500).map(|_| Waiter::start(&two, "orders", TTL)).collect();
+    until(async || queue_length(&server, "orders").await == 501).await;
+    assert_eq!(cost().await, few);
+    crowd.iter().for_each(|waiter| waiter.attempt.cancel());
+    own.attempt.cancel();
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}

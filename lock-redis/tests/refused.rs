@@ -1,0 +1,182 @@
+//! What a server says that does not want to write now, or is not what it was.
+
+mod lab;
+
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lab::*;
+use lock_core::{Clock, DistributedLock, Effect, Error, Kind, Overlap};
+use lock_lab::Redis;
+use tokio::net::{TcpListener, TcpStream};
+
+const TTL: Duration = Duration::from_secs(15);
+const SHORT: Duration = Duration::from_millis(600);
+
+async fn say(server: &Redis, words: &str) {
+    let words: Vec<_> = words.split_whitespace().map(str::as_bytes).collect();
+    assert_eq!(server.command(&words).await.unwrap(), "OK", "{words:?}");
+}
+
+/// Acquires while the server refuses to write, and again while somebody mends it.
+async fn is_an_outage_that_passes(server: &Redis, mend: &str) {
+    let driver = driver(&server.url()).await;
+    let refused = acquire(&driver, "orders", SHORT).await.unwrap_err();
+    let Error::Unavailable { effect, .. } = refused else { panic!("{refused}") };
+    assert_eq!(effect, Effect::None);
+    let waits = Waiter::start(&driver, "orders", TTL);
+    tokio::time::sleep(SHORT).await;
+    assert!(!waits.task.is_finished());
+    say(server, mend).await;
+    waits.granted().await.release().await.unwrap();
+    nothing_is_left(server).await;
+}
+
+#[tokio::test]
+async fn too_few_replicas_are_an_outage_that_passes() {
+    let server = server().await;
+    say(&server, "CONFIG SET min-replicas-to-write 1").await;
+    is_an_outage_that_passes(&server, "CONFIG SET min-replicas-to-write 0").await;
+}
+
+#[tokio::test]
+async fn a_disk_that_does_not_write_is_an_outage_that_passes() {
+    let options = Redis::builder().appendonly(false).arg("--enable-protected-configs").arg("yes");
+    let server = options.start().await.unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let (there, gone) = (dir.path().to_owned(), format!("CONFIG SET dir {}", dir.path().display()));
+    say(&server, &gone).await;
+    drop(dir);
+    assert!(!there.exists());
+    let save: &[&[u8]] = &[b"CONFIG", b"SET", b"save", b"3600 1"];
+    assert_eq!(server.command(save).await.unwrap(), "OK");
+    assert!(server.command(&[b"BGSAVE"]).await.is_ok());
+    until(async || {
+        let info = server.command(&[b"INFO", b"persistence"]).await.unwrap();
+        info.contains("rdb_last_bgsave_status:err")
+    })
+    .await;
+    is_an_outage_that_passes(&server, "CONFIG SET stop-writes-on-bgsave-error no").await;
+}
+
+#[tokio::test]
+async fn a_replica_is_an_outage_until_it_is_the_primary_again() {
+    let (server, driver) = one_driver().await;
+    let other = lab::server().await;
+    let port = other.addr().port();
+    say(&server, &format!("REPLICAOF 127.0.0.1 {port}")).await;
+    let refused = acquire(&driver, "orders", SHORT).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    let refused = try_driver(&server.url()).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused}");
+    let waits = Waiter::start(&driver, "orders", TTL);
+    say(&server, "REPLICAOF NO ONE").await;
+    waits.granted().await.release().await.unwrap();
+}
+
+/// An address behind which another server can be put.
+async fn switch(to: SocketAddr) -> (SocketAddr, Arc<Mutex<SocketAddr>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (addr, target) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(to)));
+    let to = target.clone();
+    tokio::spawn(async move {
+        loop {
+            let (mut near, _) = listener.accept().await.unwrap();
+            let target = *to.lock().unwrap();
+            tokio::spawn(async move {
+                let mut far = TcpStream::connect(target).await.unwrap();
+                let _ = tokio::io::copy_bidirectional(&mut near, &mut far).await;
+            });
+        }
+    });
+    (addr, target)
+}
+
+#[tokio::test]
+async fn a_client_of_a_server_that_became_a_replica_finds_the_new_primary() {
+    let (old, new) = (server().await, server().await);
+    say(&new, &format!("REPLICAOF 127.0.0.1 {}", old.addr().port())).await;
+    let (addr, target) = switch(old.addr()).await;
+    let client = driver(&format!("redis://{addr}")).await;
+    let held = acquire(&client, "held", TTL).await.unwrap();
+    until(async || new.command(&[b"EXISTS", b"held"]).await.unwrap() == "1").await;
+    // The old one stays reachable, and its connections stay open.
+    say(&new, "REPLICAOF NO ONE").await;
+    *target.lock().unwrap() = new.addr();
+    say(&old, &format!("REPLICAOF 127.0.0.1 {}", new.addr().port())).await;
+    let lease = acquire(&client, "orders", TTL).await.unwrap();
+    assert_eq!(new.command(&[b"EXISTS", b"orders"]).await.unwrap(), "1");
+    held.renew().await.unwrap();
+    lease.release().await.unwrap();
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_node_of_a_cluster_is_refused_at_connect() {
+    let options = Redis::builder().appendonly(false).arg("--cluster-enabled").arg("yes");
+    let server = options.start().await.unwrap();
+    for mode in ["queue", "simple"] {
+        let refused = try_driver(&format!("{}?mode={mode}", server.url())).await.unwrap_err();
+        assert!(refused.to_string().contains("Cluster"), "{refused}");
+        assert!(matches!(refused, Error::Rejected { effect: Effect::None, .. }), "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn only_the_scripts_that_are_needed_are_loaded() {
+    let server = server().await;
+    let driver = driver(&server.url()).await;
+    let loaded = async || server.counters().await.unwrap().get("cmd.script|load");
+    assert_eq!(loaded().await, 3);
+    acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 3);
+    acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 4);
+    let other = lab::driver(&server.url()).await;
+    acquire_as(Kind::Shared, &other, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 4);
+}
+
+/// Asking again and again grows rarer, but a new foreign holder is a new question.
+#[tokio::test]
+async fn the_release_of_a_foreign_holder_that_followed_another_is_seen_soon() {
+    let (server, driver) = one_driver().await;
+    let set = async |who: &[u8]| {
+        let set: &[&[u8]] = &[b"SET", b"orders", who, b"PX", b"60000"];
+        assert_eq!(server.command(set).await.unwrap(), "OK");
+    };
+    set(b"one").await;
+    let waiter = Waiter::queued(&driver, &server, "orders", TTL * 4).await;
+    let polls = async || server.counters().await.unwrap().get("cmd.evalsha");
+    // By then it asks every second.
+    let before = polls().await;
+    until(async || polls().await >= before + 6).await;
+    set(b"two").await;
+    let (before, start) = (polls().await, Clock::Boot.now());
+    until(async || polls().await >= before + 4).await;
+    let took = Clock::Boot.now().since(start);
+    // 1 s until it sees the second one, then 50, 100 and 200 ms; else four times 1 s.
+    assert!(took < Duration::from_millis(2500), "{took:?}");
+    server.command(&[b"DEL", b"orders"]).await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_replica_and_durability_are_seen_at_connect() {
+    let alone = server().await;
+    let seen = driver(&alone.url()).await.guarantees().overlaps.clone();
+    assert!(seen.contains(&Overlap::Restart) && !seen.contains(&Overlap::Failover), "{seen:?}");
+    let durable = Redis::start().await.unwrap();
+    let seen = driver(&durable.url()).await.guarantees().overlaps.clone();
+    assert!(!seen.contains(&Overlap::Restart), "{seen:?}");
+    let replica = server().await;
+    say(&replica, &format!("REPLICAOF 127.0.0.1 {}", alone.addr().port())).await;
+    until(async || {
+        let seen = driver(&alone.url()).await.guarantees().overlaps.clone();
+        seen.contains(&Overlap::Failover)
+    })
+    .await;
+}
