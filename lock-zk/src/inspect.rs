@@ -21,9 +21,9 @@ const MOST_NOTES: usize = 256;
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;
-    let notes = names.iter().take(MOST_NOTES).map(|name| {
-        let path = format!("{directory}/{name}");
-        exchange.answer(exchange.client.get_data(&path))
+    let exchange = &exchange;
+    let notes = names.iter().take(MOST_NOTES).map(|name| async move {
+        exchange.data(&format!("{directory}/{name}")).await
     });
     let mut notes = join_all(notes).await.into_iter();
     let mut entries = Vec::with_capacity(names.len());

@@ -10,7 +10,7 @@ use lock_core::{
     Attempt, Clock, Error, FencingToken, Kind, Lease, LossReason, Request, Result, Validity, Wait,
     deadline::{margin, safe_until},
 };
-use zookeeper_client::Acls;
+use zookeeper_client::{Acls, Error as ZkError};
 
 use crate::{
     acquire::Candidate,
@@ -184,15 +184,16 @@ impl Lease for ZkLease {
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
             let asked = tokio::select! {
                 biased;
-                asked = exchange.answer(exchange.client.check_stat(path(&entry))) => asked,
+                asked = exchange.confirm(path(&entry)) => asked,
                 () = self.session.over() => return Err(self.ended()),
             };
             match asked {
-                Ok(Some(stat)) if stat.ephemeral_owner == self.session.id() => {
-                    self.validity.extend(safe_until(exchange.sent, self.session.ttl()));
+                Ok(()) => {
+                    entry.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
+                    entry.extend(Clock::Boot.now(), self.session.safe_until());
                     return Ok(());
                 }
-                Ok(_) => {
+                Err(ZkError::NoNode) => {
                     let _said = self.said.lock().await;
                     // Unless an upgrade has moved the grant to another node meanwhile.
                     if Arc::ptr_eq(&entry, &self.entry()) {

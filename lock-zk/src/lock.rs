@@ -114,7 +114,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
         .into_inner();
     let range = least.max(SHORTEST_TTL)..=most;
     let default_ttl = default_ttl(config.ttl, &range)?;
-    let sessions = Sessions::new(config);
+    let sessions = Sessions::new(config, (least / 2).max(most / 20));
     check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
@@ -144,8 +144,8 @@ fn expiry_slack(shortest: Duration) -> Duration {
 async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
     let exchange = session.begin()?;
     let (root, prefix) = tokio::join!(
-        exchange.answer(exchange.client.check_stat("/")),
-        exchange.answer(exchange.client.get_data(&config.prefix)),
+        exchange.stat("/"),
+        exchange.data(&config.prefix),
     );
     if let Ok(None) = root {
         return Err(Error::Rejected {

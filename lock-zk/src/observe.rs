@@ -151,7 +151,7 @@ fn first_of(children: Vec<String>) -> Option<String> {
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let exchange = session.begin()?;
     let path = format!("{directory}/{name}");
-    let armed = exchange.answer(exchange.client.get_and_watch_data(&path)).await;
+    let armed = exchange.watch_data(&path).await;
     // The client ends its session when nobody has a copy of it.
     drop(exchange);
     match armed {
@@ -167,11 +167,11 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 /// `None` if somebody is there meanwhile.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let exchange = session.begin()?;
-    let armed = exchange.answer(exchange.client.list_and_watch_children(directory)).await;
+    let armed = exchange.watch_children(directory).await;
     let armed = match armed {
         Ok((children, watcher)) => Ok((queue::in_order(children).is_empty(), watcher)),
         Err(ZkError::NoNode) => {
-            let asked = exchange.answer(exchange.client.check_and_watch_stat(directory)).await;
+            let asked = exchange.watch_stat(directory).await;
             asked.map(|(stat, watcher)| (stat.is_none(), watcher))
         }
         Err(error) => Err(error),

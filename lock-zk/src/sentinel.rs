@@ -124,6 +124,6 @@ async fn arm(session: &Weak<Session>, entry: &Entry) -> Result<Option<OneshotWat
         return Ok(None);
     }
     // An ephemeral node has no children: the watch tells of its end, and not of what we write to it.
-    let armed = exchange.answer(exchange.client.list_and_watch_children(&node.path));
+    let armed = exchange.watch_children(&node.path);
     Ok(Some(armed.await?.1))
 }

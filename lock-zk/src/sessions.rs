@@ -36,6 +36,7 @@ const MOST_TRIES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     config: ZkConfig,
+    tick: Duration,
     runtime: Handle,
     ports: Arc<[u16]>,
     slots: Mutex<Slots>,
@@ -59,12 +60,14 @@ enum Slot {
 type Opening = Shared<BoxFuture<'static, Result<Arc<Session>, ZkError>>>;
 
 impl Sessions {
-    /// No session yet. Their tasks will run in the current runtime.
-    pub(crate) fn new(config: ZkConfig) -> Arc<Self> {
+    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers, or
+    /// longer.
+    pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
         let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
             ports: ports.collect(),
             config,
+            tick,
             runtime: Handle::current(),
             slots: Mutex::default(),
             closed: CancellationToken::new(),
@@ -196,7 +199,7 @@ impl Sessions {
         nodelay::set(&self.ports).await;
         let states = client.state_watcher();
         let ttl = client.session_timeout();
-        let session = Arc::new(Session::new(client, ttl, sent));
+        let session = Arc::new(Session::new(client, ttl, self.tick, sent));
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();

@@ -108,8 +108,8 @@ impl Candidate {
     /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile: an
     /// ephemeral node has no children, so a watch on them tells of its end only.
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
-        let exchange = self.session.begin()?;
-        let armed = exchange.answer(exchange.client.list_and_watch_children(path)).await;
+        let exchange = self.session.begin_in_turn().await?;
+        let armed = exchange.watch_children(path).await;
         drop(exchange);
         match armed {
             Ok((_, watcher)) => Ok(match watcher.changed().await.event_type {
@@ -124,9 +124,9 @@ impl Candidate {
     /// Waits until the node of another client's entry is gone or says what is wanted.
     async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
-            let exchange = self.session.begin()?;
+            let exchange = self.session.begin_in_turn().await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = exchange.answer(exchange.client.get_and_watch_data(path)).await;
+            let armed = exchange.watch_data(path).await;
             // The client ends its session when nobody has a copy of it.
             drop(exchange);
             let (data, watcher) = match armed {
@@ -188,8 +188,8 @@ impl Candidate {
 
     /// Sets a watch on the directory and takes in who is there.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<OneshotWatcher>> {
-        let exchange = self.session.begin()?;
-        let armed = exchange.answer(exchange.client.list_and_watch_children(&self.directory)).await;
+        let exchange = self.session.begin_in_turn().await?;
+        let armed = exchange.watch_children(&self.directory).await;
         drop(exchange);
         match armed {
             Ok((children, watcher)) => {
