@@ -22,9 +22,10 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;
     let exchange = &exchange;
-    let notes = names.iter().take(MOST_NOTES).map(|name| async move {
-        exchange.data(&format!("{directory}/{name}")).await
-    });
+    let notes = names
+        .iter()
+        .take(MOST_NOTES)
+        .map(|name| async move { exchange.data(&format!("{directory}/{name}")).await });
     let mut notes = join_all(notes).await.into_iter();
     let mut entries = Vec::with_capacity(names.len());
     for name in &names {

@@ -164,6 +164,7 @@ mod set;
 mod upgrade;
 mod values;
 mod wait;
+mod watches;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;

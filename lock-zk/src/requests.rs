@@ -75,6 +75,11 @@ impl Exchange {
         self.read(self.client.get_data(path))
     }
 
+    /// The paths of all ephemeral nodes of this session. Not before ZooKeeper 3.6.
+    pub(crate) fn own_nodes(&self) -> impl Future<Output = Answer<Vec<String>>> + Send {
+        self.read(self.client.list_ephemerals("/"))
+    }
+
     /// The members of the ensemble; nothing from a standalone server.
     pub(crate) fn config(&self) -> impl Future<Output = Answer<(Vec<u8>, Stat)>> + Send {
         self.read(self.client.get_config())

@@ -7,9 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{
-    Clock, Effect, Error, Instant, LossReason, Result, trace,
-};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -22,6 +20,7 @@ use crate::{
     life::Life,
     requests::Exchange,
     sentinel::Young,
+    watches::Room,
 };
 
 /// How long the server may take to confirm the end of a session.
@@ -41,6 +40,8 @@ pub(crate) struct Session {
     /// The turns of acquires, in order. Renewals, releases and revokes take none.
     turns: Arc<Semaphore>,
     entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    /// For watches.
+    pub(crate) room: Room,
     /// Entries whose own nodes are not watched yet.
     pub(crate) young: Young,
     end: OnceLock<End>,
@@ -67,9 +68,10 @@ impl Session {
         Self {
             id: client.session_id().0,
             life: Arc::new(Life::new(ttl, tick, sent)),
-            client: Mutex::new(Some(client)),
             turns: Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
             entries: Mutex::default(),
+            room: Room::new(client.path()),
+            client: Mutex::new(Some(client)),
             young: Young::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),

@@ -204,7 +204,8 @@ impl Sessions {
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
         self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(sentinel::watch(weak.clone(), over, session.young.first()));
+        self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
+        self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
         self.runtime.spawn(heartbeat::follow(
             weak,
             states,
@@ -303,25 +304,20 @@ fn clamped(wish: Duration, granted: Duration) -> Error {
     }
 }
 
-/// Checks that the server keeps a TTL as it is.
+/// Checks that a client may use a TTL.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidOption`] with the range.
-pub(crate) fn default_ttl(
-    wish: Option<Duration>,
-    range: &RangeInclusive<Duration>,
-) -> Result<Duration> {
-    const USUAL: Duration = Duration::from_secs(15);
-    match wish {
-        None => Ok(USUAL.clamp(*range.start(), *range.end())),
-        Some(ttl) if range.contains(&ttl) => Ok(ttl),
-        Some(ttl) => Err(Error::InvalidOption {
-            option: "URL option ttl".to_owned(),
-            value: format!("{ttl:?}"),
-            allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
-        }),
+pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Result<Duration> {
+    if range.contains(&ttl) {
+        return Ok(ttl);
     }
+    Err(Error::InvalidOption {
+        option: "URL option ttl".to_owned(),
+        value: format!("{ttl:?}"),
+        allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
+    })
 }
 
 #[cfg(test)]
@@ -329,13 +325,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_ttl_is_what_the_server_grants() {
+    fn a_ttl_that_the_server_does_not_grant_is_refused_with_the_range() {
         let seconds = Duration::from_secs;
         let range = seconds(1)..=seconds(10);
-        assert_eq!(default_ttl(None, &range).unwrap(), seconds(10));
-        assert_eq!(default_ttl(None, &(seconds(4)..=seconds(40))).unwrap(), seconds(15));
-        assert_eq!(default_ttl(Some(seconds(2)), &range).unwrap(), seconds(2));
-        let error = default_ttl(Some(seconds(11)), &range).unwrap_err().to_string();
+        assert_eq!(checked_ttl(seconds(2), &range).unwrap(), seconds(2));
+        let error = checked_ttl(seconds(11), &range).unwrap_err().to_string();
         assert!(error.contains("1s to 10s"), "{error}");
     }
 }

@@ -119,10 +119,7 @@ impl CandidateSet {
             added.map_err(|error| error::write_failed("create", error))?;
         }
         let create = exchange.commit(multi);
-        let lists = self
-            .all
-            .iter()
-            .map(|candidate| exchange.list(&candidate.directory));
+        let lists = self.all.iter().map(|candidate| exchange.list(&candidate.directory));
         Ok(tokio::join!(create, join_all(lists)))
     }
 

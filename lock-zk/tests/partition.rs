@@ -4,7 +4,7 @@ mod support;
 
 use std::{error::Error, time::Duration};
 
-use lock_core::{Clock, Instant, LossReason, Locks};
+use lock_core::{Clock, Instant, Locks, LossReason};
 use lock_lab::{Network, Place, Side, ZooKeeper, ZooKeeperCluster, network_tests};
 use support::{PATIENCE, SHORT, open, soon};
 
