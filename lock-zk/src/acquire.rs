@@ -243,7 +243,7 @@ impl Candidate {
         if !self.entry.hold(validity.clone()) {
             return Err(vanished());
         }
-        if self.session.is_over() {
+        if self.session.end().is_some() {
             // It may have ended before it could tell this grant.
             return Err(self.session.error("acquire"));
         }
@@ -262,19 +262,16 @@ impl Candidate {
         Ok(())
     }
 
-    /// Removes what the attempt may have left.
+    /// Removes what the attempt may have left, or leaves it to the session's chores if it is refused.
     pub(crate) async fn leave(&self) {
-        let swept = match self.entry.node() {
-            Some(node) => self.session.remove(&node.path).await.map(drop),
-            None if self.entry.was_asked() => {
-                self.session.sweep(&self.directory, self.attempt.id()).await
-            }
+        let (session, id) = (&self.session, self.attempt.id());
+        let removed = match self.entry.node() {
+            Some(node) => session.remove(&node.path).await.map(drop),
+            None if self.entry.was_asked() => session.sweep(&self.directory, id).await,
             None => Ok(()),
         };
-        if let Err(error) = swept
-            && !self.session.is_over()
-        {
-            tracing::warn!(target: "distlock", %error, "an entry stays until its session ends");
+        if removed.is_err() && !session.is_over() {
+            session.chores.leave(self.entry.node(), &self.directory, id);
         }
         self.left();
     }

@@ -207,14 +207,28 @@ impl Lease for ZkLease {
     }
 
     async fn release(&self) -> Result<()> {
+        if self.session.is_over() {
+            // Its nodes go with it.
+            return Ok(());
+        }
         self.let_the_holder_stop().await;
         let _said = self.said.lock().await;
         let entry = self.entry();
         // Whoever waits right behind in this process need not wait for the server.
         entry.pass();
-        let removed = self.session.remove(path(&entry)).await;
+        let removed = match self.validity.loss() {
+            // All locks of the session were lost at the same moment, and their nodes go together.
+            Some(LossReason::Expired) => Err(None),
+            _ => self.session.remove(path(&entry)).await.map_err(Some),
+        };
+        if removed.is_err() && !self.session.is_over() {
+            self.session.chores.node(path(&entry));
+        }
         self.session.forget(entry.attempt);
-        removed.map(drop)
+        match removed {
+            Err(Some(error)) => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

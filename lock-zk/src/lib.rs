@@ -144,6 +144,7 @@ mod entry;
 mod error;
 mod heartbeat;
 mod inspect;
+mod janitor;
 mod layout;
 mod lease;
 mod life;

@@ -188,10 +188,10 @@ impl Session {
 
     /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
     /// sure.
-    pub(crate) async fn remove_all(&self, nodes: &[&Node]) -> bool {
+    pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
         let mut multi = exchange.transaction();
-        if nodes.iter().any(|node| multi.add_delete(&node.path, None).is_err()) {
+        if paths.iter().any(|path| multi.add_delete(path, None).is_err()) {
             return false;
         }
         let delete = exchange.commit(multi);

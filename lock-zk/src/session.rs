@@ -17,6 +17,7 @@ use crate::{
     child,
     entry::Entry,
     error::{self, STORE},
+    janitor::Chores,
     life::Life,
     requests::Exchange,
     sentinel::Young,
@@ -40,6 +41,8 @@ pub(crate) struct Session {
     /// The turns of acquires, in order. Renewals, releases and revokes take none.
     turns: Arc<Semaphore>,
     entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    /// What is left to remove.
+    pub(crate) chores: Chores,
     /// For watches.
     pub(crate) room: Room,
     /// Entries whose own nodes are not watched yet.
@@ -70,6 +73,7 @@ impl Session {
             life: Arc::new(Life::new(ttl, tick, sent)),
             turns: Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
             entries: Mutex::default(),
+            chores: Chores::default(),
             room: Room::new(client.path()),
             client: Mutex::new(Some(client)),
             young: Young::default(),

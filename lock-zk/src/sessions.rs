@@ -20,7 +20,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    heartbeat, nodelay, sentinel,
+    heartbeat, janitor, nodelay, sentinel,
     session::{Session, lock},
 };
 
@@ -48,6 +48,8 @@ pub(crate) struct Sessions {
 struct Slots {
     closed: bool,
     by_ttl: HashMap<Duration, Slot>,
+    /// Those that take no new locks, and end with their last one.
+    retired: Vec<Weak<Session>>,
 }
 
 #[derive(Debug)]
@@ -131,6 +133,17 @@ impl Sessions {
         }
     }
 
+    /// Gives no new locks to a session: it ends when its last lock is released.
+    pub(crate) fn retire(&self, session: &Arc<Session>) {
+        let mut slots = self.slots();
+        let retires = |slot: &Slot| matches!(slot, Slot::Open(open) if Arc::ptr_eq(open, session));
+        if slots.by_ttl.get(&session.ttl()).is_some_and(retires) {
+            slots.by_ttl.remove(&session.ttl());
+            slots.retired.retain(|other| other.strong_count() > 0);
+            slots.retired.push(Arc::downgrade(session));
+        }
+    }
+
     /// Cancelled when the client is closed or dropped.
     pub(crate) fn closed(&self) -> CancellationToken {
         self.closed.clone()
@@ -151,7 +164,9 @@ impl Sessions {
         let open: Vec<_> = {
             let mut slots = self.slots();
             slots.closed = true;
-            slots.by_ttl.drain().filter_map(|(_, slot)| slot.open()).collect()
+            let retired: Vec<_> = slots.retired.drain(..).collect();
+            let open = slots.by_ttl.drain().filter_map(|(_, slot)| slot.open());
+            open.chain(retired.iter().filter_map(Weak::upgrade)).collect()
         };
         let ends = futures_util::future::join_all(open.iter().map(|session| session.close()));
         ends.await.into_iter().collect()
@@ -195,7 +210,7 @@ impl Sessions {
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
-    async fn start(&self, client: Client, sent: lock_core::Instant) -> Arc<Session> {
+    async fn start(self: &Arc<Self>, client: Client, sent: lock_core::Instant) -> Arc<Session> {
         nodelay::set(&self.ports).await;
         let states = client.state_watcher();
         let ttl = client.session_timeout();
@@ -203,6 +218,8 @@ impl Sessions {
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
+        let chores = session.chores.more();
+        self.runtime.spawn(janitor::work(weak.clone(), Arc::downgrade(self), over.clone(), chores));
         self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
         self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));

@@ -167,7 +167,7 @@ impl CandidateSet {
     /// As [`Candidate::leave`], with one request if all nodes are there.
     async fn leave(&self) {
         let nodes: Option<Vec<_>> =
-            self.all.iter().map(|candidate| candidate.entry.node()).collect();
+            self.all.iter().map(|candidate| Some(&*candidate.entry.node()?.path)).collect();
         match nodes {
             Some(nodes) if self.session.remove_all(&nodes).await => {
                 self.all.iter().for_each(Candidate::left);
