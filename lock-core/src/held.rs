@@ -108,7 +108,7 @@ impl Held {
         self.0.check()?;
         let inner = self.0.clone();
         let renewal = async move { inner.lease.renew().await };
-        Owned::new(&self.0.client.runtime, renewal, || {}).await?;
+        Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }
 }
@@ -147,19 +147,20 @@ impl Inner {
             Term::Fixed => LossReason::TermOver,
             Term::Renewed => LossReason::Expired,
         };
-        if self.validity().lose(reason) {
-            self.client.alarm.remove(self);
-            self.client.runtime.spawn(self.clone().give_back_later());
+        if !self.validity().lose(reason) {
+            return;
         }
-    }
-
-    /// Gives the grant back when its holder has had the margin to stop: given back at once, it would
-    /// be the next holder's before this one has heard of its loss.
-    async fn give_back_later(self: Arc<Self>) {
-        let clock = self.client.clock;
-        clock.sleep_until(clock.now() + deadline::margin(self.ttl)).await;
-        // A failure is traced.
-        let _ = self.give_back().await;
+        self.client.alarm.remove(&**self);
+        let margin = deadline::margin(self.ttl);
+        let pause = match reason {
+            LossReason::Expired if self.lease.ends_by_itself() => return,
+            // A session that was not renewed either has ended by then, and all of its entries with it.
+            LossReason::Expired => margin * 2,
+            // The holder has time to stop: given back at once, the lock would be the next holder's before
+            // this one has heard of its loss.
+            _ => margin,
+        };
+        self.client.give_back_at(self.client.clock.now() + pause, self.clone());
     }
 
     /// Removes the grant's entry from the store.

@@ -31,7 +31,8 @@ const SHOWN_LINES: usize = 30;
 const MEMORY: &str = "/dev/shm";
 
 /// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
-/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process on 127.0.0.1 with its own data directory.
+/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process
+/// with its own data directory, on 127.0.0.1 or in a place of its own in a [`Network`].
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
@@ -135,7 +136,8 @@ impl Server {
         self.url_at(self.addr())
     }
 
-    /// Returns the URL for clients that shall reach the server through `proxy`.
+    /// Returns the URL for clients that shall reach the server through `proxy`, which in a network
+    /// must be started on their [`Side`](crate::Side).
     pub fn url_via(&self, proxy: &Proxy) -> String {
         self.url_at(proxy.addr())
     }

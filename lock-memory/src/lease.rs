@@ -98,6 +98,11 @@ impl Lease for MemoryLease {
         }
     }
 
+    /// It has a time limit of its own in the store.
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
+
     async fn release(&self) -> Result<()> {
         self.session.forget(self.attempt);
         let release = |store: &crate::MemoryStore| store.release(&self.name, self.attempt);

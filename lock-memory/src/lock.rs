@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Request, Result, Validity, Wait, Wake,
-    limit_conflict, trace,
+    LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Validity, Wait, Wake,
+    limit_conflict,
 };
 
 use tokio::sync::mpsc;
@@ -53,6 +53,7 @@ fn guarantees() -> Guarantees {
     guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("a counter of the store");
@@ -115,7 +116,7 @@ impl MemoryLock {
                 Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position) {
-                        trace::queued(&request.name, wish.attempt, position);
+                        attempt.queued(&request.name, Some(position));
                     }
                     wish.known = true;
                     self.session.known(wish.attempt);

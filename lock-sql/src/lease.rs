@@ -123,6 +123,11 @@ impl Lease for SqlLease {
         Err(self.gone())
     }
 
+    /// It has a time limit of its own in the store.
+    fn ends_by_itself(&self) -> bool {
+        true
+    }
+
     async fn release(&self) -> Result<()> {
         // By then the entry has expired, whatever renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;

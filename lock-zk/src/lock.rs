@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl,
-    Survives, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result,
+    StoreUrl, Survives, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::{
     acquire::{Candidate, cancelled},
     config::ZkConfig,
     error::{self, STORE},
-    inspect::inspect,
+    inspect::{diagnose, inspect},
     layout::directory,
     names,
     observe::observe,
@@ -136,6 +136,10 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
+    if members != Some(0) {
+        guarantees.overlaps.push(Overlap::LeaderStalled);
+    }
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("czxid");
@@ -222,6 +226,11 @@ impl DistributedLock for ZkLock {
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let directory = self.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let directory = self.directory(name)?;
+        diagnose(&*self.any_session().await?, &directory, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

@@ -1,0 +1,59 @@
+//! Losing many locks at once, by virtual time.
+
+use std::time::Duration;
+
+use lock_core::{LockGuard, Locks, LossReason};
+use lock_memory::MemoryStore;
+
+const TTL: Duration = Duration::from_secs(2);
+const HOLD: Duration = Duration::from_secs(30);
+/// Before a lost lock is given back: a twentieth of the TTL.
+const MARGIN: Duration = Duration::from_millis(100);
+
+fn tasks() -> usize {
+    tokio::runtime::Handle::current().metrics().num_alive_tasks()
+}
+
+async fn hold_many(locks: &Locks, limit: Duration) -> Vec<LockGuard> {
+    let mut held = Vec::new();
+    for n in 0..1000 {
+        let lock = locks.lock(format!("many-{n}")).unwrap().ttl(TTL).max_hold(limit);
+        held.push(lock.acquire().await.unwrap());
+    }
+    held
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thousand_locks_are_given_back_after_their_margin_by_one_task() {
+    let store = MemoryStore::new();
+    let locks = Locks::new(store.client());
+    let held = hold_many(&locks, HOLD).await;
+    let before = tasks();
+    for guard in &held {
+        assert_eq!(guard.lost().await, LossReason::MaxHold);
+    }
+    tokio::time::sleep(MARGIN / 2).await;
+    assert_eq!((tasks() - before, store.contents().len()), (1, 1000));
+    tokio::time::sleep(MARGIN).await;
+    assert_eq!((tasks() - before, store.contents().len()), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_short_margin_does_not_wait_for_a_long_one() {
+    let store = MemoryStore::new();
+    let locks = Locks::new(store.client());
+    let left =
+        || -> Vec<_> { store.contents().into_iter().map(|(name, _)| name.to_string()).collect() };
+    let mut held = Vec::new();
+    for (name, ttl) in [("long", TTL * 100), ("short", TTL)] {
+        let lock = locks.lock(name).unwrap().ttl(ttl).max_hold(HOLD);
+        held.push(lock.acquire().await.unwrap());
+    }
+    for guard in &held {
+        assert_eq!(guard.lost().await, LossReason::MaxHold);
+    }
+    tokio::time::sleep(MARGIN * 2).await;
+    assert_eq!(left(), ["long"]);
+    tokio::time::sleep(MARGIN * 100).await;
+    assert_eq!(left(), [""; 0]);
+}

@@ -1,0 +1,161 @@
+//! Losing many locks at once costs no more than losing a few: in a process that may open few files, and
+//! for the server when the network is back.
+#![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::{
+    env,
+    io::{BufRead, Write},
+    process::Stdio,
+    time::Duration,
+};
+
+use distlock::{LockGuard, Locks};
+use lock_lab::{Counters, Proxy, Server};
+use support::{connect, eventually, start};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStdin, ChildStdout, Command},
+    task::JoinSet,
+};
+
+const GUARDS: u32 = 10_000;
+/// Sessions, connections, logins, one more lock, and all the renewals of a few seconds.
+const REQUESTS: u64 = 100;
+const URL: &str = "DISTLOCK_LOSSES_URL";
+
+/// This test program once more, in a shell that limits its files.
+struct Loser {
+    child: Child,
+    tell: ChildStdin,
+    said: Lines<BufReader<ChildStdout>>,
+}
+
+impl Loser {
+    fn start(url: &str) -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", r#"ulimit -n 1024; exec "$0" "$@""#])
+            .arg(env::current_exe().unwrap())
+            .args(["loser", "--exact", "--ignored", "--nocapture"])
+            .env(URL, url)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()
+            .unwrap();
+        let said = BufReader::new(child.stdout.take().unwrap()).lines();
+        let tell = child.stdin.take().unwrap();
+        Self { child, tell, said }
+    }
+
+    /// Waits until it says this; fails the test if it ends before.
+    async fn says(&mut self, what: &str) {
+        loop {
+            let line = self.said.next_line().await.unwrap();
+            let line = line.unwrap_or_else(|| panic!("it ended before it said {what:?}"));
+            println!("| {line}");
+            if line == what {
+                return;
+            }
+        }
+    }
+
+    async fn go_on(&mut self) {
+        self.tell.write_all(b"go on\n").await.unwrap();
+    }
+}
+
+async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str) {
+    let server = start(store).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let mut loser = Loser::start(&format!("{}?ttl=6s", server.url_via(&proxy)));
+    loser.says("held").await;
+    proxy.cut();
+    loser.says("lost").await;
+    let before = server.counters().await.unwrap();
+    proxy.heal();
+    loser.go_on().await;
+    loser.says("acquired").await;
+    let since = settled(store, &server).await.since(&before);
+    println!("{store}: {} requests after the loss of {GUARDS} locks", requests(store, &since));
+    assert!(requests(store, &since) < REQUESTS, "{since}");
+    let others = connect(&server.url()).await;
+    eventually("nothing is left", async || others.names("").await.unwrap().is_empty()).await;
+    loser.go_on().await;
+    assert!(loser.child.wait().await.unwrap().success());
+}
+
+/// The counts when no more than renewals have come for a while.
+async fn settled(store: &str, server: &Server) -> Counters {
+    let mut before = server.counters().await.unwrap();
+    loop {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let now = server.counters().await.unwrap();
+        if requests(store, &now.since(&before)) < 10 {
+            return now;
+        }
+        before = now;
+    }
+}
+
+/// Requests of clients, and on ZooKeeper what the asking for them costs.
+fn requests(store: &str, since: &Counters) -> u64 {
+    match store {
+        "redis" => since.get("cmd.evalsha") + since.get("cmd.eval"),
+        "etcd" => since.iter().filter(|(what, _)| what.starts_with("msg.")).map(|(_, n)| n).sum(),
+        _ => since.get("packets_received"),
+    }
+}
+
+/// What the child does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "another test starts it"]
+async fn loser() {
+    let Ok(url) = env::var(URL) else { return };
+    let locks = connect(&url).await;
+    let guards = hold(&locks).await;
+    assert!(guards.iter().all(|guard| guard.is_valid()), "some were lost without a fault");
+    say("held");
+    for guard in &guards {
+        guard.lost().await;
+    }
+    say("lost");
+    listen().await;
+    let one = async || match locks.lock("one more").unwrap().acquire().await {
+        Ok(guard) => guard.release().await.is_ok(),
+        Err(_) => false,
+    };
+    eventually("it gets a lock again", one).await;
+    drop(guards);
+    say("acquired");
+    listen().await;
+}
+
+async fn hold(locks: &Locks) -> Vec<LockGuard> {
+    let (mut tasks, mut held) = (JoinSet::new(), Vec::new());
+    for n in 0..GUARDS {
+        tasks.spawn(locks.lock(format!("many-{n}")).unwrap().acquire());
+        if tasks.len() >= 64 {
+            held.extend(tasks.join_next().await.map(|guard| guard.unwrap().unwrap()));
+        }
+    }
+    held.extend(tasks.join_all().await.into_iter().map(Result::unwrap));
+    held
+}
+
+fn say(what: &str) {
+    // Begins a line: the test harness may have begun another.
+    println!("\n{what}");
+    std::io::stdout().flush().unwrap();
+}
+
+async fn listen() {
+    let read = || std::io::stdin().lock().read_line(&mut String::new());
+    tokio::task::spawn_blocking(read).await.unwrap().unwrap();
+}
+
+on_every_server!(ten_thousand_locks_are_lost_with_few_files_and_few_requests);
