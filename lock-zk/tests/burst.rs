@@ -87,6 +87,11 @@ async fn losing_1000_locks_at_once_sends_nothing_after_the_heal() {
         let names = (first..first + 50).map(|number| format!("lost{number}"));
         held.push(locks.all(names).unwrap().acquire().await.unwrap());
     }
+    // What was sent before the cut arrives after the heal.
+    eventually("all own nodes are watched", || async {
+        server.counters().await.unwrap().get("watches") == 1000
+    })
+    .await;
     proxy.cut();
     for guard in &held {
         soon("each is told", guard.lost()).await;

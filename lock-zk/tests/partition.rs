@@ -112,7 +112,7 @@ async fn holding_survives_the_end_of_the_leader() -> Outcome {
     let cluster = cluster(&network).await?;
     let holder = Client::start(&network, cluster.url() + "?ttl=8s").await?;
     let acquire = holder.locks.lock("elected")?.acquire();
-    let guard = holder.side.run(async move { acquire.await }).await?;
+    let guard = holder.side.run(acquire).await?;
     let leader = cluster.leader().await?;
     cluster.node(leader).kill();
     cluster.leader_after(leader).await?;
