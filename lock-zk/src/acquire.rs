@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Term, Validity, Wait,
-    deadline::margin, limit_conflict,
+    Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Validity, Wait,
+    deadline::safe_until, limit_conflict,
 };
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
@@ -171,13 +171,16 @@ impl Candidate {
     /// Creates the node and lists the queue in one flight: the server keeps the order of a session's
     /// requests, so the list shows everybody who is before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
-        let (stem, note) = self.ask();
+        let (stem, note) = self.wanted();
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         loop {
-            let exchange = self.session.begin()?;
-            let create = exchange.client.create(&stem, &note, &options);
-            let list = exchange.client.list_children(&self.directory);
-            let (created, listed) = tokio::join!(exchange.answer(create), exchange.answer(list));
+            let exchange = self.session.begin_in_turn().await?;
+            // Not before its turn: a caller that leaves meanwhile has nothing to clean up.
+            self.entry.ask();
+            let create = exchange.create(&stem, &note, &options);
+            let list = exchange.list(&self.directory);
+            let (created, listed) = tokio::join!(create, list);
+            drop(exchange);
             let node = match created {
                 Ok((stat, sequence)) => self.session.adopt(format!("{stem}{sequence}"), &stat),
                 Err(ZkError::NoNode) => {
@@ -192,13 +195,6 @@ impl Candidate {
             let Some(node) = node else { continue };
             return self.entered(node, listed).await;
         }
-    }
-
-    /// What the node is asked for with: its path without the sequence, and its data. It may exist from
-    /// now on.
-    pub(crate) fn ask(&self) -> (String, Vec<u8>) {
-        self.entry.ask();
-        self.wanted()
     }
 
     /// The path of the node, without the sequence, and its data.
@@ -224,21 +220,16 @@ impl Candidate {
 
     /// Makes the lock's directory. The server deletes containers that have become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
-        let exchange = self.session.begin()?;
+        let exchange = self.session.begin_in_turn().await?;
         let options = CreateMode::Container.with_acls(self.acls);
-        match exchange.answer(exchange.client.mkdir(&self.directory, &options)).await {
+        match exchange.mkdir(&self.directory, &options).await {
             Ok(()) => Ok(()),
             Err(error) => self.session.again("create the lock's directory", error).await,
         }
     }
 
-    /// Becomes the holder. While the session is not sure to live, it asks the server.
+    /// Becomes the holder. While the session is not sure to live, it asks the leader.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
-        // A fixed term is never extended, so it must not begin with an old proof of life.
-        let age = Clock::Boot.now().since(self.session.confirmed());
-        if self.request.term == Term::Fixed && age > margin(self.session.ttl()) {
-            self.check_node(node).await?;
-        }
         let until = loop {
             let until = self.session.safe_until();
             if Clock::Boot.now() < until {
@@ -246,11 +237,13 @@ impl Candidate {
             }
             self.check_node(node).await?;
         };
+        let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
+        self.entry.set_term_end(term_end);
         let validity = Validity::new(&self.request.name, until);
         if !self.entry.hold(validity.clone()) {
             return Err(vanished());
         }
-        if self.session.is_over() {
+        if self.session.end().is_some() {
             // It may have ended before it could tell this grant.
             return Err(self.session.error("acquire"));
         }
@@ -258,23 +251,27 @@ impl Candidate {
         Ok(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity)))
     }
 
+    /// Asks the leader whether the node is there. Returns after a while, in which other answers may come.
     async fn check_node(&self, node: &Node) -> Result<()> {
-        self.session.stat(&node.path).await?.map(drop).ok_or_else(vanished)
+        let exchange = self.session.begin()?;
+        match exchange.confirm(&node.path).await {
+            Ok(()) => tokio::time::sleep(self.session.life().pace()).await,
+            Err(ZkError::NoNode) => return Err(vanished()),
+            Err(error) => self.session.again("exists", error).await?,
+        }
+        Ok(())
     }
 
-    /// Removes what the attempt may have left.
+    /// Removes what the attempt may have left, or leaves it to the session's chores if it is refused.
     pub(crate) async fn leave(&self) {
-        let swept = match self.entry.node() {
-            Some(node) => self.session.remove(&node.path).await.map(drop),
-            None if self.entry.was_asked() => {
-                self.session.sweep(&self.directory, self.attempt.id()).await
-            }
+        let (session, id) = (&self.session, self.attempt.id());
+        let removed = match self.entry.node() {
+            Some(node) => session.remove(&node.path).await.map(drop),
+            None if self.entry.was_asked() => session.sweep(&self.directory, id).await,
             None => Ok(()),
         };
-        if let Err(error) = swept
-            && !self.session.is_over()
-        {
-            tracing::warn!(target: "distlock", %error, "an entry stays until its session ends");
+        if removed.is_err() && !session.is_over() {
+            session.chores.leave(self.entry.node(), &self.directory, id);
         }
         self.left();
     }

@@ -39,6 +39,7 @@ impl Access {
 /// | `prefix` | directory of the locks, below the chroot | `/locks` |
 /// | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
 /// | `ttl` | TTL of a lock whose builder names none | 15 s, or what the server grants for it |
+/// | `tick` | `tickTime` of the servers, for those that do not tell it: see the front page | as told, or guessed from the timeouts |
 /// | `acl` | `open`: everybody may touch our nodes; `creator`: our login only | `open` |
 ///
 /// The login is used for ZooKeeper's `digest` scheme.
@@ -51,6 +52,7 @@ pub struct ZkConfig {
     pub(crate) layout: Layout,
     pub(crate) access: Access,
     pub(crate) ttl: Option<Duration>,
+    pub(crate) tick: Option<Duration>,
 }
 
 impl ZkConfig {
@@ -65,7 +67,7 @@ impl ZkConfig {
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
         let layouts = [("escaped", Layout::Escaped), ("native", Layout::Native)];
         let layout = options.choice("layout", &layouts)?.unwrap_or_default();
-        let ttl = options.duration("ttl")?;
+        let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
         options.finish()?;
@@ -82,7 +84,7 @@ impl ZkConfig {
             return Err(url.error("acl=creator needs user:password@ in front of the host"));
         }
         let hosts = url.hosts(DEFAULT_PORT);
-        Ok(Self { hosts, chroot, login, prefix, layout, access, ttl })
+        Ok(Self { hosts, chroot, login, prefix, layout, access, ttl, tick })
     }
 
     /// What the client crate calls a connect string, with each host so often that there are at
@@ -112,6 +114,7 @@ impl fmt::Debug for ZkConfig {
             .field("layout", &self.layout)
             .field("access", &self.access)
             .field("ttl", &self.ttl)
+            .field("tick", &self.tick)
             .finish()
     }
 }
@@ -134,14 +137,14 @@ mod tests {
 
     #[test]
     fn everything_can_be_set() {
-        let url =
-            "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&acl=creator";
+        let url = "zookeeper://me:se%40cret@a,b:2182/app/x?prefix=/l&layout=native&ttl=5s&tick=1s&acl=creator";
         let config = config(url).unwrap();
         assert_eq!(config.ensemble(1), "a:2181,b:2182/app/x");
         assert_eq!(config.ensemble(3), "a:2181,b:2182,a:2181,b:2182/app/x");
         assert_eq!(config.login.as_deref(), Some("me:se@cret"));
         assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));
         assert_eq!((config.ttl, config.access), (Some(Duration::from_secs(5)), Access::Creator));
+        assert_eq!(config.tick, Some(Duration::from_secs(1)));
         assert!(!format!("{config:?}").contains("se@cret"));
     }
 

@@ -1,16 +1,17 @@
 //! One attempt's entry in a queue, as this process knows it.
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc, Mutex, OnceLock,
     atomic::{AtomicBool, AtomicU8, Ordering},
 };
 
-use lock_core::{FencingToken, Kind, LossReason, Request, Term, Validity, wall_clock};
+use lock_core::{FencingToken, Instant, Kind, LossReason, Request, Term, Validity, wall_clock};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
     note::{Became, Note},
+    session::lock,
     values::Values,
 };
 
@@ -29,6 +30,8 @@ pub(crate) struct Entry {
     asked: AtomicBool,
     node: OnceLock<Node>,
     validity: OnceLock<Validity>,
+    /// The end of a fixed term, which renewals of the session do not move.
+    term_end: Mutex<Instant>,
     state: AtomicU8,
     /// An exclusive entry whose holder shares the lock by now.
     downgraded: AtomicBool,
@@ -86,6 +89,7 @@ impl Entry {
             asked: AtomicBool::new(false),
             node: OnceLock::new(),
             validity: OnceLock::new(),
+            term_end: Mutex::new(Instant::NEVER),
             state: AtomicU8::new(WAITING),
             downgraded: AtomicBool::new(false),
             changed: Notify::new(),
@@ -135,6 +139,24 @@ impl Entry {
     /// The grant's validity, once it is granted.
     pub(crate) fn validity(&self) -> Option<&Validity> {
         self.validity.get()
+    }
+
+    /// Lets the grant of a fixed term last until then, if the session does.
+    pub(crate) fn set_term_end(&self, end: Instant) {
+        if self.term == Term::Fixed {
+            *lock(&self.term_end) = end;
+        }
+    }
+
+    /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it is
+    /// held. A deadline that has passed stays: its holder may have been told already.
+    pub(crate) fn extend(&self, now: Instant, until: Instant) -> bool {
+        let Some(validity) = self.validity.get() else { return false };
+        if validity.has_ended() || validity.until() <= now {
+            return false;
+        }
+        validity.extend(until.min(*lock(&self.term_end)));
+        true
     }
 
     /// Turns the waiting entry into the holder; `false` if it is gone.

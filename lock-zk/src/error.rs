@@ -49,6 +49,16 @@ pub(crate) fn is_unanswered(error: &ZkError) -> bool {
     meaning(error) == Meaning::Unanswered
 }
 
+/// Whether the same request may succeed if it is sent again in the same session.
+pub(crate) fn may_succeed_later(error: &ZkError) -> bool {
+    matches!(meaning(error), Meaning::Unanswered | Meaning::NotNow)
+}
+
+/// Whether the server answered with this error, and so had the request.
+pub(crate) fn is_an_answer(error: &ZkError) -> bool {
+    meaning(error) == Meaning::Answered
+}
+
 /// Our error for a failed request that changes nothing.
 pub(crate) fn read_failed(op: &'static str, error: ZkError) -> Error {
     failed(op, Effect::None, error)

@@ -1,13 +1,10 @@
 //! What keeps a session's deadlines moving, and notices its end.
 //!
-//! The client crate pings the server by itself, but tells nobody when a ping was sent; and it
+//! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
-//! each session asks one cheap question of its own per eighth of its TTL, unless other requests have
-//! been answered meanwhile. Any request keeps the session alive at the server, so an answer proves
-//! that it lives until the question's send time plus the session timeout.
-//!
-//! The crate pings when nothing was sent for 3/20 of the timeout, so these questions are instead of
-//! its pings, and cost nothing more. Asking less often would: locks then survive shorter outages.
+//! each session sends requests of its own. While it has entries these are writes that change nothing,
+//! which the leader and a majority must carry out. Without entries, and beside a standalone server,
+//! one read per eighth of the TTL takes the place of the crate's pings, and keeps the session alive.
 
 use std::sync::{Arc, Weak};
 
@@ -19,7 +16,7 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 use crate::{
     error::STORE,
     nodelay,
-    session::{End, Exchange, Session},
+    session::{End, Session},
 };
 
 /// Extends the locks of a session until it is over or dropped.
@@ -29,9 +26,9 @@ pub(crate) async fn beat(
     reconnected: Arc<Notify>,
 ) {
     loop {
-        let due = session.upgrade().map(|alive| alive.confirmed() + alive.ttl() / 8);
-        let Some(mut pause) = due.map(|due| due.since(Clock::Boot.now())) else { return };
-        let answer = if pause.is_zero() { ask(&session, &over).await } else { None };
+        let Some((due, write)) = session.upgrade().map(|alive| alive.life().due()) else { return };
+        let mut pause = due.since(Clock::Boot.now());
+        let answer = if pause.is_zero() { ask(&session, write, &over).await } else { None };
         let Some(alive) = session.upgrade() else { return };
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
@@ -48,29 +45,41 @@ pub(crate) async fn beat(
     }
 }
 
-/// Asks a cheap question; `None` if the session's last sure moment passed before the answer.
+/// Sends a heartbeat; `None` if the session's last moment passed before the answer.
 ///
 /// Whoever counts the references to a session must not take this one for a user of it.
-async fn ask(session: &Weak<Session>, over: &CancellationToken) -> Option<Result<(), ZkError>> {
+async fn ask(
+    session: &Weak<Session>,
+    write: bool,
+    over: &CancellationToken,
+) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
-    let Exchange { client, sent, .. } = alive.begin().ok()?;
-    let last_moment = alive.confirmed() + alive.ttl();
+    let (life, exchange) = (alive.life().clone(), alive.begin().ok()?);
     drop(alive);
+    let answer = async {
+        match write {
+            true => exchange.confirm("/").await,
+            false => exchange.stat("/").await.map(drop),
+        }
+    };
     tokio::select! {
         biased;
-        answer = client.check_stat("/") => {
-            session.upgrade()?.replied(sent, &answer);
-            Some(answer.map(drop))
-        }
+        answer = answer => Some(answer),
         () = over.cancelled() => None,
-        () = Clock::Boot.sleep_until(last_moment) => {
-            let alive = session.upgrade()?;
-            // Other requests may have been answered meanwhile.
-            if Clock::Boot.now() >= alive.confirmed() + alive.ttl() {
-                alive.finish(End::Silent);
-            }
+        () = life.silence() => {
+            session.upgrade()?.finish(End::Silent);
             None
         }
+    }
+}
+
+/// Asks whether the server of this connection stands alone.
+async fn ask_deployment(session: &Weak<Session>) {
+    let Some(alive) = session.upgrade() else { return };
+    let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
+    drop(alive);
+    if let Ok((members, _)) = exchange.config().await {
+        life.set_standalone(members.is_empty());
     }
 }
 
@@ -82,14 +91,18 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     ports: Arc<[u16]>,
 ) {
+    ask_deployment(&session).await;
     loop {
         match states.changed().await {
             SessionState::Disconnected => {
+                // The next connection may lead to a member of an ensemble.
+                let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
                 trace::disconnected(STORE, &"the connection broke; the session is kept");
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
                 nodelay::set(&ports).await;
                 trace::connected(STORE);
+                ask_deployment(&session).await;
                 reconnected.notify_one();
             }
             // `Closed` comes after our own end of it, and that counted first.

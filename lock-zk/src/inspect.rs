@@ -3,7 +3,8 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::future::join_all;
-use lock_core::{Entry, FencingToken, Holder, Kind, Result};
+use lock_core::{Diagnosis, Entry, FencingToken, Holder, Kind, Result};
+use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
@@ -21,10 +22,11 @@ const MOST_NOTES: usize = 256;
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory).await?);
     let exchange = session.begin()?;
-    let notes = names.iter().take(MOST_NOTES).map(|name| {
-        let path = format!("{directory}/{name}");
-        exchange.answer(exchange.client.get_data(&path))
-    });
+    let exchange = &exchange;
+    let notes = names
+        .iter()
+        .take(MOST_NOTES)
+        .map(|name| async move { exchange.data(&format!("{directory}/{name}")).await });
     let mut notes = join_all(notes).await.into_iter();
     let mut entries = Vec::with_capacity(names.len());
     for name in &names {
@@ -33,14 +35,35 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
             Some(Err(ZkError::NoNode)) => {}
             Some(Err(error)) => return Err(error::read_failed("inspect", error)),
             Some(Ok((note, stat))) => entries.push(read(name, &note, &stat)),
-            None => {
-                let entry = Entry::new(child::attempt(name), Holder::default());
-                entries.push(entry.with_kind(child::kind(name)));
-            }
+            None => entries.push(unread(name)),
         }
     }
     Entry::judge(&mut entries);
     Ok(entries)
+}
+
+/// Who is in the way, and where these attempts stand: with one list, and the data of the first node.
+pub(crate) async fn diagnose(
+    session: &Session,
+    directory: &str,
+    attempts: &[Uuid],
+) -> Result<Diagnosis> {
+    let names = queue::in_order(session.list(directory).await?);
+    let mut entries: Vec<_> = names.iter().map(|name| unread(name)).collect();
+    if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
+        let exchange = session.begin()?;
+        // Only the first one can be something else than its name says: a writer that shares by now.
+        if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
+            *entry = read(name, &note, &stat);
+        }
+    }
+    Entry::judge(&mut entries);
+    Ok(Diagnosis::of(&entries, attempts))
+}
+
+/// An entry of which only the name is known.
+fn unread(name: &str) -> Entry {
+    Entry::new(child::attempt(name), Holder::default()).with_kind(child::kind(name))
 }
 
 /// Curator names its nodes as we do; only the note tells them apart.

@@ -10,7 +10,7 @@ use lock_core::{
     Attempt, Clock, Error, FencingToken, Kind, Lease, LossReason, Request, Result, Validity, Wait,
     deadline::{margin, safe_until},
 };
-use zookeeper_client::Acls;
+use zookeeper_client::{Acls, Error as ZkError};
 
 use crate::{
     acquire::Candidate,
@@ -184,15 +184,16 @@ impl Lease for ZkLease {
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
             let asked = tokio::select! {
                 biased;
-                asked = exchange.answer(exchange.client.check_stat(path(&entry))) => asked,
+                asked = exchange.confirm(path(&entry)) => asked,
                 () = self.session.over() => return Err(self.ended()),
             };
             match asked {
-                Ok(Some(stat)) if stat.ephemeral_owner == self.session.id() => {
-                    self.validity.extend(safe_until(exchange.sent, self.session.ttl()));
+                Ok(()) => {
+                    entry.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
+                    entry.extend(Clock::Boot.now(), self.session.safe_until());
                     return Ok(());
                 }
-                Ok(_) => {
+                Err(ZkError::NoNode) => {
                     let _said = self.said.lock().await;
                     // Unless an upgrade has moved the grant to another node meanwhile.
                     if Arc::ptr_eq(&entry, &self.entry()) {
@@ -206,14 +207,28 @@ impl Lease for ZkLease {
     }
 
     async fn release(&self) -> Result<()> {
+        if self.session.is_over() {
+            // Its nodes go with it.
+            return Ok(());
+        }
         self.let_the_holder_stop().await;
         let _said = self.said.lock().await;
         let entry = self.entry();
         // Whoever waits right behind in this process need not wait for the server.
         entry.pass();
-        let removed = self.session.remove(path(&entry)).await;
+        let removed = match self.validity.loss() {
+            // All locks of the session were lost at the same moment, and their nodes go together.
+            Some(LossReason::Expired) => Err(None),
+            _ => self.session.remove(path(&entry)).await.map_err(Some),
+        };
+        if removed.is_err() && !self.session.is_over() {
+            self.session.chores.node(path(&entry));
+        }
         self.session.forget(entry.attempt);
-        removed.map(drop)
+        match removed {
+            Err(Some(error)) => Err(error),
+            _ => Ok(()),
+        }
     }
 }
 

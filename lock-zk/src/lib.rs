@@ -49,19 +49,42 @@
 //! term is ended by the client, at its full length; if the client crashes or is cut off before,
 //! the session's timeout ends it.
 //!
-//! A holder's deadline counts from the send time of the last answered request of its session,
-//! never from the client crate's `Expired`, which comes after the server has given the lock away.
-//! When nothing was heard for one TTL the session is given up: holders have been told by their
-//! deadlines, waiters are told now, and the next acquire opens a new one.
+//! When a session is given up, holders have been told by their deadlines, waiters are told at once,
+//! and the next acquire opens a new one. How long a lock still lives if nobody renews it is not in what
+//! `inspect` shows ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no client when the
+//! session of another was last heard of.
 //!
-//! How long a lock still lives if nobody renews it is not in what `inspect` shows
-//! ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no client when the session of another
-//! was last heard of.
+//! # What moves a deadline
 //!
-//! One gap is left, and it needs two faults at once: in an ensemble, a follower tells the leader
-//! twice per tick which sessions are alive. If it dies after an answer and before telling, and the
-//! client reaches no other server, the leader counts from the answer before. The fencing token
-//! covers it.
+//! The leader of an ensemble ends sessions, and counts from the last time it was told that they are
+//! alive. Followers tell it when they answer its pings, twice per tick. So an answer alone proves
+//! nothing about the leader: a follower that is cut off answers reads for `syncLimit` ticks, and a leader
+//! that is cut off answers reads and `sync` for about as long, while the others end the session.
+//!
+//! So only a write proves something: it is answered when a majority has it, and no later leader
+//! counted before. An answered request, and then an answered write that was sent at least a tick later,
+//! prove that the leader was told of the first one; the deadline is the send time of the first one plus
+//! the TTL. A heartbeat is such a write. It is a transaction that checks that `/` exists and changes
+//! nothing. A standalone server counts from each request, so there any answer proves its send time,
+//! and a heartbeat is a read. A program model in `tests/model.rs` tries this rule, and weaker ones.
+//!
+//! - **A deadline is a tick and a heartbeat older than the last answer.** Right after a grant a lock of
+//!   15 s has about 10 s or more before it with the usual tick of 2 s, and a lock of four ticks about half
+//!   of its TTL. That is how long an outage may last. TTLs below two ticks are refused.
+//! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server permits
+//!   that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout or a
+//!   twentieth of the longest, whichever is longer, which is right or too long unless both
+//!   `minSessionTimeout` and `maxSessionTimeout` are set to less than they are by default. If only
+//!   `maxSessionTimeout` is set, and to much more, the guess is far too long: the option `tick` says what
+//!   it is.
+//! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late. Give
+//!   twice the tick by the option `tick`, or do not connect to them.
+//!
+//! What is left: a leader that stalls while a heartbeat is on its way, answers it before it pings its
+//! followers, and then stalls again or is cut off from the client's follower within half a tick, although
+//! it still has a majority. It may end the session up to one tick, or the length of its stall, before
+//! the holder's deadline ([`Overlap::LeaderStalled`](lock_core::Overlap::LeaderStalled)). A cut alone
+//! does not lead to it, nor does a stall alone. The fencing token covers it.
 //!
 //! # What it costs
 //!
@@ -80,9 +103,20 @@
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
-//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it |
+//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all others instead, which are told within a second |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
-//! | an idle client | 1 per eighth of the TTL and session, instead of the client crate's pings; however many locks it holds |
+//! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer as far as acquires and releases are writes, too |
+//! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
+//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 3 or 4 reads |
+//! | a wait in vain | 2 reads, shared by all that end at the same time |
+//! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |
+//! | all locks of a session are lost in an outage | nothing: the nodes go with the session |
+//!
+//! At most 128 acquires of a session are in flight at the same time, in order. The rest of a burst waits in
+//! the process, so that renewals, releases and revokes do not wait behind it.
+//!
+//! After a removal that the server refuses, its session takes no new locks, and ends with its last one,
+//! which removes the node.
 //!
 //! A release wakes those who can enter, and nobody else: the next writer, all readers up to it, or as
 //! many as the permits suffice for. Two things wake somebody in vain: a writer behind several readers
@@ -144,16 +178,20 @@ mod entry;
 mod error;
 mod heartbeat;
 mod inspect;
+mod janitor;
 mod layout;
 mod lease;
+mod life;
 mod lock;
 mod names;
 mod nodelay;
 mod note;
 mod observe;
 mod probe;
+mod proof;
 mod queue;
 mod recover;
+mod requests;
 mod sentinel;
 mod session;
 mod sessions;
@@ -161,6 +199,7 @@ mod set;
 mod upgrade;
 mod values;
 mod wait;
+mod watches;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;

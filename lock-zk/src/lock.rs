@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
+    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result,
     StoreUrl, Survives, Wake, Wish,
 };
@@ -16,19 +16,23 @@ use crate::{
     acquire::{Candidate, cancelled},
     config::ZkConfig,
     error::{self, STORE},
-    inspect::inspect,
+    inspect::{diagnose, inspect},
     layout::directory,
     names,
     observe::observe,
     probe,
     session::Session,
-    sessions::{Sessions, default_ttl},
+    sessions::{Sessions, checked_ttl},
     set::{CandidateSet, NAMES_AT_ONCE},
     values,
 };
 
 /// How long a first connection may take in all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+/// The TTL of a lock whose builder and URL name none.
+const USUAL_TTL: Duration = Duration::from_secs(15);
+/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time.
+const LEAST_TICKS: u32 = 2;
 /// Shorter sessions leave the client no time to notice a broken connection and build another.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 
@@ -108,46 +112,63 @@ impl ZkLock {
 }
 
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    let (least, most) = probe::session_timeouts(&config.hosts)
+    let timing = probe::timing(&config.hosts)
         .await
-        .map_err(|error| error::unavailable("connect", Effect::None, error))?
-        .into_inner();
-    let range = least.max(SHORTEST_TTL)..=most;
-    let default_ttl = default_ttl(config.ttl, &range)?;
-    let sessions = Sessions::new(config);
-    check_access(&*sessions.get(default_ttl).await?, sessions.config()).await?;
+        .map_err(|error| error::unavailable("connect", Effect::None, error))?;
+    let tick = config.tick.unwrap_or(timing.tick);
+    let (least, most) = timing.timeouts.into_inner();
+    let least = least.max(SHORTEST_TTL);
+    let usual = USUAL_TTL.max(tick * LEAST_TICKS).min(most).max(least);
+    let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
+    let sessions = Sessions::new(config, tick);
+    let session = sessions.get(default_ttl).await?;
+    let (members, access) =
+        tokio::join!(members(&session), check_access(&session, sessions.config()));
+    access?;
+    let least = match members {
+        Some(0) => least,
+        _ => least.max(tick * LEAST_TICKS),
+    };
+    checked_ttl(default_ttl, &(least..=most))?;
+    drop(session);
     let mut guarantees = Guarantees::least(STORE);
     guarantees.kinds = LockKind::ALL;
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
-    guarantees.survives.failover = true;
-    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::LeaderStalled];
+    guarantees.survives.failover = members.is_some_and(|members| members >= 3);
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
+    if members != Some(0) {
+        guarantees.overlaps.push(Overlap::LeaderStalled);
+    }
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("czxid");
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Client;
-    guarantees.expiry_slack = expiry_slack(least);
+    guarantees.expiry_slack = tick * 3 / 2 + Duration::from_millis(250);
     guarantees.names_at_once = NAMES_AT_ONCE;
-    guarantees.ttl = range;
+    guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// The server rounds the end of a session up to its next tick, and a follower tells the leader
-/// twice per tick who was alive. Unless configured otherwise, the shortest session is two ticks.
-fn expiry_slack(shortest: Duration) -> Duration {
-    shortest * 3 / 4 + Duration::from_millis(250)
+/// How many servers vote; none if the server stands alone. `None` if the server does not say: it is
+/// older than 3.5, or forbids it.
+async fn members(session: &Session) -> Option<usize> {
+    let (config, _) = session.begin().ok()?.config().await.ok()?;
+    Some(voters(&String::from_utf8_lossy(&config)))
+}
+
+fn voters(config: &str) -> usize {
+    let servers = config.lines().filter(|line| line.starts_with("server."));
+    servers.filter(|line| !line.contains(":observer")).count()
 }
 
 /// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
 /// where permissions are set. So this looks at once whether the directory of the locks is readable.
 async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
     let exchange = session.begin()?;
-    let (root, prefix) = tokio::join!(
-        exchange.answer(exchange.client.check_stat("/")),
-        exchange.answer(exchange.client.get_data(&config.prefix)),
-    );
+    let (root, prefix) = tokio::join!(exchange.stat("/"), exchange.data(&config.prefix),);
     if let Ok(None) = root {
         return Err(Error::Rejected {
             store: STORE,
@@ -205,6 +226,11 @@ impl DistributedLock for ZkLock {
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let directory = self.directory(name)?;
         inspect(&*self.any_session().await?, &directory).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let directory = self.directory(name)?;
+        diagnose(&*self.any_session().await?, &directory, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

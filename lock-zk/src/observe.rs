@@ -12,9 +12,11 @@ use std::{
 
 use lock_core::{Error, FencingToken, Holder, Kind, Leader, Observed, Result};
 use tokio::sync::mpsc;
-use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
+use zookeeper_client::{Error as ZkError, EventType, Stat};
 
-use crate::{error::STORE, inspect, queue, session::Session, sessions::Sessions, values};
+use crate::{
+    error::STORE, inspect, queue, session::Session, sessions::Sessions, values, watches::Watch,
+};
 
 /// How many changes may wait for an observer that does not look.
 const UNREAD: usize = 64;
@@ -57,7 +59,7 @@ struct Sight {
     /// The entry that is watched.
     first: Option<String>,
     leader: Option<Seen>,
-    watcher: OneshotWatcher,
+    watch: Watch,
 }
 
 /// Who leads, and what it says and said before, each with its number.
@@ -78,11 +80,11 @@ impl Observer {
                 }
             }
             // Dropped only after the next look: a watch on the same node is not taken off then.
-            let mut changed = pin!(sight.watcher.changed());
+            let mut changed = pin!(sight.watch.changed());
             let event = tokio::select! {
                 biased;
                 () = self.session.over() => None,
-                event = &mut changed => Some(event.event_type),
+                event = &mut changed => Some(event),
                 // An event that never comes must not leave an observer with an old leader for ever.
                 () = tokio::time::sleep(self.session.ttl()) => None,
             };
@@ -151,13 +153,13 @@ fn first_of(children: Vec<String>) -> Option<String> {
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let exchange = session.begin()?;
     let path = format!("{directory}/{name}");
-    let armed = exchange.answer(exchange.client.get_and_watch_data(&path)).await;
+    let armed = session.room.watch_data(&exchange, &path).await;
     // The client ends its session when nobody has a copy of it.
     drop(exchange);
     match armed {
-        Ok((data, stat, watcher)) => {
+        Ok((data, stat, watch)) => {
             let leader = leader(&name, &data, &stat);
-            Ok(Some(Sight { first: Some(name), leader, watcher }))
+            Ok(Some(Sight { first: Some(name), leader, watch }))
         }
         Err(ZkError::NoNode) => Ok(None),
         Err(error) => session.again("observe", error).await.map(|()| None),
@@ -167,18 +169,18 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 /// `None` if somebody is there meanwhile.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let exchange = session.begin()?;
-    let armed = exchange.answer(exchange.client.list_and_watch_children(directory)).await;
+    let armed = session.room.watch_children(&exchange, directory).await;
     let armed = match armed {
-        Ok((children, watcher)) => Ok((queue::in_order(children).is_empty(), watcher)),
+        Ok((children, watch)) => Ok((queue::in_order(children).is_empty(), watch)),
         Err(ZkError::NoNode) => {
-            let asked = exchange.answer(exchange.client.check_and_watch_stat(directory)).await;
-            asked.map(|(stat, watcher)| (stat.is_none(), watcher))
+            let asked = session.room.watch_stat(&exchange, directory).await;
+            asked.map(|(stat, watch)| (stat.is_none(), watch))
         }
         Err(error) => Err(error),
     };
     drop(exchange);
     match armed {
-        Ok((true, watcher)) => Ok(Some(Sight { first: None, leader: None, watcher })),
+        Ok((true, watch)) => Ok(Some(Sight { first: None, leader: None, watch })),
         Ok((false, _)) => Ok(None),
         Err(error) => session.again("observe", error).await.map(|()| None),
     }

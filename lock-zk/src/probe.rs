@@ -1,45 +1,91 @@
-//! Asks a server which session timeouts it grants.
+//! Asks a server which session timeouts it grants, and for its tick.
 //!
-//! ZooKeeper does not say; it clamps what a client asks for. So two short-lived sessions ask for
-//! the least and the most. The client crate cannot do that (a timeout of 1 ms is also its time to
-//! connect), and the handshake is 45 bytes. It is also the first contact, and tells why there is
-//! none.
+//! The command `conf` tells both, where the server permits it. Otherwise ZooKeeper does not say; it
+//! clamps what a client asks for. So two short-lived sessions ask for the least and the most. The
+//! client crate cannot do that (a timeout of 1 ms is also its time to connect), and the handshake is
+//! 45 bytes. It is also the first contact, and tells why there is none.
 
 use std::{io, ops::RangeInclusive, time::Duration};
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
+    time::timeout,
 };
 
 const CLOSE_SESSION: i32 = -11;
 /// Longer than any answer to a handshake.
 const MOST_BYTES: usize = 1024;
+/// Longer than any answer to `conf`.
+const MOST_CONF_BYTES: u64 = 64 * 1024;
+/// How long all hosts may take together, and each of them at least.
+const LIMIT: Duration = Duration::from_secs(3);
+const HOST_LIMIT: Duration = Duration::from_millis(200);
+/// How long the end of a session that was asked for may take.
+const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
-/// Returns the range of session timeouts of the first host that answers.
+/// What a server says about its time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Timing {
+    /// The session timeouts that it grants.
+    pub(crate) timeouts: RangeInclusive<Duration>,
+    /// Its tick, or longer.
+    pub(crate) tick: Duration,
+}
+
+impl Timing {
+    /// Unless configured otherwise, timeouts are 2 to 20 ticks. If one bound was configured, the other
+    /// tells the tick; the longer guess is right then, or safe.
+    fn of_timeouts(least: Duration, most: Duration) -> Self {
+        Self { timeouts: least..=most, tick: (least / 2).max(most / 20) }
+    }
+}
+
+/// Asks one host after the other, until one answers.
 ///
 /// # Errors
 ///
 /// Why the last host did not answer.
-pub(crate) async fn session_timeouts(hosts: &[String]) -> io::Result<RangeInclusive<Duration>> {
-    let mut answers: FuturesUnordered<_> = hosts.iter().map(|host| range_of(host)).collect();
+pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
+    let share = LIMIT / u32::try_from(hosts.len()).unwrap_or(u32::MAX).max(1);
+    let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
-    while let Some(answer) = answers.next().await {
+    for host in hosts {
+        let silent = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {limit:?}"));
+        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| Err(silent()));
         match answer {
-            Ok(range) => return Ok(range),
-            Err(error) => failure = error,
+            Ok(timing) => return Ok(timing),
+            Err(error) => failure = io::Error::new(error.kind(), format!("{host}: {error}")),
         }
     }
     Err(failure)
 }
 
-async fn range_of(host: &str) -> io::Result<RangeInclusive<Duration>> {
-    let range = async { tokio::try_join!(grant(host, 1), grant(host, i32::MAX)) };
-    match range.await {
-        Ok((least, most)) => Ok(least..=most),
-        Err(error) => Err(io::Error::new(error.kind(), format!("{host}: {error}"))),
+async fn timing_of(host: &str) -> io::Result<Timing> {
+    if let Some(timing) = parse_conf(&conf(host).await?) {
+        return Ok(timing);
     }
+    Ok(Timing::of_timeouts(grant(host, 1).await?, grant(host, i32::MAX).await?))
+}
+
+/// Asks for the configuration, which most servers do not permit.
+async fn conf(host: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect(host).await?;
+    stream.write_all(b"conf").await?;
+    let mut answer = Vec::new();
+    // A server that does not know the word closes the connection in its own way.
+    let _ = stream.take(MOST_CONF_BYTES).read_to_end(&mut answer).await;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+fn parse_conf(answer: &str) -> Option<Timing> {
+    let millis = |key: &str| {
+        let line = answer.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+        let millis = line?.trim().parse().ok().filter(|millis| *millis > 0)?;
+        Some(Duration::from_millis(millis))
+    };
+    let (least, most) = (millis("minSessionTimeout")?, millis("maxSessionTimeout")?);
+    Some(Timing { timeouts: least..=most, tick: millis("tickTime")? })
 }
 
 /// Opens a session with the wished timeout, ends it, and returns the timeout that was granted.
@@ -47,13 +93,18 @@ async fn grant(host: &str, wish: i32) -> io::Result<Duration> {
     let mut stream = TcpStream::connect(host).await?;
     stream.set_nodelay(true)?;
     stream.write_all(&frame(&handshake(wish))).await?;
-    let answer = read_frame(&mut stream).await?;
-    let granted = parse(&answer)
-        .ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
-    stream.write_all(&frame(&[1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat())).await?;
-    // So that the session is gone when we are; some servers close the connection instead.
-    let _ = read_frame(&mut stream).await;
-    Ok(granted)
+    // In a task: if the caller leaves, the session must not stay for its whole timeout.
+    let granted = tokio::spawn(async move {
+        let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
+        let granted = parse(&answer)
+            .ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
+        let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
+        stream.write_all(&frame(&close)).await?;
+        // So that the session is gone when we are; some servers close the connection instead.
+        let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
+        Ok(granted)
+    });
+    granted.await.map_err(io::Error::other)?
 }
 
 fn frame(body: &[u8]) -> Vec<u8> {
@@ -108,6 +159,22 @@ mod tests {
         assert_eq!(&bytes[..4], 45_i32.to_be_bytes());
         assert_eq!(&bytes[16..20], [1, 2, 3, 4]);
         assert_eq!(&bytes[28..32], 16_i32.to_be_bytes());
+    }
+
+    #[test]
+    fn the_tick_is_told_or_guessed_too_long() {
+        let millis = Duration::from_millis;
+        let conf = "clientPort=2181\ntickTime=2000\nminSessionTimeout=1000\n\
+                    maxSessionTimeout=60000\nserverId=1\n";
+        let timeouts = millis(1000)..=millis(60_000);
+        assert_eq!(parse_conf(conf), Some(Timing { timeouts, tick: millis(2000) }));
+        assert_eq!(parse_conf("conf is not executed because it is not in the whitelist."), None);
+        for (least, most, tick) in
+            [(4000, 40_000, 2000), (1000, 40_000, 2000), (4000, 20_000, 2000), (4000, 90_000, 4500)]
+        {
+            let guess = Timing::of_timeouts(millis(least), millis(most));
+            assert_eq!(guess.tick, millis(tick), "{least} to {most}");
+        }
     }
 
     #[test]

@@ -4,7 +4,6 @@
 
 use std::time::Duration;
 
-use futures_util::TryFutureExt;
 use lock_core::{Error, FencingToken, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -26,7 +25,7 @@ impl Session {
     pub(crate) async fn list(&self, directory: &str) -> Result<Vec<String>> {
         loop {
             let exchange = self.begin()?;
-            match exchange.answer(exchange.client.list_children(directory)).await {
+            match exchange.list(directory).await {
                 Ok(children) => return Ok(children),
                 Err(ZkError::NoNode) => return Ok(Vec::new()),
                 Err(error) => self.again("list", error).await?,
@@ -39,9 +38,8 @@ impl Session {
     pub(crate) async fn list_after_sync(&self, directory: &str) -> Result<Vec<String>> {
         loop {
             let exchange = self.begin()?;
-            let sync = exchange.client.sync(directory);
-            let list = exchange.client.list_children(directory);
-            let (synced, listed) = tokio::join!(sync, exchange.answer(list));
+            let (sync, list) = (exchange.sync(directory), exchange.list(directory));
+            let (synced, listed) = tokio::join!(sync, list);
             match (synced, listed) {
                 (Err(error), _) if error::is_unanswered(&error) => {}
                 (_, Ok(children)) => return Ok(children),
@@ -127,7 +125,7 @@ impl Session {
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         loop {
             let exchange = self.begin()?;
-            match exchange.answer(exchange.client.check_stat(path)).await {
+            match exchange.stat(path).await {
                 Ok(stat) => return Ok(stat),
                 Err(error) => self.again("exists", error).await?,
             }
@@ -138,7 +136,7 @@ impl Session {
     pub(crate) async fn data(&self, path: &str) -> Result<Option<Vec<u8>>> {
         loop {
             let exchange = self.begin()?;
-            match exchange.answer(exchange.client.get_data(path)).await {
+            match exchange.data(path).await {
                 Ok((data, _)) => return Ok(Some(data)),
                 Err(ZkError::NoNode) => return Ok(None),
                 Err(error) => self.again("read", error).await?,
@@ -153,7 +151,7 @@ impl Session {
             let exchange = self.begin()?;
             let written = tokio::select! {
                 biased;
-                written = exchange.answer(exchange.client.set_data(&node.path, note, None)) => written,
+                written = exchange.set_data(&node.path, note) => written,
                 () = self.over() => return Err(self.error("write")),
             };
             match written {
@@ -172,7 +170,7 @@ impl Session {
             let Ok(exchange) = self.begin() else { return Ok(unanswered) };
             let deleted = tokio::select! {
                 biased;
-                deleted = exchange.answer(exchange.client.delete(path, None)) => deleted,
+                deleted = exchange.delete(path) => deleted,
                 () = self.over() => return Ok(unanswered),
             };
             match deleted {
@@ -190,16 +188,16 @@ impl Session {
 
     /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
     /// sure.
-    pub(crate) async fn remove_all(&self, nodes: &[&Node]) -> bool {
+    pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
-        let mut multi = exchange.client.new_multi_writer();
-        if nodes.iter().any(|node| multi.add_delete(&node.path, None).is_err()) {
+        let mut multi = exchange.transaction();
+        if paths.iter().any(|path| multi.add_delete(path, None).is_err()) {
             return false;
         }
-        let delete = multi.commit().map_err(ZkError::from);
+        let delete = exchange.commit(multi);
         tokio::select! {
             biased;
-            deleted = exchange.answer(delete) => deleted.is_ok(),
+            deleted = delete => deleted.is_ok(),
             () = self.over() => false,
         }
     }

@@ -5,7 +5,7 @@
 //! three requests, and a deletion is told within about that time.
 
 use std::{
-    collections::VecDeque,
+    collections::{HashSet, VecDeque},
     sync::{Arc, Mutex, Weak},
     time::Duration,
 };
@@ -14,12 +14,13 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher};
+use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     entry::Entry,
     error,
     session::{Session, lock},
+    watches::{LOOK, Watch},
 };
 
 /// How old a node gets before it is watched.
@@ -27,10 +28,12 @@ const YOUTH: Duration = Duration::from_millis(100);
 /// The task looks at most this often.
 const STEP: Duration = Duration::from_millis(50);
 
-/// Entries in order of age; all have the same time to go.
+/// Entries in order of age, all of which have the same time to go; and those that found no room.
 #[derive(Debug, Default)]
 pub(crate) struct Young {
     queue: Mutex<VecDeque<(Instant, Weak<Entry>)>>,
+    unwatched: Mutex<Vec<Weak<Entry>>>,
+    crowded: Arc<Notify>,
     first: Arc<Notify>,
 }
 
@@ -42,6 +45,10 @@ impl Young {
         if queue.len() == 1 {
             self.first.notify_one();
         }
+    }
+
+    pub(crate) fn crowded(&self) -> Arc<Notify> {
+        self.crowded.clone()
     }
 
     pub(crate) fn first(&self) -> Arc<Notify> {
@@ -60,6 +67,56 @@ impl Young {
             queue.shrink_to(64);
         }
         (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
+    }
+
+    /// Adds an entry for which there was no room.
+    fn leave_unwatched(&self, entry: &Arc<Entry>) {
+        lock(&self.unwatched).push(Arc::downgrade(entry));
+        self.crowded.notify_one();
+    }
+
+    /// Those without a watch that still wait or hold.
+    fn unwatched(&self) -> Vec<Arc<Entry>> {
+        let mut unwatched = lock(&self.unwatched);
+        unwatched.retain(|entry| entry.upgrade().is_some_and(|entry| !entry.has_ended()));
+        unwatched.iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// Looks after the nodes for which there was no room, with one request for all of them. A server
+/// before 3.6 does not know it: their ends are noticed by their releases. Returns whether there are
+/// such nodes.
+async fn look_after(session: &Weak<Session>) -> bool {
+    let Some(alive) = session.upgrade() else { return false };
+    let unwatched = alive.young.unwatched();
+    let Ok(exchange) = alive.begin() else { return false };
+    drop(alive);
+    if unwatched.is_empty() {
+        return false;
+    }
+    let Ok(own) = exchange.own_nodes().await else { return true };
+    let own: HashSet<_> = own.iter().map(String::as_str).collect();
+    for entry in unwatched {
+        if entry.node().is_some_and(|node| !own.contains(node.path.as_str())) {
+            entry.gone();
+        }
+    }
+    true
+}
+
+/// Looks after the nodes for which there was no room until the session is over or dropped.
+pub(crate) async fn look(session: Weak<Session>, over: CancellationToken, crowded: Arc<Notify>) {
+    let looks = async {
+        loop {
+            crowded.notified().await;
+            while look_after(&session).await {
+                tokio::time::sleep(LOOK).await;
+            }
+        }
+    };
+    tokio::select! {
+        () = over.cancelled() => {}
+        () = looks => {}
     }
 }
 
@@ -97,9 +154,13 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
     while let Some(alive) = entry.take().or_else(|| weak.upgrade()) {
         // Boxed, since it is over soon, and what is left here stays as long as the lock is held.
         match Box::pin(arm(&session, &alive)).await {
-            Ok(Some(watcher)) => {
+            Ok(Some(watch)) if !watch.is_armed() => {
+                let Some(session) = session.upgrade() else { return };
+                return session.young.leave_unwatched(&alive);
+            }
+            Ok(Some(watch)) => {
                 drop(alive);
-                match watcher.changed().await.event_type {
+                match watch.changed().await {
                     EventType::NodeDeleted => {
                         let _ = weak.upgrade().inspect(|entry| entry.gone());
                         return;
@@ -110,20 +171,22 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
             }
             Err(ZkError::NoNode) => return alive.gone(),
             // As in `Session::again`: a loop without a pause might hold up a shutdown.
-            Err(error) if error::is_unanswered(&error) => tokio::time::sleep(STEP).await,
-            Ok(None) | Err(_) => return,
+            Err(error) if error::may_succeed_later(&error) => tokio::time::sleep(STEP).await,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!(target: "distlock", %error, "a revoke of a lock will not be noticed");
+                return;
+            }
         }
     }
 }
 
 /// Sets the watch, unless there is nothing to watch any more.
-async fn arm(session: &Weak<Session>, entry: &Entry) -> Result<Option<OneshotWatcher>, ZkError> {
+async fn arm(session: &Weak<Session>, entry: &Entry) -> Result<Option<Watch>, ZkError> {
     let Some(session) = session.upgrade() else { return Ok(None) };
     let (Some(node), Ok(exchange)) = (entry.node(), session.begin()) else { return Ok(None) };
     if entry.has_ended() {
         return Ok(None);
     }
-    // An ephemeral node has no children: the watch tells of its end, and not of what we write to it.
-    let armed = exchange.answer(exchange.client.list_and_watch_children(&node.path));
-    Ok(Some(armed.await?.1))
+    Ok(Some(session.room.watch_end(&exchange, &node.path).await?))
 }

@@ -7,33 +7,44 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{
-    Clock, Effect, Error, Instant, LossReason, Result, Term, deadline::safe_until, trace,
-};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::{Client, Error as ZkError};
+use zookeeper_client::Client;
 
 use crate::{
     child,
     entry::Entry,
-    error::{self, Meaning, STORE},
+    error::{self, STORE},
+    janitor::Chores,
+    life::Life,
+    requests::Exchange,
     sentinel::Young,
+    watches::Room,
 };
 
 /// How long the server may take to confirm the end of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
+/// How many acquires may wait for answers at the same time. A server answers a session in order, so
+/// what is sent behind them waits for them.
+const MOST_IN_FLIGHT: usize = 128;
+
 /// One ZooKeeper session. All entries of a client with the same TTL live in it.
 pub(crate) struct Session {
     id: i64,
-    ttl: Duration,
+    life: Arc<Life>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
-    /// When the last answered request was sent: the server had us alive then, or later.
-    confirmed: Mutex<Instant>,
+    /// The turns of acquires, in order. Renewals, releases and revokes take none.
+    turns: Arc<Semaphore>,
     entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    /// What is left to remove.
+    pub(crate) chores: Chores,
+    /// For watches.
+    pub(crate) room: Room,
     /// Entries whose own nodes are not watched yet.
     pub(crate) young: Young,
     end: OnceLock<End>,
@@ -54,34 +65,17 @@ pub(crate) enum End {
     Silent,
 }
 
-/// One or more requests that are sent now.
-pub(crate) struct Exchange<'a> {
-    session: &'a Session,
-    pub(crate) client: Client,
-    pub(crate) sent: Instant,
-}
-
-impl Exchange<'_> {
-    /// Waits for an answer and counts it as proof that the session lived at the send time.
-    pub(crate) async fn answer<T>(
-        &self,
-        reply: impl Future<Output = Result<T, ZkError>>,
-    ) -> Result<T, ZkError> {
-        let reply = reply.await;
-        self.session.replied(self.sent, &reply);
-        reply
-    }
-}
-
 impl Session {
-    /// Takes over a session whose handshake began at `sent`.
-    pub(crate) fn new(client: Client, ttl: Duration, sent: Instant) -> Self {
+    /// Takes over a session whose handshake began at `sent`, with servers of this tick.
+    pub(crate) fn new(client: Client, ttl: Duration, tick: Duration, sent: Instant) -> Self {
         Self {
             id: client.session_id().0,
-            ttl,
-            client: Mutex::new(Some(client)),
-            confirmed: Mutex::new(sent),
+            life: Arc::new(Life::new(ttl, tick, sent)),
+            turns: Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
             entries: Mutex::default(),
+            chores: Chores::default(),
+            room: Room::new(client.path()),
+            client: Mutex::new(Some(client)),
             young: Young::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),
@@ -95,51 +89,63 @@ impl Session {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.ttl
+        self.life.ttl()
     }
 
-    /// Starts an exchange. Take the clock's reading first: a request is as old as its sending.
+    pub(crate) fn life(&self) -> &Arc<Life> {
+        &self.life
+    }
+
+    /// Starts an exchange at once: a renewal, a release, a revoke.
     ///
     /// # Errors
     ///
     /// If the session is over.
-    pub(crate) fn begin(&self) -> Result<Exchange<'_>> {
+    pub(crate) fn begin(&self) -> Result<Exchange> {
+        self.exchange(None)
+    }
+
+    /// Starts an exchange of an acquire when it is its turn, so that a burst of them waits in this
+    /// process, and the requests of those that hold do not wait behind it.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over.
+    pub(crate) async fn begin_in_turn(&self) -> Result<Exchange> {
+        // The semaphore is never closed.
+        self.exchange(self.turns.clone().acquire_owned().await.ok())
+    }
+
+    fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
+        // Before the sending: a request is as old as that.
         let sent = Clock::Boot.now();
         match &*lock(&self.client) {
-            Some(client) => Ok(Exchange { session: self, client: client.clone(), sent }),
+            Some(client) => Ok(Exchange::new(self.life.clone(), client.clone(), sent, turn)),
             None => Err(self.error("acquire")),
         }
     }
 
-    /// Counts an answer as proof that the session lived when the request was sent.
-    pub(crate) fn replied<T>(&self, sent: Instant, reply: &Result<T, ZkError>) {
-        if reply.as_ref().err().is_none_or(|e| error::meaning(e) == Meaning::Answered) {
-            self.confirm(sent);
-        }
-    }
-
-    fn confirm(&self, sent: Instant) {
-        let mut confirmed = lock(&self.confirmed);
-        *confirmed = sent.max(*confirmed);
-    }
-
-    pub(crate) fn confirmed(&self) -> Instant {
-        *lock(&self.confirmed)
-    }
-
     /// Until when the holders of this session may work.
     pub(crate) fn safe_until(&self) -> Instant {
-        safe_until(self.confirmed(), self.ttl)
+        self.life.safe_until()
     }
 
     /// Adds an entry before its node is asked for.
     pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        lock(&self.entries).insert(entry.attempt, entry.clone());
+        let mut entries = lock(&self.entries);
+        if entries.is_empty() {
+            self.life.set_used(true);
+        }
+        entries.insert(entry.attempt, entry.clone());
     }
 
     /// Forgets an entry whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
-        lock(&self.entries).remove(&attempt);
+        let mut entries = lock(&self.entries);
+        entries.remove(&attempt);
+        if entries.is_empty() {
+            self.life.set_used(false);
+        }
     }
 
     /// The entry of this session behind a child's name.
@@ -148,13 +154,11 @@ impl Session {
         entry.node().is_none_or(|node| node.name() == child).then_some(entry)
     }
 
-    /// Moves the deadlines of all renewed locks.
+    /// Moves the deadlines of all locks that have not passed theirs.
     pub(crate) fn extend_all(&self) {
-        let until = self.safe_until();
+        let (now, until) = (Clock::Boot.now(), self.safe_until());
         let entries = lock(&self.entries);
-        let renewed = entries.values().filter(|entry| entry.term == Term::Renewed);
-        let held = renewed.filter_map(|entry| entry.validity()).filter(|v| !v.has_ended());
-        let count = held.map(|validity| validity.extend(until)).count();
+        let count = entries.values().filter(|entry| entry.extend(now, until)).count();
         if count > 0 {
             trace::renewed(STORE, count);
         }
@@ -196,7 +200,7 @@ impl Session {
         match self.end() {
             Some(End::Closed) => Error::Closed { store: STORE },
             Some(End::Silent) => {
-                let source = format!("no answer for {:?}; the session is given up", self.ttl);
+                let source = format!("no answer for {:?}; the session is given up", self.ttl());
                 error::unavailable(op, Effect::None, source)
             }
             Some(End::Ended) | None => {
@@ -234,7 +238,7 @@ impl fmt::Debug for Session {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("id", &format_args!("{:#x}", self.id))
-            .field("ttl", &self.ttl)
+            .field("ttl", &self.ttl())
             .field("entries", &lock(&self.entries).len())
             .field("end", &self.end())
             .finish_non_exhaustive()

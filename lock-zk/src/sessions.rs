@@ -20,7 +20,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    heartbeat, nodelay, sentinel,
+    heartbeat, janitor, nodelay, sentinel,
     session::{Session, lock},
 };
 
@@ -36,6 +36,7 @@ const MOST_TRIES: usize = 16;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     config: ZkConfig,
+    tick: Duration,
     runtime: Handle,
     ports: Arc<[u16]>,
     slots: Mutex<Slots>,
@@ -47,6 +48,8 @@ pub(crate) struct Sessions {
 struct Slots {
     closed: bool,
     by_ttl: HashMap<Duration, Slot>,
+    /// Those that take no new locks, and end with their last one.
+    retired: Vec<Weak<Session>>,
 }
 
 #[derive(Debug)]
@@ -59,12 +62,14 @@ enum Slot {
 type Opening = Shared<BoxFuture<'static, Result<Arc<Session>, ZkError>>>;
 
 impl Sessions {
-    /// No session yet. Their tasks will run in the current runtime.
-    pub(crate) fn new(config: ZkConfig) -> Arc<Self> {
+    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers, or
+    /// longer.
+    pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
         let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
             ports: ports.collect(),
             config,
+            tick,
             runtime: Handle::current(),
             slots: Mutex::default(),
             closed: CancellationToken::new(),
@@ -128,6 +133,17 @@ impl Sessions {
         }
     }
 
+    /// Gives no new locks to a session: it ends when its last lock is released.
+    pub(crate) fn retire(&self, session: &Arc<Session>) {
+        let mut slots = self.slots();
+        let retires = |slot: &Slot| matches!(slot, Slot::Open(open) if Arc::ptr_eq(open, session));
+        if slots.by_ttl.get(&session.ttl()).is_some_and(retires) {
+            slots.by_ttl.remove(&session.ttl());
+            slots.retired.retain(|other| other.strong_count() > 0);
+            slots.retired.push(Arc::downgrade(session));
+        }
+    }
+
     /// Cancelled when the client is closed or dropped.
     pub(crate) fn closed(&self) -> CancellationToken {
         self.closed.clone()
@@ -148,7 +164,9 @@ impl Sessions {
         let open: Vec<_> = {
             let mut slots = self.slots();
             slots.closed = true;
-            slots.by_ttl.drain().filter_map(|(_, slot)| slot.open()).collect()
+            let retired: Vec<_> = slots.retired.drain(..).collect();
+            let open = slots.by_ttl.drain().filter_map(|(_, slot)| slot.open());
+            open.chain(retired.iter().filter_map(Weak::upgrade)).collect()
         };
         let ends = futures_util::future::join_all(open.iter().map(|session| session.close()));
         ends.await.into_iter().collect()
@@ -192,16 +210,19 @@ impl Sessions {
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
-    async fn start(&self, client: Client, sent: lock_core::Instant) -> Arc<Session> {
+    async fn start(self: &Arc<Self>, client: Client, sent: lock_core::Instant) -> Arc<Session> {
         nodelay::set(&self.ports).await;
         let states = client.state_watcher();
         let ttl = client.session_timeout();
-        let session = Arc::new(Session::new(client, ttl, sent));
+        let session = Arc::new(Session::new(client, ttl, self.tick, sent));
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
+        let chores = session.chores.more();
+        self.runtime.spawn(janitor::work(weak.clone(), Arc::downgrade(self), over.clone(), chores));
         self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(sentinel::watch(weak.clone(), over, session.young.first()));
+        self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
+        self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
         self.runtime.spawn(heartbeat::follow(
             weak,
             states,
@@ -300,25 +321,20 @@ fn clamped(wish: Duration, granted: Duration) -> Error {
     }
 }
 
-/// Checks that the server keeps a TTL as it is.
+/// Checks that a client may use a TTL.
 ///
 /// # Errors
 ///
 /// [`Error::InvalidOption`] with the range.
-pub(crate) fn default_ttl(
-    wish: Option<Duration>,
-    range: &RangeInclusive<Duration>,
-) -> Result<Duration> {
-    const USUAL: Duration = Duration::from_secs(15);
-    match wish {
-        None => Ok(USUAL.clamp(*range.start(), *range.end())),
-        Some(ttl) if range.contains(&ttl) => Ok(ttl),
-        Some(ttl) => Err(Error::InvalidOption {
-            option: "URL option ttl".to_owned(),
-            value: format!("{ttl:?}"),
-            allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
-        }),
+pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Result<Duration> {
+    if range.contains(&ttl) {
+        return Ok(ttl);
     }
+    Err(Error::InvalidOption {
+        option: "URL option ttl".to_owned(),
+        value: format!("{ttl:?}"),
+        allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
+    })
 }
 
 #[cfg(test)]
@@ -326,13 +342,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_default_ttl_is_what_the_server_grants() {
+    fn a_ttl_that_the_server_does_not_grant_is_refused_with_the_range() {
         let seconds = Duration::from_secs;
         let range = seconds(1)..=seconds(10);
-        assert_eq!(default_ttl(None, &range).unwrap(), seconds(10));
-        assert_eq!(default_ttl(None, &(seconds(4)..=seconds(40))).unwrap(), seconds(15));
-        assert_eq!(default_ttl(Some(seconds(2)), &range).unwrap(), seconds(2));
-        let error = default_ttl(Some(seconds(11)), &range).unwrap_err().to_string();
+        assert_eq!(checked_ttl(seconds(2), &range).unwrap(), seconds(2));
+        let error = checked_ttl(seconds(11), &range).unwrap_err().to_string();
         assert!(error.contains("1s to 10s"), "{error}");
     }
 }

@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::{
-    TryFutureExt,
-    future::{join_all, try_join_all},
-};
+use futures_util::future::{join_all, try_join_all};
 use lock_core::{Attempt, Error, Lease, Result};
 use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 
@@ -112,20 +109,18 @@ impl CandidateSet {
     async fn create_and_list(
         &self,
     ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
-        let exchange = self.session.begin()?;
-        let mut multi = exchange.client.new_multi_writer();
+        let exchange = &self.session.begin_in_turn().await?;
+        let mut multi = exchange.transaction();
         for candidate in &self.all {
-            let (stem, note) = candidate.ask();
+            candidate.entry.ask();
+            let (stem, note) = candidate.wanted();
             let options = CreateMode::EphemeralSequential.with_acls(candidate.acls);
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }
-        let create = multi.commit().map_err(ZkError::from);
-        let lists = self
-            .all
-            .iter()
-            .map(|candidate| exchange.answer(exchange.client.list_children(&candidate.directory)));
-        Ok(tokio::join!(exchange.answer(create), join_all(lists)))
+        let create = exchange.commit(multi);
+        let lists = self.all.iter().map(|candidate| exchange.list(&candidate.directory));
+        Ok(tokio::join!(create, join_all(lists)))
     }
 
     async fn make_directories(&self, lists: &[Listed]) -> Result<()> {
@@ -172,7 +167,7 @@ impl CandidateSet {
     /// As [`Candidate::leave`], with one request if all nodes are there.
     async fn leave(&self) {
         let nodes: Option<Vec<_>> =
-            self.all.iter().map(|candidate| candidate.entry.node()).collect();
+            self.all.iter().map(|candidate| Some(&*candidate.entry.node()?.path)).collect();
         match nodes {
             Some(nodes) if self.session.remove_all(&nodes).await => {
                 self.all.iter().for_each(Candidate::left);

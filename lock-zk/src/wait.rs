@@ -6,13 +6,14 @@
 
 use futures_util::{FutureExt, StreamExt, future, stream::FuturesUnordered};
 use lock_core::{Kind, Result};
-use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher};
+use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     acquire::{Candidate, vanished},
     entry::{Ending, News},
     note::{Became, Note},
     queue::{Ahead, Duty},
+    watches::Watch,
 };
 
 /// What a waiter does next.
@@ -105,39 +106,41 @@ impl Candidate {
         }
     }
 
-    /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile: an
-    /// ephemeral node has no children, so a watch on them tells of its end only.
+    /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile.
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
-        let exchange = self.session.begin()?;
-        let armed = exchange.answer(exchange.client.list_and_watch_children(path)).await;
-        drop(exchange);
-        match armed {
-            Ok((_, watcher)) => Ok(match watcher.changed().await.event_type {
-                EventType::NodeDeleted => Some(News::Ended(Ending::Gone)),
-                _ => None,
-            }),
-            Err(ZkError::NoNode) => Ok(Some(News::Ended(Ending::Gone))),
-            Err(error) => self.session.again("watch", error).await.map(|()| None),
+        loop {
+            let exchange = self.session.begin_in_turn().await?;
+            let armed = self.session.room.watch_end(&exchange, path).await;
+            drop(exchange);
+            match armed {
+                Ok(watch) => match watch.changed().await {
+                    EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
+                    EventType::NodeDataChanged => {}
+                    _ => return Ok(None),
+                },
+                Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
+                Err(error) => return self.session.again("watch", error).await.map(|()| None),
+            }
         }
     }
 
     /// Waits until the node of another client's entry is gone or says what is wanted.
     async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
-            let exchange = self.session.begin()?;
+            let exchange = self.session.begin_in_turn().await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = exchange.answer(exchange.client.get_and_watch_data(path)).await;
+            let armed = self.session.room.watch_data(&exchange, path).await;
             // The client ends its session when nobody has a copy of it.
             drop(exchange);
-            let (data, watcher) = match armed {
-                Ok((data, _, watcher)) => (data, watcher),
+            let (data, watch) = match armed {
+                Ok((data, _, watch)) => (data, watch),
                 Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
                 Err(error) => return self.session.again("watch", error).await.map(|()| None),
             };
             if let Some(news) = news_in(&data, Some(wanted)) {
                 return Ok(Some(news));
             }
-            match watcher.changed().await.event_type {
+            match watch.changed().await {
                 EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
                 EventType::NodeDataChanged => {
                     // Most likely it is what is wanted, and then no other watch is.
@@ -153,11 +156,10 @@ impl Candidate {
 
     /// Waits until any of those before the own entry has ended.
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
-        let watcher = match ahead.names().iter().all(|name| self.session.own_entry(name).is_some())
-        {
+        let watch = match ahead.names().iter().all(|name| self.session.own_entry(name).is_some()) {
             true => None,
             false => match self.watch_directory(ahead).await? {
-                Some(watcher) => Some(watcher),
+                Some(watch) => Some(watch),
                 None => return Ok(Next::Look),
             },
         };
@@ -171,8 +173,8 @@ impl Candidate {
             return Ok(Next::Judge);
         }
         let changed = async {
-            match watcher {
-                Some(watcher) => drop(watcher.changed().await),
+            match watch {
+                Some(watch) => drop(watch.changed().await),
                 None => future::pending().await,
             }
         };
@@ -187,15 +189,15 @@ impl Candidate {
     }
 
     /// Sets a watch on the directory and takes in who is there.
-    async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<OneshotWatcher>> {
-        let exchange = self.session.begin()?;
-        let armed = exchange.answer(exchange.client.list_and_watch_children(&self.directory)).await;
+    async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
+        let exchange = self.session.begin_in_turn().await?;
+        let armed = self.session.room.watch_children(&exchange, &self.directory).await;
         drop(exchange);
         match armed {
-            Ok((children, watcher)) => {
+            Ok((children, watch)) => {
                 let node = self.entry.node();
                 let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
-                if found { Ok(Some(watcher)) } else { Err(vanished()) }
+                if found { Ok(Some(watch)) } else { Err(vanished()) }
             }
             Err(ZkError::NoNode) => Err(vanished()),
             Err(error) => self.session.again("watch", error).await.map(|()| None),

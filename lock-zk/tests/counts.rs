@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::Clock;
+use lock_core::{Clock, LockName};
 use support::*;
 
 #[tokio::test]
@@ -128,4 +128,25 @@ async fn create_and_list_are_one_flight() {
         guard.release().await.unwrap();
     }
     assert!(least >= one_way * 2 && least < one_way * 4, "{least:?}");
+}
+
+#[tokio::test]
+async fn a_diagnosis_of_a_long_queue_is_two_reads() {
+    let server = server().await;
+    let (locks, asker) = (open(&server.url()).await, as_dyn(driver(&server.url()).await.unwrap()));
+    let guard = locks.lock("long").unwrap().acquire().await.unwrap();
+    let mut waiters = Vec::new();
+    for position in 1..30 {
+        waiters.push(queue_up(&locks, locks.lock("long").unwrap(), "long", position).await);
+    }
+    let name = LockName::new("long").unwrap();
+    let queue = locks.inspect("long").await.unwrap();
+    let attempts: Vec<_> = queue.iter().rev().filter_map(|entry| entry.attempt).collect();
+    let diagnose = || async {
+        let diagnosis = asker.diagnose(&name, &attempts).await.unwrap();
+        assert_eq!(diagnosis.holder.unwrap().token, Some(guard.token()));
+        assert_eq!(diagnosis.places, (0..30).rev().map(Some).collect::<Vec<_>>());
+    };
+    assert_eq!(packets(&server, diagnose).await, 2);
+    waiters.iter().for_each(|waiter| waiter.abort());
 }

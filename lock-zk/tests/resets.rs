@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Clock;
+use lock_core::{Clock, LossReason};
 use lock_lab::ZooKeeper;
 use support::*;
 
@@ -87,6 +87,37 @@ async fn sets_are_held_as_a_whole_or_not_at_all() {
     }
     break_until(end, &proxies, workers).await;
     nothing_remains(&server).await;
+}
+
+/// More paths are watched then than a server takes in one frame.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_reset_loses_none_of_11_000_locks() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let locks = open(&format!("{}?ttl=8s", server.url_via(&proxy))).await;
+    let mut held = Vec::new();
+    for first in (0..11_000).step_by(50) {
+        let names = (first..first + 50).map(|n| format!("{n:0>130}"));
+        held.push(locks.all(names).unwrap().acquire().await.unwrap());
+    }
+    eventually("many own nodes are watched", || async {
+        server.counters().await.unwrap().get("watches") > 400
+    })
+    .await;
+    proxy.reset();
+    let lock = locks.lock("after").unwrap();
+    soon("it works again", lock.acquire()).await.unwrap().release().await.unwrap();
+    assert!(held.iter().all(|guard| guard.is_valid()));
+    assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);
+    // A revoke is noticed, watched or not.
+    let raw = raw(&server).await;
+    for number in [0, 10_999] {
+        let directory = format!("/locks/{number:0>130}");
+        let node = children(&raw, &directory).await.remove(0);
+        raw.delete(&format!("{directory}/{node}"), None).await.unwrap();
+        let guard = &held[number / 50];
+        assert_eq!(soon("the holder is told", guard.lost()).await.1, LossReason::EntryGone);
+    }
 }
 
 async fn nothing_remains(server: &ZooKeeper) {

@@ -1,0 +1,136 @@
+//! Removes what could not be removed at once: nodes whose removal the server refused, and those of
+//! grants that were lost in an outage. One task per session, several nodes per request.
+
+use std::{
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use lock_core::deadline::jitter;
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{
+    entry::Node,
+    session::{Session, lock},
+    sessions::Sessions,
+};
+
+/// How many nodes one request removes.
+const AT_ONCE: usize = 64;
+/// Before the first try, so that losses of the same moment go together.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// What is left to remove in one session.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    left: Mutex<Vec<Chore>>,
+    more: Arc<Notify>,
+}
+
+#[derive(Clone, Debug)]
+enum Chore {
+    /// A node.
+    Node(String),
+    /// Whatever an attempt may have left in a directory.
+    Attempt(String, Uuid),
+}
+
+impl Chores {
+    /// Removes a node later.
+    pub(crate) fn node(&self, path: &str) {
+        self.add(Chore::Node(path.to_owned()));
+    }
+
+    /// Removes later what an attempt has left: its node, or whatever there is if none is known.
+    pub(crate) fn leave(&self, node: Option<&Node>, directory: &str, attempt: Uuid) {
+        match node {
+            Some(node) => self.node(&node.path),
+            None => self.add(Chore::Attempt(directory.to_owned(), attempt)),
+        }
+    }
+
+    fn add(&self, chore: Chore) {
+        lock(&self.left).push(chore);
+        self.more.notify_one();
+    }
+
+    /// Rings when there is something to do.
+    pub(crate) fn more(&self) -> Arc<Notify> {
+        self.more.clone()
+    }
+
+    fn take(&self) -> Vec<Chore> {
+        std::mem::take(&mut *lock(&self.left))
+    }
+}
+
+/// Does a session's chores until it is over or dropped, which removes its nodes.
+pub(crate) async fn work(
+    session: Weak<Session>,
+    sessions: Weak<Sessions>,
+    over: CancellationToken,
+    more: Arc<Notify>,
+) {
+    let work = async {
+        loop {
+            more.notified().await;
+            let mut pause = PAUSE;
+            while {
+                tokio::time::sleep(pause).await;
+                round(&session).await
+            } {
+                // Refused. Other locks of this session live on; new ones get another session, so that
+                // this one can end, and with it the node, when its last lock is released.
+                let Some(alive) = session.upgrade() else { return };
+                let _ = sessions.upgrade().inspect(|sessions| sessions.retire(&alive));
+                pause = jitter(alive.ttl().clamp(Duration::from_secs(1), Duration::from_secs(10)));
+            }
+        }
+    };
+    tokio::select! {
+        () = over.cancelled() => {}
+        () = work => {}
+    }
+}
+
+/// Tries each chore once. Returns whether any is left.
+async fn round(session: &Weak<Session>) -> bool {
+    let Some(chores) = session.upgrade().map(|alive| alive.chores.take()) else { return false };
+    let mut refused = Vec::new();
+    for some in chores.chunks(AT_ONCE) {
+        let Some(alive) = session.upgrade() else { return false };
+        let nodes: Vec<_> = some.iter().filter_map(Chore::path).collect();
+        let all_are_nodes = nodes.len() == some.len();
+        if all_are_nodes && nodes.len() > 1 && alive.remove_all(&nodes).await {
+            continue;
+        }
+        for chore in some {
+            if chore.is_refused(&alive).await {
+                refused.push(chore.clone());
+            }
+        }
+    }
+    let Some(alive) = session.upgrade() else { return false };
+    let mut left = lock(&alive.chores.left);
+    left.extend(refused);
+    !left.is_empty()
+}
+
+impl Chore {
+    fn path(&self) -> Option<&str> {
+        match self {
+            Self::Node(path) => Some(path),
+            Self::Attempt(..) => None,
+        }
+    }
+
+    async fn is_refused(&self, session: &Session) -> bool {
+        let done = match self {
+            Self::Node(path) => session.remove(path).await.map(drop),
+            Self::Attempt(directory, attempt) => session.sweep(directory, *attempt).await,
+        };
+        done.is_err()
+    }
+}

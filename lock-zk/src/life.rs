@@ -1,0 +1,120 @@
+//! How long a session lives, as far as answers have proven it.
+
+use std::{
+    sync::{Mutex, MutexGuard},
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, deadline::safe_until};
+
+use crate::{
+    proof::{self, Evidence, Proof},
+    session::lock,
+};
+
+/// The proven life of one session. Requests hold it without holding the session.
+#[derive(Debug)]
+pub(crate) struct Life {
+    ttl: Duration,
+    tick: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    evidence: Evidence,
+    /// The newest proof: the leader counted the session as alive then, or later.
+    confirmed: Instant,
+    /// When the newest answered request was sent.
+    heard: Instant,
+    /// When the newest answered write was sent.
+    wrote: Instant,
+    /// Since when there are entries, which need proofs.
+    used: Option<Instant>,
+}
+
+impl State {
+    /// The only way to a later deadline.
+    fn confirm(&mut self, proof: Option<Proof>) {
+        if let Some(proof) = proof {
+            self.confirmed = self.confirmed.max(proof.since());
+        }
+    }
+}
+
+impl Life {
+    /// The life of a session whose handshake began at `sent`, with servers of this tick.
+    pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
+        let (evidence, proof) = Evidence::of_handshake(tick, sent);
+        let confirmed = proof.since();
+        let state = State { evidence, confirmed, heard: sent, wrote: sent, used: None };
+        Self { ttl, tick, state: Mutex::new(state) }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    pub(crate) fn ttl(&self) -> Duration {
+        self.ttl
+    }
+
+    /// Counts the answer to a read.
+    pub(crate) fn answered_read(&self, sent: Instant) {
+        let mut state = self.state();
+        let proof = state.evidence.read(sent, Clock::Boot.now());
+        state.heard = state.heard.max(sent);
+        state.confirm(proof);
+    }
+
+    /// Counts the answer to a write.
+    pub(crate) fn answered_write(&self, sent: Instant) {
+        let mut state = self.state();
+        let proof = state.evidence.committed(sent, Clock::Boot.now());
+        (state.heard, state.wrote) = (state.heard.max(sent), state.wrote.max(sent));
+        state.confirm(proof);
+    }
+
+    /// Whether the server of this connection stands alone.
+    pub(crate) fn set_standalone(&self, standalone: bool) {
+        self.state().evidence.set_standalone(standalone);
+    }
+
+    /// Whether there are entries, which need proofs.
+    pub(crate) fn set_used(&self, used: bool) {
+        self.state().used = used.then(|| Clock::Boot.now());
+    }
+
+    /// When the next heartbeat is due, and whether it is to be a write: only a write proves something
+    /// beside an ensemble.
+    pub(crate) fn due(&self) -> (Instant, bool) {
+        let state = self.state();
+        match state.used.is_some() && !state.evidence.is_standalone() {
+            true => (state.wrote + self.pace(), true),
+            false => (state.heard + self.ttl / 8, false),
+        }
+    }
+
+    /// How often a used session writes.
+    pub(crate) fn pace(&self) -> Duration {
+        proof::pace(self.ttl, self.tick)
+    }
+
+    /// Until when the holders of this session may work.
+    pub(crate) fn safe_until(&self) -> Instant {
+        safe_until(self.state().confirmed, self.ttl)
+    }
+
+    /// Waits until the session must be given up: nothing was proven for one TTL, or heard while there
+    /// were no entries.
+    pub(crate) async fn silence(&self) {
+        while Clock::Boot.now() < self.last_moment() {
+            Clock::Boot.sleep_until(self.last_moment()).await;
+        }
+    }
+
+    fn last_moment(&self) -> Instant {
+        let state = self.state();
+        state.used.map_or(state.heard, |used| used.max(state.confirmed)) + self.ttl
+    }
+}

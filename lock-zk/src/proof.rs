@@ -1,0 +1,202 @@
+//! Which answers prove until when a session lives. Pure.
+//!
+//! Only the leader of an ensemble ends sessions. It counts from the last time it was *told* that a
+//! session is alive, so an answer proves something only if it shows that the leader was told. What
+//! the servers do (ZooKeeper 3.4 to 3.9):
+//!
+//! - A server notes the session of each request that it receives (`ZooKeeperServer.touch`). A
+//!   standalone server and a leader count from there. A follower or observer only keeps a table of
+//!   the sessions that it has heard of (`LearnerSessionTracker.touchTable`).
+//! - The leader pings its learners twice per tick (`Leader.lead`). A learner sends the table with its
+//!   answer, and begins a new one (`Learner.ping`). The leader counts from when it reads that
+//!   (`LearnerHandler`, `PING`). A request that a learner forwards counts nothing.
+//! - When a session is opened, or moves to another server, the leader is asked, and counts.
+//! - A read is answered by the server that gets it, and proves nothing about the leader: a follower
+//!   goes on answering for `syncLimit` ticks after it was cut off.
+//! - `sync` is answered by whoever takes itself for the leader, without asking the others: a leader
+//!   that was cut off goes on for up to `syncLimit` + 1 ticks, and for longer if its followers still
+//!   reach it. By then the others may have another leader, and may have ended the session.
+//! - A write is answered when a majority has it. So no later leader had begun to count when the write
+//!   was sent: a new leader gives each session its whole timeout again. A write of a session that is
+//!   being closed fails. But it does not move the end of the session on the leader.
+//!
+//! From this follows the rule for an ensemble: an answered request that was sent at `s` and answered
+//! at `a`, and then a write that was sent at `a` plus a tick or later and is answered, prove `s`.
+//! Between the two the server has answered a ping of the leader, with `s` in its table, and what it
+//! sends to the leader arrives in order: the table before the write. The write shows that the leader
+//! was the leader, and still had the session.
+//!
+//! It relies on the leader's pings: they come twice per tick, and the rule allows for half a tick of
+//! delay. What is left is in the documentation of the crate. `tests/model.rs` tries the rule, and
+//! weaker ones, against all orders of events.
+
+use std::{collections::VecDeque, time::Duration};
+
+use lock_core::Instant;
+
+/// The leader counted the session as alive at this instant, or later. Only [`Evidence`] makes it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Proof(Instant);
+
+impl Proof {
+    /// The session lives until this instant plus its timeout.
+    pub(crate) fn since(self) -> Instant {
+        self.0
+    }
+}
+
+/// What a session's answers have shown so far.
+#[derive(Debug)]
+pub(crate) struct Evidence {
+    tick: Duration,
+    /// The server of this connection has no leader over it.
+    standalone: bool,
+    /// Send and answer times, in order. All but the first were answered within a tick before the newest
+    /// was sent.
+    touches: VecDeque<(Instant, Instant)>,
+}
+
+/// Touches are kept this many times per tick at the most.
+const PER_TICK: u32 = 16;
+
+impl Evidence {
+    /// The evidence of a session that was opened by a handshake sent at `sent`: the leader knows it.
+    pub(crate) fn of_handshake(tick: Duration, sent: Instant) -> (Self, Proof) {
+        (Self { tick, standalone: false, touches: VecDeque::new() }, Proof(sent))
+    }
+
+    /// The server said whether it is alone.
+    pub(crate) fn set_standalone(&mut self, standalone: bool) {
+        self.standalone = standalone;
+    }
+
+    pub(crate) fn is_standalone(&self) -> bool {
+        self.standalone
+    }
+
+    /// A read was sent at `sent` and answered at `answered`.
+    pub(crate) fn read(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
+        if self.standalone {
+            return Some(Proof(sent));
+        }
+        self.touched(sent, answered);
+        None
+    }
+
+    /// A write was sent at `sent` and carried out, or refused by the leader, at `answered`.
+    pub(crate) fn committed(&mut self, sent: Instant, answered: Instant) -> Option<Proof> {
+        if self.standalone {
+            return Some(Proof(sent));
+        }
+        let told = |(_, answered): &&(Instant, Instant)| *answered + self.tick <= sent;
+        let proven = self.touches.iter().rev().find(told).map(|(touched, _)| Proof(*touched));
+        self.touched(sent, answered);
+        proven
+    }
+
+    fn touched(&mut self, sent: Instant, answered: Instant) {
+        if self.touches.back().is_none_or(|(last, _)| *last + self.tick / PER_TICK <= sent) {
+            self.touches.push_back((sent, answered));
+        }
+        // Later writes are sent later: of those that are a tick older one is enough.
+        while self.touches.get(1).is_some_and(|(_, second)| *second + self.tick <= sent) {
+            self.touches.pop_front();
+        }
+    }
+}
+
+/// How long after a write the next one is due in a session that holds or waits: 8 to 16 per TTL if
+/// the TTL is short, so that what a write proves is not much older than a tick.
+pub(crate) fn pace(ttl: Duration, tick: Duration) -> Duration {
+    let (eighth, lag) = (ttl / 8, tick + tick / 10);
+    if lag <= eighth || eighth.is_zero() {
+        return eighth;
+    }
+    // As many steps as fit into a tick and a bit: the write of so many steps ago is then old enough.
+    let steps = lag.as_nanos().div_ceil(eighth.as_nanos());
+    lag / u32::try_from(steps).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TICK: Duration = Duration::from_millis(1000);
+
+    fn at(millis: u64) -> Instant {
+        Instant::default() + Duration::from_millis(1_000_000 + millis)
+    }
+
+    fn evidence() -> Evidence {
+        Evidence::of_handshake(TICK, at(0)).0
+    }
+
+    #[test]
+    fn a_handshake_proves_its_send_time() {
+        assert_eq!(Evidence::of_handshake(TICK, at(7)).1.since(), at(7));
+    }
+
+    #[test]
+    fn reads_of_an_ensemble_prove_nothing_by_themselves() {
+        let mut evidence = evidence();
+        for time in (0..100_000).step_by(100) {
+            assert_eq!(evidence.read(at(time), at(time + 1)), None);
+        }
+        assert!(evidence.touches.len() < 2 * PER_TICK as usize, "{}", evidence.touches.len());
+    }
+
+    #[test]
+    fn a_write_proves_what_was_answered_a_tick_before_it_was_sent() {
+        let mut evidence = evidence();
+        evidence.read(at(100), at(150));
+        evidence.read(at(300), at(400));
+        assert_eq!(evidence.committed(at(1149), at(1160)), None);
+        assert_eq!(evidence.committed(at(1150), at(1160)), Some(Proof(at(100))));
+        assert_eq!(evidence.committed(at(1400), at(1410)), Some(Proof(at(300))));
+        assert_eq!(evidence.committed(at(9000), at(9010)), Some(Proof(at(1400))));
+    }
+
+    #[test]
+    fn a_late_answer_proves_no_more_than_an_early_one() {
+        let mut evidence = evidence();
+        evidence.read(at(0), at(2000));
+        assert_eq!(evidence.committed(at(2500), at(9000)), None);
+        assert_eq!(evidence.committed(at(3000), at(9001)), Some(Proof(at(0))));
+    }
+
+    #[test]
+    fn a_busy_session_remembers_little_and_lags_little() {
+        let mut evidence = evidence();
+        for time in 0..5000 {
+            let proof = evidence.committed(at(time), at(time + 5));
+            if let Some(Proof(since)) = proof {
+                assert!(since <= at(time - 1005) && since + TICK * 2 > at(time), "at {time}");
+            } else {
+                assert!(time < 1005, "at {time}");
+            }
+        }
+        assert!(evidence.touches.len() < 2 * PER_TICK as usize, "{}", evidence.touches.len());
+    }
+
+    #[test]
+    fn every_answer_of_a_standalone_server_proves_its_send_time() {
+        let mut evidence = evidence();
+        evidence.set_standalone(true);
+        assert_eq!(evidence.read(at(3), at(4)), Some(Proof(at(3))));
+        assert_eq!(evidence.committed(at(5), at(6)), Some(Proof(at(5))));
+        evidence.set_standalone(false);
+        assert_eq!(evidence.read(at(7), at(8)), None);
+    }
+
+    #[test]
+    fn the_pace_leaves_half_of_a_ttl_of_four_ticks() {
+        for ttl in [2, 3, 4, 6, 8, 10, 20, 100].map(|ticks| TICK * ticks) {
+            let pace = pace(ttl, TICK);
+            assert!(pace >= ttl / 17 && pace <= ttl / 8, "{ttl:?}: {pace:?}");
+            // What the last write proves is this old when it was sent.
+            let lag = (1..).map(|steps| pace * steps).find(|lag| *lag > TICK).unwrap();
+            let least = ttl - lag - pace;
+            assert!(least >= ttl / 4, "{ttl:?}: {least:?}");
+        }
+    }
+}

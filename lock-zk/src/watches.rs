@@ -1,0 +1,143 @@
+//! Watches, and the room for them.
+//!
+//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2 does
+//! so in frames of 128 KiB, and gives all of them the same number: when the second one is answered it
+//! breaks the connection, and so after every reconnect, until the session is dead. (It also repeats
+//! the watches on children in each frame, until a server refuses it.) So only as many watches exist
+//! in a session as fit into one frame. Whatever else is to be watched is looked at now and then.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
+
+use crate::requests::Exchange;
+
+/// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
+const MOST_BYTES: usize = 112 * 1024;
+/// How often whatever found no room is looked at.
+pub(crate) const LOOK: Duration = Duration::from_secs(1);
+
+/// The room for a session's watches.
+#[derive(Clone, Debug)]
+pub(crate) struct Room {
+    free: Arc<Semaphore>,
+    chroot: usize,
+}
+
+/// A watch, or none where there is no room.
+pub(crate) struct Watch {
+    watcher: Option<OneshotWatcher>,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+type Answer<T> = Result<T, ZkError>;
+
+impl Room {
+    /// All of it. Paths are longer by that of the chroot than we know them.
+    pub(crate) fn new(chroot: &str) -> Self {
+        Self { free: Arc::new(Semaphore::new(MOST_BYTES)), chroot: chroot.len() }
+    }
+
+    fn take(&self, path: &str) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(self.chroot + path.len()).ok()?;
+        self.free.clone().try_acquire_many_owned(bytes).ok()
+    }
+
+    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of nothing
+    /// else.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_end(&self, exchange: &Exchange, path: &str) -> Answer<Watch> {
+        match self.take(path) {
+            Some(room) => Ok(Watch::armed(exchange.watch_children(path).await?.1, room)),
+            None => exchange.stat(path).await?.map(|_| Watch::none()).ok_or(ZkError::NoNode),
+        }
+    }
+
+    /// Reads a node, and watches its data and its end.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if it has ended.
+    pub(crate) async fn watch_data(
+        &self,
+        exchange: &Exchange,
+        path: &str,
+    ) -> Answer<(Vec<u8>, Stat, Watch)> {
+        match self.take(path) {
+            Some(room) => {
+                let (data, stat, watcher) = exchange.watch_data(path).await?;
+                Ok((data, stat, Watch::armed(watcher, room)))
+            }
+            None => exchange.data(path).await.map(|(data, stat)| (data, stat, Watch::none())),
+        }
+    }
+
+    /// Lists a directory, and watches who comes and goes.
+    ///
+    /// # Errors
+    ///
+    /// [`ZkError::NoNode`] if there is none.
+    pub(crate) async fn watch_children(
+        &self,
+        exchange: &Exchange,
+        path: &str,
+    ) -> Answer<(Vec<String>, Watch)> {
+        match self.take(path) {
+            Some(room) => {
+                let (children, watcher) = exchange.watch_children(path).await?;
+                Ok((children, Watch::armed(watcher, room)))
+            }
+            None => exchange.list(path).await.map(|children| (children, Watch::none())),
+        }
+    }
+
+    /// Looks whether a node exists, and watches its creation or end.
+    ///
+    /// # Errors
+    ///
+    /// Those of the client crate.
+    pub(crate) async fn watch_stat(
+        &self,
+        exchange: &Exchange,
+        path: &str,
+    ) -> Answer<(Option<Stat>, Watch)> {
+        match self.take(path) {
+            Some(room) => {
+                let (stat, watcher) = exchange.watch_stat(path).await?;
+                Ok((stat, Watch::armed(watcher, room)))
+            }
+            None => exchange.stat(path).await.map(|stat| (stat, Watch::none())),
+        }
+    }
+}
+
+impl Watch {
+    fn armed(watcher: OneshotWatcher, room: OwnedSemaphorePermit) -> Self {
+        Self { watcher: Some(watcher), _room: Some(room) }
+    }
+
+    fn none() -> Self {
+        Self { watcher: None, _room: None }
+    }
+
+    /// Whether there was room.
+    pub(crate) fn is_armed(&self) -> bool {
+        self.watcher.is_some()
+    }
+
+    /// Waits for an event. Without room it returns after a while as if the data had changed: it is
+    /// time to look again.
+    pub(crate) async fn changed(self) -> EventType {
+        match self.watcher {
+            Some(watcher) => watcher.changed().await.event_type,
+            None => {
+                tokio::time::sleep(LOOK).await;
+                EventType::NodeDataChanged
+            }
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Many locks of one client at the same moment.
+
+mod support;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use support::*;
+
+const BURST: usize = 4000;
+
+/// A burst waits in this process. What holds renews and releases before it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_does_not_wait_for_a_burst_of_acquires() {
+    let server = server().await;
+    let locks = open(&format!("{}?ttl=2s", server.url())).await;
+    let held = locks.lock("held").unwrap().acquire().await.unwrap();
+    let released = locks.lock("released").unwrap().acquire().await.unwrap();
+    let (began, granted) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut burst = tokio::task::JoinSet::new();
+    for number in 0..BURST {
+        let lock = locks.lock(format!("burst{number}")).unwrap();
+        let (began, granted) = (began.clone(), granted.clone());
+        burst.spawn(async move {
+            let acquire = lock.acquire();
+            began.fetch_add(1, Ordering::Relaxed);
+            let guard = acquire.await.unwrap();
+            granted.fetch_add(1, Ordering::Relaxed);
+            guard.release().await.unwrap();
+        });
+    }
+    eventually("all have begun", || async { began.load(Ordering::Relaxed) == BURST }).await;
+    let before = granted.load(Ordering::Relaxed);
+    soon("the release", released.release()).await.unwrap();
+    let meanwhile = granted.load(Ordering::Relaxed) - before;
+    assert!(
+        before + meanwhile < BURST && meanwhile < 1000,
+        "{before} before, {meanwhile} meanwhile"
+    );
+    while let Some(done) = soon("each of the burst", burst.join_next()).await {
+        done.unwrap();
+        assert!(held.is_valid());
+    }
+    held.release().await.unwrap();
+}
+
+/// Callers that leave the burst leave nothing, and let the others pass.
+#[tokio::test]
+async fn whoever_leaves_a_burst_sends_nothing() {
+    let server = server().await;
+    let locks = open(&server.url()).await;
+    server.stop();
+    let mut burst = Vec::new();
+    for number in 0..BURST {
+        burst.push(tokio::spawn(locks.lock(format!("burst{number}")).unwrap().acquire()));
+    }
+    let last = tokio::spawn(locks.lock("last").unwrap().acquire());
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    burst.iter().for_each(|acquire| acquire.abort());
+    server.resume();
+    let (used, guard) =
+        cost(&server, async { soon("the last", last).await.unwrap().unwrap() }).await;
+    // Those that were sent are removed again.
+    assert!(used.get("packets_received") < BURST as u64, "{used}");
+    guard.release().await.unwrap();
+    eventually("nothing remains", || async {
+        server.counters().await.unwrap().get("ephemerals") == 0
+    })
+    .await;
+}
+
+/// A session that is gone needs no deletions.
+#[tokio::test]
+async fn losing_1000_locks_at_once_sends_nothing_after_the_heal() {
+    let server = server().await;
+    let proxy = proxy(&server).await;
+    let locks = open(&format!("{}?ttl=2s", server.url_via(&proxy))).await;
+    let mut held = Vec::new();
+    for first in (0..1000).step_by(50) {
+        let names = (first..first + 50).map(|number| format!("lost{number}"));
+        held.push(locks.all(names).unwrap().acquire().await.unwrap());
+    }
+    // What was sent before the cut arrives after the heal.
+    eventually("all own nodes are watched", || async {
+        server.counters().await.unwrap().get("watches") == 1000
+    })
+    .await;
+    proxy.cut();
+    for guard in &held {
+        soon("each is told", guard.lost()).await;
+    }
+    drop(held);
+    eventually("they end with their session", || async {
+        server.counters().await.unwrap().get("ephemerals") == 0
+    })
+    .await;
+    let (used, ()) = cost(&server, async {
+        proxy.heal();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    })
+    .await;
+    assert!(used.get("packets_received") < 20, "{used}");
+}

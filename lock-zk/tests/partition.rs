@@ -1,0 +1,130 @@
+//! Three servers, and clients on the side of the minority.
+
+mod support;
+
+use std::{error::Error, time::Duration};
+
+use lock_core::{Clock, Instant, Locks, LossReason};
+use lock_lab::{Network, Place, Side, ZooKeeper, ZooKeeperCluster, network_tests};
+use support::{PATIENCE, SHORT, open, soon};
+
+type Outcome = Result<(), Box<dyn Error>>;
+
+/// Followers and leaders give each other up after 2 s.
+const SYNC_LIMIT: &str = "4";
+
+async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> {
+    let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");
+    Ok(builder.setting("syncLimit", SYNC_LIMIT).start_cluster(network).await?)
+}
+
+/// A client that has a place of its own.
+struct Client {
+    side: Side,
+    locks: Locks,
+}
+
+impl Client {
+    async fn start(network: &Network, url: String) -> Result<Self, Box<dyn Error>> {
+        let side = network.side()?;
+        let locks = side.run(async move { open(&url).await }).await;
+        Ok(Self { side, locks })
+    }
+
+    fn place(&self) -> Place {
+        self.side.place()
+    }
+
+    /// Acquires, and returns when, and a task that waits for the loss and returns when it was told.
+    async fn hold(&self, name: &str) -> (Instant, tokio::task::JoinHandle<(LossReason, Instant)>) {
+        let acquire = self.locks.lock(name).unwrap().ttl(SHORT).acquire();
+        let guard = self.side.run(async move { acquire.await.unwrap() }).await;
+        let granted = Clock::Boot.now();
+        let told = self.side.spawn(async move {
+            let reason = guard.lost().await;
+            (reason, Clock::Boot.now())
+        });
+        (granted, told)
+    }
+}
+
+/// Cuts a holder off together with the only server that it knows, and expects it to be told before
+/// the next one holds.
+async fn cut_off_with(network: &Network, cluster: &ZooKeeperCluster, node: usize) -> Outcome {
+    let others: Vec<_> = (0..3).filter(|other| *other != node).collect();
+    let holder = Client::start(network, cluster.url_of(&[node]) + "?ttl=2s").await?;
+    // It waits through an election.
+    let next = Client::start(network, cluster.url_of(&others) + "?ttl=8s").await?;
+    let (_, told) = holder.hold("minority").await;
+    let acquire = next.locks.lock("minority")?.acquire();
+    let waiter = next.side.spawn(async move { (acquire.await, Clock::Boot.now()) });
+    wait_for_two(&next).await;
+    let mut majority: Vec<_> = others.iter().map(|node| cluster.place(*node)).collect();
+    majority.push(next.place());
+    let cut = Clock::Boot.now();
+    network.split(&[holder.place(), cluster.place(node)], &majority)?;
+    let (granted, held_at) = soon("the next one holds", waiter).await?;
+    let guard = granted?;
+    let (reason, told_at) = soon("the holder is told", told).await?;
+    assert_eq!(reason, LossReason::Expired);
+    assert!(
+        told_at < held_at,
+        "told {:?} after the cut and {:?} after the next grant",
+        told_at.since(cut),
+        told_at.since(held_at)
+    );
+    network.heal()?;
+    next.side.run(async move { guard.release().await }).await?;
+    Ok(())
+}
+
+async fn wait_for_two(client: &Client) {
+    let (locks, start) = (client.locks.clone(), Clock::Boot.now());
+    let wait = async move {
+        while locks.inspect("minority").await.unwrap().len() < 2 {
+            assert!(Clock::Boot.now().since(start) < PATIENCE, "nobody waits");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    client.side.run(wait).await;
+}
+
+/// The follower answers reads of its clients for 2 s after the cut, and the leader ends the session
+/// after 2 s.
+async fn a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant() -> Outcome {
+    let network = Network::new()?;
+    let cluster = cluster(&network).await?;
+    let leader = cluster.leader().await?;
+    cut_off_with(&network, &cluster, (leader + 1) % 3).await
+}
+
+/// The leader answers its clients, and takes itself for the leader, until it misses its followers.
+async fn a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant() -> Outcome {
+    let network = Network::new()?;
+    let cluster = cluster(&network).await?;
+    let leader = cluster.leader().await?;
+    cut_off_with(&network, &cluster, leader).await
+}
+
+/// A session lives on through an election, and holders notice nothing.
+async fn holding_survives_the_end_of_the_leader() -> Outcome {
+    let network = Network::new()?;
+    let cluster = cluster(&network).await?;
+    let holder = Client::start(&network, cluster.url() + "?ttl=8s").await?;
+    let acquire = holder.locks.lock("elected")?.acquire();
+    let guard = holder.side.run(acquire).await?;
+    let leader = cluster.leader().await?;
+    cluster.node(leader).kill();
+    cluster.leader_after(leader).await?;
+    let renewed = Clock::Boot.now() + Duration::from_secs(10);
+    Clock::Boot.sleep_until(renewed).await;
+    assert!(guard.is_valid(), "{guard:?}");
+    holder.side.run(async move { guard.release().await }).await?;
+    Ok(())
+}
+
+network_tests!(
+    a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
+    a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant,
+    holding_survives_the_end_of_the_leader,
+);
