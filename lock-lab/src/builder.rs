@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{LabError, Server, program, store::Store};
+use crate::{LabError, Network, Server, program, store::Store};
 
 /// A kind of server that a [`Builder`] starts.
 pub trait Kind: Sized {
@@ -19,7 +19,7 @@ pub trait Kind: Sized {
 /// Options for a private server of the kind `K`.
 #[derive(Clone, Debug)]
 pub struct Builder<K: Kind> {
-    common: Common,
+    pub(crate) common: Common,
     pub(crate) options: K::Options,
 }
 
@@ -30,6 +30,8 @@ pub struct Common {
     pub(crate) binary: Option<PathBuf>,
     pub(crate) args: Vec<OsString>,
     pub(crate) in_memory: bool,
+    /// Where the server gets a place of its own, if not on 127.0.0.1.
+    pub(crate) network: Option<Network>,
 }
 
 impl Common {
@@ -70,6 +72,14 @@ impl<K: Kind> Builder<K> {
     /// Default: none.
     pub fn arg(mut self, arg: impl Into<OsString>) -> Self {
         self.common.args.push(arg.into());
+        self
+    }
+
+    /// Gives the server a place of its own in a network. Default: a port of 127.0.0.1.
+    ///
+    /// Only what runs on a [`Side`](crate::Side) of that network can reach it.
+    pub fn on(mut self, network: &Network) -> Self {
+        self.common.network = Some(network.clone());
         self
     }
 

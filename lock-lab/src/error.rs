@@ -26,6 +26,12 @@ pub enum LabError {
         /// The last 30 lines of the server's log.
         log: String,
     },
+    /// The machine permits no network of namespaces, or lacks what makes one.
+    #[error("no network on this machine: {why}")]
+    NoNetwork {
+        /// What was refused or not found.
+        why: String,
+    },
     /// The system refused something, or the server did not answer in time.
     #[error("{action}: {source}")]
     Io {
@@ -45,6 +51,11 @@ pub enum LabError {
 }
 
 impl LabError {
+    /// The error of a machine that permits no network.
+    pub(crate) fn no_network(error: io::Error) -> Self {
+        Self::NoNetwork { why: error.to_string() }
+    }
+
     /// Returns a function for `map_err` that adds what was tried.
     pub(crate) fn io(action: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         |source| Self::Io { action: action.into(), source }

@@ -4,15 +4,15 @@ mod gateway;
 mod metrics;
 mod options;
 
-use std::ops::Deref;
+use std::{net::SocketAddr, ops::Deref};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
 use self::options::EtcdOptions;
-use crate::{Builder, LabError, Server, builder::Kind};
+use crate::{Builder, LabError, Place, Server, builder::Kind, cluster::Member};
 
-/// A private etcd, a cluster of one.
+/// A private etcd: a cluster of one, or a node of an [`EtcdCluster`](crate::EtcdCluster).
 ///
 /// The methods here use etcd's JSON gateway, so they show up in [`Server::counters`] like the calls
 /// of any other client.
@@ -109,7 +109,7 @@ impl Etcd {
     ///
     /// As [`keys`](Self::keys).
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
-        gateway::leases(self.addr()).await
+        self.ask(gateway::leases(self.addr())).await
     }
 
     /// Revokes a lease behind its owner's back, with all keys that hang on it.
@@ -123,7 +123,8 @@ impl Etcd {
     }
 
     async fn post(&self, path: &str, body: Value) -> Result<Value, LabError> {
-        gateway::post(self.addr(), path, &body).await
+        let (addr, path) = (self.addr(), path.to_owned());
+        self.ask(async move { gateway::post(addr, &path, &body).await }).await
     }
 }
 
@@ -132,6 +133,18 @@ impl Kind for Etcd {
 
     fn new(server: Server, _: EtcdOptions) -> Self {
         Self { server }
+    }
+}
+
+impl Member for Etcd {
+    fn join(options: &mut EtcdOptions, index: usize, places: &[Place]) {
+        options.join(index, places);
+    }
+
+    async fn term(addr: SocketAddr) -> Option<u64> {
+        let status = gateway::post(addr, "maintenance/status", &json!({})).await.ok()?;
+        let leads = status["leader"] == status["header"]["member_id"];
+        leads.then(|| number(&status["raftTerm"]).unsigned_abs())
     }
 }
 

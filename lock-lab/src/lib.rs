@@ -2,8 +2,8 @@
 //!
 //! [`Etcd`], [`MariaDb`], [`Postgres`], [`Redis`] and [`ZooKeeper`] each start one real server from
 //! the system's binary, on a free loopback port and with a data directory of its own. All are
-//! [`Server`]s: they can be stopped, killed, restarted with their data, and asked for what they count. A [`Proxy`] between
-//! a client and a server breaks the network.
+//! [`Server`]s: they can be stopped, killed, restarted with their data, and asked for what they count.
+//! A [`Proxy`] between a client and a server breaks the network.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -17,6 +17,34 @@
 //! proxy.heal();
 //! # Ok(()) }
 //! ```
+//!
+//! # Clusters and cuts
+//!
+//! A [`Network`] is made of network namespaces. Servers, [`EtcdCluster`] and [`ZooKeeperCluster`]
+//! stand in it, each node in a place of its own, and so do clients, each on a [`Side`]. Any place can
+//! be cut off from any other, in one direction too.
+//!
+//! ```no_run
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_lab::{Network, ZooKeeperCluster};
+//!
+//! let network = Network::new()?;
+//! let zookeeper = ZooKeeperCluster::start(&network).await?;
+//! let (left, right) = (network.side()?, network.side()?);
+//! // A follower and a client on one side, all others on the other one.
+//! let leader = zookeeper.leader().await?;
+//! let follower = (leader + 1) % 3;
+//! let rest = [zookeeper.peers(follower), vec![right.place()]].concat();
+//! network.split(&[left.place(), zookeeper.place(follower)], &rest)?;
+//!
+//! let url = zookeeper.url_of(&[follower]);
+//! left.run(async move { /* a client of `url` */ }).await;
+//! network.heal()?;
+//! # Ok(()) }
+//! ```
+//!
+//! Not each machine permits networks. [`network_tests!`] makes test programs that say so: a test
+//! that did not run for this reason counts as ignored, and fails where `CI` is set.
 //!
 //! # What stays behind
 //!
@@ -43,10 +71,12 @@ mod account;
 mod ask;
 mod builder;
 mod client;
+mod cluster;
 mod counters;
 mod error;
 mod etcd;
 mod mariadb;
+mod network;
 mod port;
 mod postgres;
 mod process;
@@ -63,10 +93,12 @@ mod zookeeper;
 
 pub use self::{
     builder::Builder,
+    cluster::{Cluster, EtcdCluster, ZooKeeperCluster},
     counters::Counters,
     error::LabError,
     etcd::Etcd,
     mariadb::MariaDb,
+    network::{Network, Place, Side, network_trial, run_network_tests},
     postgres::Postgres,
     proxy::{Proxy, ProxyStats},
     redis::Redis,

@@ -1,10 +1,12 @@
-//! Loopback ports for servers.
+//! The addresses of servers.
 
 use std::{
     hash::{BuildHasher, RandomState},
     io,
     net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket},
 };
+
+use crate::Place;
 
 /// The ports that servers get.
 ///
@@ -13,17 +15,30 @@ use std::{
 /// client that reconnects to a dead port could even connect to itself.
 const RANGE: std::ops::Range<u16> = 20_000..32_000;
 
-/// A TCP port of 127.0.0.1 that no other lab on this machine uses while this value lives.
+/// The first port of a server that has an address of its own.
+const FIRST: u16 = 20_000;
+
+/// The address of a server's port in a place: clients use port 0.
+pub(crate) fn addr_in(place: Place, port: usize) -> SocketAddr {
+    (place.ip(), FIRST + port as u16).into()
+}
+
+/// A TCP port that no other server uses while this value lives.
 #[derive(Debug)]
 pub(crate) struct Port {
-    number: u16,
-    /// The servers speak TCP only, so a UDP socket with the same number marks the port as taken,
+    addr: SocketAddr,
+    /// On 127.0.0.1, which all labs on this machine share. The servers speak TCP only, so a UDP socket with the same number marks the port as taken,
     /// also for other processes, and the kernel removes the mark however this process ends.
-    _mark: UdpSocket,
+    _mark: Option<UdpSocket>,
 }
 
 impl Port {
-    /// Finds a free port.
+    /// The ports of the only server in a place, the same in each run.
+    pub(crate) fn of_place(place: Place, count: usize) -> Vec<Self> {
+        (0..count).map(|port| Self { addr: addr_in(place, port), _mark: None }).collect()
+    }
+
+    /// Finds a free port of 127.0.0.1.
     pub(crate) fn reserve() -> io::Result<Self> {
         let seed = RandomState::new().hash_one(std::process::id());
         let first = RANGE.start + (seed % RANGE.len() as u64) as u16;
@@ -34,12 +49,13 @@ impl Port {
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
-        (Ipv4Addr::LOCALHOST, self.number).into()
+        self.addr
     }
 
     fn take(number: u16) -> io::Result<Self> {
-        let mark = UdpSocket::bind((Ipv4Addr::LOCALHOST, number))?;
-        TcpListener::bind((Ipv4Addr::LOCALHOST, number))?;
-        Ok(Self { number, _mark: mark })
+        let addr = (Ipv4Addr::LOCALHOST, number).into();
+        let mark = UdpSocket::bind(addr)?;
+        TcpListener::bind(addr)?;
+        Ok(Self { addr, _mark: Some(mark) })
     }
 }

@@ -21,7 +21,7 @@ use rustix::{
     },
 };
 
-use crate::user::User;
+use crate::{network::Namespace, user::User};
 
 /// How often it is looked whether a server has stopped, which may be writing to a slow disk: for 5 s.
 const STOP_LOOKS: usize = 25_000;
@@ -62,18 +62,20 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` in the folder `home`, with its output in `log`, as `user` if there is one.
+    /// Starts `command` in the folder `home`, with its output in `log`, as `user` and in `namespace`
+    /// if there is one.
     pub(crate) fn spawn(
         command: &[OsString],
         home: &Path,
         log: &File,
         user: Option<User>,
+        namespace: Option<&Namespace>,
     ) -> io::Result<Self> {
         let mut shell = Command::new("/bin/sh");
         if let Some(User { uid, gid }) = user {
             shell.uid(uid).gid(gid);
         }
-        let mut child = shell
+        shell
             .args(["-c", SCRIPT, "lock-lab"])
             .arg(home)
             .args(command)
@@ -81,8 +83,11 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(log.try_clone()?)
             .stderr(log.try_clone()?)
-            .process_group(0)
-            .spawn()?;
+            .process_group(0);
+        let mut child = match namespace {
+            Some(namespace) => namespace.within(|| shell.spawn())?,
+            None => shell.spawn()?,
+        };
         // Taken out, because `Child::wait` would close it.
         let leash = child.stdin.take();
         Ok(Self { child, _leash: leash })

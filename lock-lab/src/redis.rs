@@ -6,7 +6,10 @@ mod resp;
 
 use std::ops::Deref;
 
-use self::{options::RedisOptions, resp::Connection};
+use self::{
+    options::RedisOptions,
+    resp::{Connection, Reply},
+};
 use crate::{Builder, LabError, Server, builder::Kind};
 
 /// A private redis-server.
@@ -50,8 +53,7 @@ impl Redis {
     /// [`LabError::Reply`] if Redis answers with an error, [`LabError::Io`] if it is not reached or
     /// silent for 5 s.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
-        let reply = self.connect().await?.call(args).await?;
-        Ok(reply.to_string())
+        Ok(self.call(args).await?.to_string())
     }
 
     /// Returns all keys of database 0, sorted.
@@ -60,14 +62,19 @@ impl Redis {
     ///
     /// As [`command`](Self::command).
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
-        let reply = self.connect().await?.call(&[b"KEYS", b"*"]).await?;
-        let mut keys = reply.into_strings();
+        let mut keys = self.call(&[b"KEYS", b"*"]).await?.into_strings();
         keys.sort();
         Ok(keys)
     }
 
-    async fn connect(&self) -> Result<Connection, LabError> {
-        Connection::open(self.addr(), self.password.as_deref()).await
+    async fn call(&self, args: &[&[u8]]) -> Result<Reply, LabError> {
+        let (addr, password) = (self.addr(), self.password.clone());
+        let args: Vec<_> = args.iter().map(|arg| arg.to_vec()).collect();
+        self.ask(async move {
+            let args: Vec<_> = args.iter().map(Vec::as_slice).collect();
+            Connection::open(addr, password.as_deref()).await?.call(&args).await
+        })
+        .await
     }
 }
 

@@ -5,7 +5,7 @@ use std::{
     net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -13,8 +13,8 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Proxy, builder::Common, port::Port, process::Process, store::Store,
-    user::User,
+    Counters, LabError, Network, Place, Proxy, builder::Common, network::Node, port::Port,
+    process::Process, store::Store, user::User,
 };
 
 /// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
@@ -37,9 +37,11 @@ const MEMORY: &str = "/dev/shm";
 #[derive(Debug)]
 pub struct Server {
     common: Common,
-    store: Box<dyn Store>,
+    store: Arc<dyn Store>,
     run: Mutex<Run>,
     ports: Vec<Port>,
+    /// Its place, if it is not on 127.0.0.1.
+    node: Option<Node>,
     /// Runs the server, if that is not the user of this process.
     user: Option<User>,
     /// After `run`, so that the server is dead when its data is deleted.
@@ -60,7 +62,8 @@ impl Server {
     ) -> Result<Self, LabError> {
         let mut attempt = 1;
         loop {
-            let server = Self::create(common.clone(), Box::new(store.clone()))?;
+            let node = common.network.as_ref().map(Network::join).transpose()?;
+            let server = Self::create(common.clone(), Arc::new(store.clone()), node)?;
             match server.restart().await {
                 Err(error) if attempt < ATTEMPTS && server.lost_its_port() => {
                     tracing::debug!(%error, "again with other ports");
@@ -71,15 +74,23 @@ impl Server {
         }
     }
 
-    fn create(common: Common, store: Box<dyn Store>) -> Result<Self, LabError> {
+    pub(crate) fn create(
+        common: Common,
+        store: Arc<dyn Store>,
+        node: Option<Node>,
+    ) -> Result<Self, LabError> {
         let mut folder = tempfile::Builder::new();
         // There are passwords in it.
         folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
-        let home = match common.in_memory && Path::new(MEMORY).is_dir() {
+        let is_fast = common.in_memory || node.is_some();
+        let home = match is_fast && Path::new(MEMORY).is_dir() {
             true => folder.tempdir_in(MEMORY),
             false => folder.tempdir(),
         };
-        let ports = (0..store.ports()).map(|_| Port::reserve()).collect::<Result<_, _>>();
+        let ports = match &node {
+            Some(node) => Ok(Port::of_place(node.place(), store.ports())),
+            None => (0..store.ports()).map(|_| Port::reserve()).collect(),
+        };
         let home = home.map_err(LabError::io("making a data directory"))?;
         let user = store.user().map_or(Ok(None), User::instead_of_root);
         let user =
@@ -91,6 +102,7 @@ impl Server {
             run: Mutex::new(Run { pid: 0, process: None }),
             ports: ports.map_err(LabError::io("looking for a free port"))?,
             home,
+            node,
             user,
             common,
             store,
@@ -111,6 +123,11 @@ impl Server {
     /// Returns the URL for clients that shall reach the server through `proxy`.
     pub fn url_via(&self, proxy: &Proxy) -> String {
         self.url_at(proxy.addr())
+    }
+
+    /// Returns its place in its network, `None` for a server on 127.0.0.1.
+    pub fn place(&self) -> Option<Place> {
+        self.node.as_ref().map(Node::place)
     }
 
     /// Returns the process id of the server, or of its last run after [`kill`](Self::kill).
@@ -150,8 +167,28 @@ impl Server {
     ///
     /// Dropping the future leaves the server killed or started, perhaps not ready yet.
     pub async fn restart(&self) -> Result<(), LabError> {
+        self.relaunch()?;
+        self.ready().await
+    }
+
+    /// Kills the process if it runs, starts it again on the same port with the same data, and
+    /// returns at once.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if its program is not there.
+    pub fn relaunch(&self) -> Result<(), LabError> {
         self.kill();
-        self.launch()?;
+        self.launch()
+    }
+
+    /// Waits until the server answers.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
+    /// 30 s.
+    pub async fn ready(&self) -> Result<(), LabError> {
         match timeout(START_LIMIT, self.until_ready()).await {
             Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
             Err(_) => Err(self.start_error(format!("no answer within {START_LIMIT:?}"))),
@@ -186,7 +223,8 @@ impl Server {
     /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`] if
     /// its answer makes no sense.
     pub async fn counters(&self) -> Result<Counters, LabError> {
-        self.store.counters(self.addr()).await
+        let (store, addr) = (Arc::clone(&self.store), self.addr());
+        self.ask(async move { store.counters(addr).await }).await
     }
 
     /// Returns all that the server has logged, over all its runs.
@@ -194,6 +232,17 @@ impl Server {
         fs::read(self.log_path())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
+    }
+
+    /// Does what asks the server, from where it can be reached.
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl Future<Output = T> + Send + 'static,
+    ) -> T {
+        match (&self.common.network, &self.node) {
+            (Some(network), Some(_)) => network.control().run(question).await,
+            _ => question.await,
+        }
     }
 
     fn launch(&self) -> Result<(), LabError> {
@@ -204,7 +253,10 @@ impl Server {
             .create(true)
             .append(true)
             .open(self.log_path())
-            .and_then(|log| Process::spawn(&command, home, &log, self.user))
+            .and_then(|log| {
+                let namespace = self.node.as_ref().map(Node::namespace);
+                Process::spawn(&command, home, &log, self.user, namespace)
+            })
             .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
         *self.run() = Run { pid: process.pid(), process: Some(process) };
         Ok(())
@@ -215,7 +267,9 @@ impl Server {
             if let Some(end) = self.end() {
                 return Err(self.start_error(end));
             }
-            if let Ok(Ok(())) = timeout(PROBE_LIMIT, self.store.probe(self.addr())).await {
+            let (store, addr) = (Arc::clone(&self.store), self.addr());
+            let probe = self.ask(async move { store.probe(addr).await });
+            if let Ok(Ok(())) = timeout(PROBE_LIMIT, probe).await {
                 return Ok(());
             }
             sleep(PROBE_PAUSE).await;

@@ -6,9 +6,9 @@ mod options;
 use std::{net::SocketAddr, ops::Deref};
 
 use self::options::ZooKeeperOptions;
-use crate::{Builder, LabError, Server, ask, builder::Kind};
+use crate::{Builder, LabError, Place, Server, ask, builder::Kind, cluster::Member};
 
-/// A private ZooKeeper, standalone.
+/// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`](crate::ZooKeeperCluster).
 #[derive(Debug)]
 pub struct ZooKeeper {
     server: Server,
@@ -36,7 +36,8 @@ impl ZooKeeper {
     ///
     /// [`LabError::Io`] if ZooKeeper is not reached or silent for 5 s.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
-        four_letter(self.addr(), word).await
+        let (addr, word) = (self.addr(), word.to_owned());
+        self.ask(async move { four_letter(addr, &word).await }).await
     }
 }
 
@@ -46,6 +47,23 @@ impl Kind for ZooKeeper {
     fn new(server: Server, _: ZooKeeperOptions) -> Self {
         Self { server }
     }
+}
+
+impl Member for ZooKeeper {
+    fn join(options: &mut ZooKeeperOptions, index: usize, places: &[Place]) {
+        options.join(index, places);
+    }
+
+    async fn term(addr: SocketAddr) -> Option<u64> {
+        epoch(&four_letter(addr, "srvr").await.ok()?)
+    }
+}
+
+/// Reads the leader's epoch from what a leader says, the upper half of its last transaction.
+fn epoch(reply: &str) -> Option<u64> {
+    let zxid = reply.lines().find_map(|line| line.strip_prefix("Zxid: 0x"))?;
+    let zxid = u64::from_str_radix(zxid, 16).ok()?;
+    reply.contains("\nMode: leader").then_some(zxid >> 32)
 }
 
 impl Deref for ZooKeeper {

@@ -4,23 +4,47 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 
 use super::{gateway, metrics};
 use crate::{
-    Counters, LabError,
+    Counters, LabError, Place,
     builder::Common,
+    port::addr_in,
     store::{Answer, Store},
 };
 
+/// Which of its ports is for clients, and which for the other nodes.
+const CLIENT: usize = 0;
+const PEER: usize = 1;
 const INSTALL: &str = "apt-get install etcd-server";
 
-/// An etcd has no options of its own.
+/// What only an etcd has.
 #[derive(Clone, Debug, Default)]
-pub struct EtcdOptions;
+pub struct EtcdOptions {
+    /// Its number and the places of all nodes, if it is one of a cluster.
+    member: Option<(usize, Vec<Place>)>,
+}
+
+impl EtcdOptions {
+    /// Makes it a node of a cluster.
+    pub(super) fn join(&mut self, index: usize, places: &[Place]) {
+        self.member = Some((index, places.to_vec()));
+    }
+
+    /// Returns its name, and the names and URLs of all nodes.
+    fn names(&self, own: &str) -> (String, String) {
+        let Some((index, places)) = &self.member else {
+            return ("lab".to_owned(), format!("lab={own}"));
+        };
+        let all = places.iter().enumerate();
+        let all = all.map(|(i, place)| format!("lab{i}=http://{}", addr_in(*place, PEER)));
+        (format!("lab{index}"), all.collect::<Vec<_>>().join(","))
+    }
+}
 
 impl Store for EtcdOptions {
     fn scheme(&self) -> &'static str {
         "etcd"
     }
 
-    /// One for clients, one for the other members, which etcd opens even without any.
+    /// etcd opens the second one even without other nodes.
     fn ports(&self) -> usize {
         2
     }
@@ -32,10 +56,10 @@ impl Store for EtcdOptions {
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
         let mut command = vec![common.program("etcd", INSTALL)?.into_os_string()];
-        let [client, peer] = [0, 1].map(|i| format!("http://{}", addrs[i]));
-        let cluster = format!("lab={peer}");
+        let [client, peer] = [CLIENT, PEER].map(|i| format!("http://{}", addrs[i]));
+        let (name, cluster) = self.names(&peer);
         let options = [
-            ("--name", "lab"),
+            ("--name", &name),
             ("--listen-client-urls", &client),
             ("--advertise-client-urls", &client),
             ("--listen-peer-urls", &peer),

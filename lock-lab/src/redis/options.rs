@@ -61,9 +61,12 @@ impl Store for RedisOptions {
         let mut command = vec![common.program("redis-server", INSTALL)?.into_os_string()];
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[0].port().to_string();
-        let options = ["--port", &port, "--bind", "127.0.0.1", "--save", "", "--daemonize", "no"];
+        let host = addrs[0].ip().to_string();
+        let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
+        // On another address than 127.0.0.1, Redis demands a password otherwise.
+        let options = options.iter().chain(&["--protected-mode", "no"]);
         let disk = ["--appendonly", appendonly, "--appendfsync", "always", "--dir"];
-        command.extend(options.iter().chain(&disk).map(OsString::from));
+        command.extend(options.chain(&disk).map(OsString::from));
         command.push(home.into());
         if let Some(password) = &self.password {
             command.extend(["--requirepass".into(), password.into()]);

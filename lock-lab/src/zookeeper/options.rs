@@ -1,16 +1,28 @@
 //! The options of a private ZooKeeper.
 
-use std::{ffi::OsString, fmt::Write as _, fs, net::SocketAddr, path::Path, time::Duration};
+use std::{
+    ffi::OsString,
+    fmt::Write as _,
+    fs, io,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use super::{ZooKeeper, four_letter, monitor};
 use crate::{
-    Builder, Counters, LabError,
+    Builder, Counters, LabError, Place,
     builder::Common,
+    port::addr_in,
     store::{Answer, Store},
 };
 
 const INSTALL: &str = "apt-get install zookeeper";
 const INSTALL_JAVA: &str = "apt-get install default-jre-headless";
+/// Which of its ports are for the other nodes: followers of a leader, and elections. A node alone
+/// opens neither.
+const FOLLOW: usize = 1;
+const ELECT: usize = 2;
 /// Where Debian puts jars. ZooKeeper's own names all others that it needs, but no way to log.
 const JARS: &str = "/usr/share/java";
 const NEEDED: [&str; 2] = ["zookeeper.jar", "slf4j-simple.jar"];
@@ -21,11 +33,13 @@ const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 pub struct ZooKeeperOptions {
     tick: Duration,
     settings: Vec<(String, String)>,
+    /// Its number and the places of all nodes, if it is one of a cluster.
+    member: Option<(usize, Vec<Place>)>,
 }
 
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
-        Self { tick: Duration::from_millis(500), settings: Vec::new() }
+        Self { tick: Duration::from_millis(500), settings: Vec::new(), member: None }
     }
 }
 
@@ -45,18 +59,43 @@ impl Builder<ZooKeeper> {
 }
 
 impl ZooKeeperOptions {
-    fn config(&self, home: &Path, addr: SocketAddr) -> String {
-        let (tick, data, port) = (self.tick.as_millis(), home.join("data"), addr.port());
+    /// Makes it a node of a cluster.
+    pub(super) fn join(&mut self, index: usize, places: &[Place]) {
+        self.member = Some((index, places.to_vec()));
+    }
+
+    fn config(&self, data: &Path, addr: SocketAddr) -> String {
+        let (tick, host, port) = (self.tick.as_millis(), addr.ip(), addr.port());
         let mut config = format!(
-            "tickTime={tick}\ninitLimit=20\nsyncLimit=10\ndataDir={}\nclientPort={port}\n\
-             clientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
+            "tickTime={tick}\ninitLimit=10\nsyncLimit=4\ndataDir={}\nclientPort={port}\n\
+             clientPortAddress={host}\nadmin.enableServer=false\n\
              4lw.commands.whitelist=*\nmaxClientCnxns=0\n",
             data.display(),
         );
+        for (index, place) in self.nodes() {
+            let [follow, elect] = [FOLLOW, ELECT].map(|port| addr_in(*place, port).port());
+            let _ = writeln!(config, "server.{index}={place}:{follow}:{elect}");
+        }
         for (key, value) in &self.settings {
             let _ = writeln!(config, "{key}={value}");
         }
         config
+    }
+
+    /// The nodes of its cluster by their numbers, which ZooKeeper wants to be above 0.
+    fn nodes(&self) -> impl Iterator<Item = (usize, &Place)> {
+        self.member.iter().flat_map(|(_, places)| (1..).zip(places))
+    }
+
+    /// Writes what the program reads: its configuration, and the number of a node.
+    fn write(&self, home: &Path, addr: SocketAddr) -> io::Result<PathBuf> {
+        let (file, data) = (home.join("zoo.cfg"), home.join("data"));
+        fs::write(&file, self.config(&data, addr))?;
+        if let Some((index, _)) = &self.member {
+            fs::create_dir_all(&data)?;
+            fs::write(data.join("myid"), (index + 1).to_string())?;
+        }
+        Ok(file)
     }
 }
 
@@ -74,8 +113,7 @@ impl Store for ZooKeeperOptions {
     ) -> Result<Vec<OsString>, LabError> {
         let java = common.program("java", INSTALL_JAVA)?;
         let jars = class_path()?;
-        let file = home.join("zoo.cfg");
-        fs::write(&file, self.config(home, addrs[0])).map_err(LabError::io("writing zoo.cfg"))?;
+        let file = self.write(home, addrs[0]).map_err(LabError::io("writing zoo.cfg"))?;
         let mut command = vec![java.into_os_string()];
         command.extend(jvm_flags(common.in_memory).into_iter().map(OsString::from));
         command.extend(common.args.iter().cloned());

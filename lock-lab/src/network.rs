@@ -1,0 +1,169 @@
+//! A private network, in which places can be cut off from each other.
+
+mod cuts;
+mod namespace;
+mod place;
+mod router;
+mod side;
+mod trial;
+
+use std::sync::{Arc, OnceLock};
+
+use self::{cuts::Cuts, router::Router};
+pub(crate) use self::{namespace::Namespace, place::Node};
+pub use self::{
+    place::Place,
+    side::Side,
+    trial::{network_trial, run_network_tests},
+};
+use crate::LabError;
+
+/// A private IPv4 network of network namespaces: each server and each [`Side`] stands in a namespace
+/// of its own, and a router in the middle drops what a cut forbids.
+///
+/// Nothing outside can reach into it, and the addresses mean something only inside, so any number
+/// of networks exist at once. A clone is the same network.
+///
+/// Each operation changes all its pairs at one instant, about 10 ms after the call, also on open
+/// connections. What is dropped is gone, without a reset and without a refusal, and TCP sends it
+/// again after a [`heal`](Self::heal). The operations block the thread until they are in force.
+///
+/// The lab asks its servers from a place that is never cut.
+///
+/// # What stays behind
+///
+/// Nothing: the namespaces have no names. The kernel removes them with the last process and the
+/// last handle, also if this process is killed.
+#[derive(Clone, Debug)]
+pub struct Network {
+    router: Arc<Router>,
+    /// Where the lab asks its servers from.
+    control: Arc<Side>,
+}
+
+impl Network {
+    /// Makes an empty network.
+    ///
+    /// This needs root (or `unshare --user --map-root-user --net`), `ip` and `iptables-restore`.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::NoNetwork`] if the machine permits none.
+    pub fn new() -> Result<Self, LabError> {
+        let router = Arc::new(Router::new().map_err(LabError::no_network)?);
+        let node = router.join().map_err(LabError::no_network)?;
+        router.spare(node.place()).map_err(LabError::no_network)?;
+        let control = Arc::new(Side::start(node, Arc::clone(&router))?);
+        Ok(Self { router, control })
+    }
+
+    /// Tells whether this machine permits networks: makes one, once per process.
+    ///
+    /// A test that needs a network is one of [`network_tests!`](crate::network_tests), which asks
+    /// this.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::NoNetwork`] if the machine permits none.
+    pub fn available() -> Result<(), LabError> {
+        static FAULT: OnceLock<Option<String>> = OnceLock::new();
+        let fault = FAULT.get_or_init(|| match Self::new() {
+            Ok(_) => None,
+            Err(LabError::NoNetwork { why }) => Some(why),
+            Err(error) => Some(error.to_string()),
+        });
+        fault.clone().map_or(Ok(()), |why| Err(LabError::NoNetwork { why }))
+    }
+
+    /// Makes a place for clients, with a thread and a runtime of its own.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if the system refuses it, or the network has 250 places.
+    pub fn side(&self) -> Result<Side, LabError> {
+        Side::start(self.join()?, Arc::clone(&self.router))
+    }
+
+    /// Cuts `a` and `b` off from each other, in both directions.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if the system refuses it; nothing is changed then. So for all methods that
+    /// cut and heal.
+    pub fn cut(&self, a: Place, b: Place) -> Result<(), LabError> {
+        self.split(&[a], &[b])
+    }
+
+    /// Cuts each place of `left` off from each of `right`, in both directions.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn split(&self, left: &[Place], right: &[Place]) -> Result<(), LabError> {
+        let pairs = left.iter().flat_map(|a| right.iter().map(move |b| (*a, *b)));
+        self.change(|cuts| {
+            pairs.for_each(|(a, b)| {
+                cuts.deafen(a, b);
+                cuts.deafen(b, a);
+            });
+        })
+    }
+
+    /// Cuts one direction: `listener` no longer hears `speaker`, which still hears it.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn deafen(&self, listener: Place, speaker: Place) -> Result<(), LabError> {
+        self.change(|cuts| cuts.deafen(listener, speaker))
+    }
+
+    /// Cuts a place off from all others, also from those made later.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn isolate(&self, place: Place) -> Result<(), LabError> {
+        self.change(|cuts| cuts.isolate(place))
+    }
+
+    /// Ends all cuts.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn heal(&self) -> Result<(), LabError> {
+        self.change(Cuts::clear)
+    }
+
+    /// Ends the cuts between `a` and `b`, in both directions. An isolated place stays isolated.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn heal_between(&self, a: Place, b: Place) -> Result<(), LabError> {
+        self.change(|cuts| cuts.heal_between(a, b))
+    }
+
+    /// Ends all cuts of one place.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`cut`](Self::cut).
+    pub fn rejoin(&self, place: Place) -> Result<(), LabError> {
+        self.change(|cuts| cuts.rejoin(place))
+    }
+
+    /// Makes a place for a server.
+    pub(crate) fn join(&self) -> Result<Node, LabError> {
+        self.router.join().map_err(LabError::io("making a place in a network"))
+    }
+
+    pub(crate) fn control(&self) -> &Side {
+        &self.control
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Cuts)) -> Result<(), LabError> {
+        self.router.change(change).map_err(LabError::io("cutting a network"))
+    }
+}
