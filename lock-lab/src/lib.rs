@@ -93,7 +93,7 @@ mod zookeeper;
 
 pub use self::{
     builder::Builder,
-    cluster::{Cluster, EtcdCluster, ZooKeeperCluster},
+    cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},
     counters::Counters,
     error::LabError,
     etcd::Etcd,

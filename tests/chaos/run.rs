@@ -1,0 +1,220 @@
+//! One run: load and faults, then peace, then the verdict.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use distlock::{Fencing, Locks};
+use lock_core::Guarantees;
+use lock_history::{Checker, Fault, Grade, Header, History, Recorder, Report};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::{
+    load::{Client, Time, names, nanos},
+    plan::{Random, Step, plan},
+    stage::{Failure, Home, Stage},
+};
+
+/// The clients of a run, and the tasks of each.
+pub const CLIENTS: usize = 4;
+const WORKERS: usize = 12;
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub store: &'static str,
+    pub seed: u64,
+    pub length: Duration,
+    pub ttl: Duration,
+}
+
+/// What came out.
+pub struct Outcome {
+    pub history: History,
+    pub report: Report,
+    /// What is no affair of the history: names that cannot be had, what is left over.
+    pub wrong: Vec<String>,
+}
+
+/// Plays a run on a store.
+///
+/// # Errors
+///
+/// What keeps the run from being one: a server that does not start, a client that cannot connect
+/// before the first fault.
+pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failure> {
+    let mut run = Run::start(stage, order).await?;
+    let steps = plan(order.seed, order.length, order.ttl, run.stage.kinds());
+    let faults = run.play(steps, order.length).await;
+    run.stop.store(true, Ordering::Relaxed);
+    run.workers_end().await;
+    faults?;
+    let slack = run.guarantees.expiry_slack;
+    let limit = order.ttl * 2 + slack + run.stage.recovery();
+    let mut wrong = run.clients[0].free(limit).await;
+    wrong.extend(run.close().await);
+    wrong.extend(run.left_over(order.ttl + slack + Duration::from_secs(3)).await?);
+    let mut header = Header::new("chaos", order.seed, order.store);
+    header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let history = run.recorder.history(header);
+    let report = checker(&run.guarantees, limit).check(&history)?;
+    // Runtimes must not end within one.
+    tokio::task::spawn_blocking(move || drop(run)).await?;
+    Ok(Outcome { history, report, wrong })
+}
+
+struct Run {
+    stage: Arc<dyn Stage>,
+    guarantees: Guarantees,
+    recorder: Recorder,
+    time: Time,
+    stop: Arc<AtomicBool>,
+    clients: Vec<Placed>,
+}
+
+/// A client in its home.
+struct Placed {
+    client: Client,
+    workers: Vec<JoinHandle<()>>,
+    home: Home,
+}
+
+impl Run {
+    async fn start(stage: Arc<dyn Stage>, order: &Order) -> Result<Self, Failure> {
+        let mut connected: Vec<(Home, Locks)> = Vec::new();
+        for number in 0..CLIENTS {
+            let home = stage.home(number)?;
+            let locks = home.spawn(stage.connect(number)).await??;
+            connected.push((home, locks));
+        }
+        let guarantees = connected[0].1.guarantees().clone();
+        let names = Arc::new(names(guarantees.kinds));
+        let (recorder, time) = (Recorder::default(), Time::start());
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = connected.into_iter().enumerate().map(|(number, (home, locks))| {
+            let log = Arc::new(recorder.client(format!("c{number}")));
+            let (recorder, names, stop) = (recorder.clone(), names.clone(), stop.clone());
+            let client = Client { locks, log, recorder, time, ttl: order.ttl, names, stop };
+            Placed::start(home, client, number, order.seed)
+        });
+        let clients = clients.collect();
+        Ok(Self { stage, guarantees, recorder, time, stop, clients })
+    }
+
+    /// Plays all faults, each at its time, and waits until all are healed and the time is over.
+    async fn play(&self, steps: Vec<Step>, length: Duration) -> Result<(), Failure> {
+        let mut playing = JoinSet::new();
+        for step in steps {
+            let (stage, recorder, time) = (self.stage.clone(), self.recorder.clone(), self.time);
+            tokio::time::sleep(step.at.saturating_sub(time.since())).await;
+            playing.spawn(async move {
+                let from = nanos(time.since());
+                let target = stage.play(&step).await.map_err(|error| format!("{step}: {error}"))?;
+                let until = Some(nanos(time.since()));
+                recorder.fault(Fault { fault: step.kind.to_owned(), target, from, until });
+                Ok::<_, Failure>(())
+            });
+        }
+        let played = playing.join_all().await.into_iter().collect();
+        tokio::time::sleep(length.saturating_sub(self.time.since())).await;
+        played
+    }
+
+    async fn workers_end(&mut self) {
+        for worker in self.clients.iter_mut().flat_map(|placed| placed.workers.drain(..)) {
+            worker.await.expect("no worker panics");
+        }
+    }
+
+    /// Closes all clients; returns what went wrong.
+    async fn close(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (number, placed) in self.clients.iter().enumerate() {
+            let locks = placed.client.locks.clone();
+            let closed = placed.home.spawn(async move { locks.close().await }).await;
+            if let Err(error) = closed.expect("closing does not panic") {
+                wrong.push(format!("client {number} did not close: {error}"));
+            }
+        }
+        wrong
+    }
+
+    /// Waits until nothing is left over; returns what still is after the limit.
+    async fn left_over(&self, limit: Duration) -> Result<Vec<String>, Failure> {
+        let end = self.time.since() + limit;
+        loop {
+            let left = self.stage.leftovers().await?;
+            if left.is_empty() || self.time.since() > end {
+                return Ok(left.into_iter().map(|what| format!("left over: {what}")).collect());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Placed {
+    fn start(home: Home, client: Client, number: usize, seed: u64) -> Self {
+        let mut workers = vec![home.spawn(client.clone().watch_itself())];
+        for worker in 0..WORKERS {
+            let random = Random::of(seed, &format!("client {number} worker {worker}"));
+            workers.push(home.spawn(client.clone().work(random)));
+        }
+        Self { client, workers, home }
+    }
+
+    /// Tells which names cannot be had within the limit.
+    async fn free(&self, limit: Duration) -> Vec<String> {
+        let client = self.client.clone();
+        let acquired = self.home.spawn(async move { client.acquire_all(limit).await });
+        acquired.await.expect("no acquire panics")
+    }
+}
+
+fn checker(guarantees: &Guarantees, gap: Duration) -> Checker {
+    let grade = match guarantees.fencing {
+        Fencing::Strict(_) => Grade::Strict,
+        Fencing::BestEffort(_) => Grade::BestEffort,
+        _ => Grade::None,
+    };
+    Checker::new().tokens(grade).gap(gap)
+}
+
+impl Outcome {
+    /// Whether every promise was kept.
+    pub fn is_clean(&self) -> bool {
+        self.report.is_clean() && self.wrong.is_empty()
+    }
+
+    /// What to tell, with the place of the history.
+    ///
+    /// # Errors
+    ///
+    /// If the history cannot be written.
+    pub fn text(&self) -> Result<String, Failure> {
+        let mut text = self.report.to_string();
+        for wrong in &self.wrong {
+            write!(text, "\n{wrong}")?;
+        }
+        if !self.is_clean() {
+            write!(text, "\nhistory: {}", self.write()?.display())?;
+        }
+        Ok(text)
+    }
+
+    fn write(&self) -> Result<PathBuf, Failure> {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../chaos");
+        fs::create_dir_all(&folder)?;
+        let Header { store, seed, .. } = &self.history.header;
+        let path = folder.canonicalize()?.join(format!("{store}-{seed}.jsonl"));
+        let lines: Vec<String> = self.history.lines().collect();
+        fs::write(&path, lines.join("\n") + "\n")?;
+        Ok(path)
+    }
+}

@@ -1,0 +1,106 @@
+//! One server, each client behind a proxy of its own.
+
+use std::{ops::Deref, pin::Pin, time::Duration};
+
+use async_trait::async_trait;
+use lock_lab::{Proxy, Server};
+use tokio::{sync::Mutex, time::sleep};
+
+use crate::{
+    plan::Step,
+    run::CLIENTS,
+    stage::{Connecting, Failure, Home, Stage},
+};
+
+pub type Leftovers<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure>> + Send + 'a>>;
+
+/// How much a slow path delays in each direction.
+const DELAY: Duration = Duration::from_millis(30);
+
+/// A private server and what only its kind knows.
+pub struct Single<S> {
+    server: S,
+    /// Connects to the server at this URL.
+    connect: fn(String) -> Connecting,
+    leftovers: for<'a> fn(&'a S) -> Leftovers<'a>,
+    proxies: Vec<Proxy>,
+    /// Two that start a server at once would kill each other's.
+    starting: Mutex<()>,
+}
+
+impl<S: Deref<Target = Server>> Single<S> {
+    pub async fn new(
+        server: S,
+        connect: fn(String) -> Connecting,
+        leftovers: for<'a> fn(&'a S) -> Leftovers<'a>,
+    ) -> Result<Self, Failure> {
+        let mut proxies = Vec::new();
+        for _ in 0..CLIENTS {
+            proxies.push(Proxy::start(server.addr()).await?);
+        }
+        Ok(Self { server, connect, leftovers, proxies, starting: Mutex::default() })
+    }
+
+    async fn kill(&self, lasts: Duration) -> Result<(), Failure> {
+        let _alone = self.starting.lock().await;
+        self.server.kill();
+        sleep(lasts).await;
+        Ok(self.server.restart().await?)
+    }
+
+    async fn stop(&self, lasts: Duration) {
+        self.server.stop();
+        sleep(lasts).await;
+        self.server.resume();
+    }
+
+    /// Breaks the way of one client, or of all.
+    async fn path(&self, step: &Step, broken: fn(&Proxy), healed: fn(&Proxy)) -> String {
+        let (proxies, target) = match step.other % 2 {
+            0 => (&self.proxies[..], "all clients".to_owned()),
+            _ => {
+                let client = step.client % CLIENTS;
+                (&self.proxies[client..=client], format!("c{client}"))
+            }
+        };
+        proxies.iter().for_each(broken);
+        sleep(step.lasts).await;
+        proxies.iter().for_each(healed);
+        target
+    }
+}
+
+#[async_trait]
+impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
+    fn kinds(&self) -> &'static [&'static str] {
+        &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow"]
+    }
+
+    fn home(&self, _client: usize) -> Result<Home, Failure> {
+        Home::thread()
+    }
+
+    fn connect(&self, client: usize) -> Connecting {
+        (self.connect)(self.server.url_via(&self.proxies[client]))
+    }
+
+    async fn play(&self, step: &Step) -> Result<String, Failure> {
+        let server = || "server".to_owned();
+        Ok(match step.kind {
+            "kill" => self.kill(step.lasts).await.map(|()| server())?,
+            "stop" => {
+                self.stop(step.lasts).await;
+                server()
+            }
+            "cut" => self.path(step, Proxy::cut, Proxy::heal).await,
+            "half_open" => self.path(step, Proxy::half_open, Proxy::heal).await,
+            "reset" => self.path(step, Proxy::reset, Proxy::reset).await,
+            "refuse" => self.path(step, Proxy::refuse, Proxy::heal).await,
+            _ => self.path(step, |p| p.delay(DELAY), |p| p.delay(Duration::ZERO)).await,
+        })
+    }
+
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
+        (self.leftovers)(&self.server).await
+    }
+}
