@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The first clients know one node each, the others know all.
-const PINNED: usize = 2;
+const PINNED: usize = 3;
 
 pub struct Nodes<K: Member> {
     cluster: Cluster<K>,
@@ -92,6 +92,7 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
             "deafen_client",
             "isolate_client",
             "minority",
+            "minority_follower",
         ]
     }
 
@@ -133,12 +134,19 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
                 return Ok(format!("n{node} to n{peer}"));
             }
             "isolate_node" => self.cut(&[place], &peers, step, false).await?,
+            // The client that knows this node alone stays with it.
             "minority" => {
-                let pinned = node < PINNED && step.other % 2 == 0;
-                let client = if pinned { node } else { client };
-                let client_place = self.places.lock().unwrap()[client];
+                let client_place = self.places.lock().unwrap()[node];
                 self.cut(&[place, client_place], &peers, step, false).await?;
-                return Ok(format!("n{node} with c{client}"));
+                return Ok(format!("n{node} with c{node}"));
+            }
+            "minority_follower" => {
+                let leader = self.cluster.leader_now().await.unwrap_or(node);
+                let node = (leader + 1 + step.other % 2) % 3;
+                let client_place = self.places.lock().unwrap()[node];
+                let minority = [self.cluster.place(node), client_place];
+                self.cut(&minority, &self.cluster.peers(node), step, false).await?;
+                return Ok(format!("n{node} with c{node}"));
             }
             "cut_client" => {
                 self.cut(&[client_place], &[place], step, false).await?;

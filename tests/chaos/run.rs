@@ -23,8 +23,8 @@ use crate::{
 };
 
 /// The clients of a run, and the tasks of each.
-pub const CLIENTS: usize = 4;
-const WORKERS: usize = 12;
+pub const CLIENTS: usize = 5;
+const WORKERS: usize = 10;
 
 /// What a run is asked for.
 #[derive(Clone, Debug)]
