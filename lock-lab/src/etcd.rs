@@ -82,6 +82,16 @@ impl Etcd {
         Ok(number(&reply["deleted"]).unsigned_abs())
     }
 
+    /// Returns the version of the program, such as `3.4.23`.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn version(&self) -> Result<String, LabError> {
+        let status = self.post("maintenance/status", json!({})).await?;
+        Ok(status["version"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// Returns the newest revision.
     ///
     /// # Errors
@@ -110,6 +120,16 @@ impl Etcd {
     /// As [`keys`](Self::keys).
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
         self.ask(gateway::leases(self.addr())).await
+    }
+
+    /// Grants a lease of so many seconds, which nothing keeps alive, and returns its id.
+    ///
+    /// # Errors
+    ///
+    /// As [`keys`](Self::keys).
+    pub async fn grant(&self, seconds: u32) -> Result<i64, LabError> {
+        let reply = self.post("lease/grant", json!({ "TTL": seconds.to_string() })).await?;
+        Ok(number(&reply["ID"]))
     }
 
     /// Revokes a lease behind its owner's back, with all keys that hang on it.

@@ -2,8 +2,8 @@
 //!
 //! [`Etcd`], [`MariaDb`], [`Postgres`], [`Redis`] and [`ZooKeeper`] each start one real server from
 //! the system's binary, on a free loopback port and with a data directory of its own. All are
-//! [`Server`]s: they can be stopped, killed, restarted with their data, and asked for what they count.
-//! A [`Proxy`] between a client and a server breaks the network.
+//! [`Server`]s: they can be stopped, killed, restarted with their data, asked for what they count,
+//! and their clocks can be moved. A [`Proxy`] between a client and a server breaks the network.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,8 +43,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Not each machine permits networks. [`network_tests!`] makes test programs that say so: a test
-//! that did not run for this reason counts as ignored, and fails where `CI` is set.
+//! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in which
+//! MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and `iptables`. Where
+//! the machine permits none, [`network_tests!`] makes test programs that say so: a test that did not
+//! run for this reason counts as ignored, and fails where `CI` is set.
 //!
 //! # What stays behind
 //!
@@ -52,6 +54,9 @@
 //! If this whole process is killed with SIGKILL, a watcher beside each server sees its pipe close
 //! and does the same. One thing can stay then, 56 bytes of System V shared memory: of a PostgreSQL
 //! that was just starting, or that had started itself anew because one of its processes was killed.
+//!
+//! Nothing of a network, however this process ends: its namespaces have no names, and the kernel
+//! removes them with their last process.
 //!
 //! The first MariaDB and the first PostgreSQL of a release leave a template on the machine, from
 //! which the next ones start sooner: `lock-lab-templates-<uid>` in the folder for temporary files,
@@ -65,12 +70,13 @@
 //!
 //! # Linux only
 //!
-//! The processes of a server are found in `/proc`.
+//! The processes of a server are found in `/proc`. Clocks are moved on x86_64 only.
 
 mod account;
 mod ask;
 mod builder;
 mod client;
+mod clock;
 mod cluster;
 mod counters;
 mod error;
@@ -93,6 +99,7 @@ mod zookeeper;
 
 pub use self::{
     builder::Builder,
+    clock::Shift,
     cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},
     counters::Counters,
     error::LabError,

@@ -54,7 +54,9 @@ impl MariaDb {
     ///
     /// Dropping the future leaves statements run or not.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
-        self.options.client(self.addr(), &["lab"])?.run(statements).await
+        let (client, statements) =
+            (self.options.client(self.addr(), &["lab"])?, statements.to_owned());
+        self.ask(async move { client.run(&statements).await }).await
     }
 }
 

@@ -24,8 +24,8 @@ use crate::LabError;
 /// Nothing outside can reach into it, and the addresses mean something only inside, so any number
 /// of networks exist at once. A clone is the same network.
 ///
-/// Each operation changes all its pairs at one instant, about 10 ms after the call, also on open
-/// connections. What is dropped is gone, without a reset and without a refusal, and TCP sends it
+/// Each operation changes all its pairs at one instant, some 10 ms after the call on an idle machine,
+/// also on open connections. What is dropped is gone, without a reset and without a refusal, and TCP sends it
 /// again after a [`heal`](Self::heal). The operations block the thread until they are in force.
 ///
 /// The lab asks its servers from a place that is never cut.
@@ -43,8 +43,6 @@ pub struct Network {
 
 impl Network {
     /// Makes an empty network.
-    ///
-    /// This needs root (or `unshare --user --map-root-user --net`), `ip` and `iptables-restore`.
     ///
     /// # Errors
     ///

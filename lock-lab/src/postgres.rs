@@ -57,7 +57,8 @@ impl Postgres {
     ///
     /// Dropping the future leaves statements run or not.
     pub async fn sql(&self, statements: &str) -> Result<String, LabError> {
-        self.options.client(self.addr())?.run(statements).await
+        let (client, statements) = (self.options.client(self.addr())?, statements.to_owned());
+        self.ask(async move { client.run(&statements).await }).await
     }
 }
 

@@ -21,7 +21,7 @@ use rustix::{
     },
 };
 
-use crate::{network::Namespace, user::User};
+use crate::{network::Namespace, state::state_of, user::User};
 
 /// How often it is looked whether a server has stopped, which may be writing to a slow disk: for 5 s.
 const STOP_LOOKS: usize = 25_000;
@@ -113,6 +113,18 @@ impl Process {
             send(worker, Signal::CONT);
         }
         send(self.server(), Signal::CONT);
+    }
+
+    /// Does something while the server is stopped, which goes on then unless it was stopped before.
+    pub(crate) fn while_stopped<T>(&self, work: impl FnOnce() -> T) -> T {
+        let ran = state_of(self.pid()) != Some('T');
+        send(self.server(), Signal::STOP);
+        self.until_at_rest();
+        let done = work();
+        if ran {
+            send(self.server(), Signal::CONT);
+        }
+        done
     }
 
     /// Stops the server, then the processes that it has started, and returns those.

@@ -2,6 +2,7 @@
 
 use std::{
     fs::{self, OpenOptions, Permissions},
+    io,
     net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
@@ -13,8 +14,8 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Network, Place, Proxy, builder::Common, network::Node, port::Port,
-    process::Process, store::Store, user::User,
+    Counters, LabError, Network, Place, Proxy, Shift, builder::Common, clock::Clocks,
+    network::Node, port::Port, process::Process, store::Store, user::User,
 };
 
 /// How long a server may take until it answers. A loaded machine takes seconds for a JVM.
@@ -30,7 +31,8 @@ const SHOWN_LINES: usize = 30;
 const MEMORY: &str = "/dev/shm";
 
 /// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
-/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process on 127.0.0.1 with its own data directory.
+/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process
+/// with its own data directory, on 127.0.0.1 or in a place of its own in a [`Network`].
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
@@ -48,10 +50,24 @@ pub struct Server {
     home: TempDir,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Run {
     pid: u32,
     process: Option<Process>,
+    /// Once they were moved.
+    clocks: Option<Clocks>,
+}
+
+impl Run {
+    fn move_clocks(&mut self, wall: Shift, monotonic: Shift) -> io::Result<()> {
+        let Self { pid, process: Some(process), clocks } = self else { return Ok(()) };
+        process.while_stopped(|| {
+            if clocks.is_none() {
+                *clocks = Some(Clocks::take(*pid)?);
+            }
+            clocks.iter().try_for_each(|clocks| clocks.set(wall, monotonic))
+        })
+    }
 }
 
 impl Server {
@@ -99,7 +115,7 @@ impl Server {
             user.own(home.path()).map_err(LabError::io("giving a data directory away"))?;
         }
         Ok(Self {
-            run: Mutex::new(Run { pid: 0, process: None }),
+            run: Mutex::new(Run::default()),
             ports: ports.map_err(LabError::io("looking for a free port"))?,
             home,
             node,
@@ -120,7 +136,8 @@ impl Server {
         self.url_at(self.addr())
     }
 
-    /// Returns the URL for clients that shall reach the server through `proxy`.
+    /// Returns the URL for clients that shall reach the server through `proxy`, which in a network
+    /// must be started on their [`Side`](crate::Side).
     pub fn url_via(&self, proxy: &Proxy) -> String {
         self.url_at(proxy.addr())
     }
@@ -152,7 +169,35 @@ impl Server {
     ///
     /// This blocks the thread for some milliseconds. Does nothing to a server that does not run.
     pub fn kill(&self) {
-        self.run().process = None;
+        let mut run = self.run();
+        run.process = None;
+        run.clocks = None;
+    }
+
+    /// Sets the server's clocks off the machine's: the wall clock, and the monotonic clocks.
+    ///
+    /// Only this process sees it, in what it reads from its clocks from now on. Its timers go on as
+    /// before. A restart sets the clocks right again. Processes that the server starts later take
+    /// the clocks of that moment with them; those of a PostgreSQL that run already keep theirs.
+    ///
+    /// This stops the process for some milliseconds. Does nothing to a server that does not run.
+    ///
+    /// ```no_run
+    /// # fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
+    /// use std::time::Duration;
+    /// use lock_lab::Shift;
+    ///
+    /// // Each TTL of less than a minute is over.
+    /// redis.move_clocks(Shift::ahead(Duration::from_secs(60)), Shift::NONE)?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if this process must not write to the server's memory, or with `Unsupported`
+    /// on other machines than x86_64.
+    pub fn move_clocks(&self, wall: Shift, monotonic: Shift) -> Result<(), LabError> {
+        self.run().move_clocks(wall, monotonic).map_err(LabError::io("moving clocks"))
     }
 
     /// Kills the process if it runs, starts it again on the same port with the same data, and waits
@@ -258,7 +303,7 @@ impl Server {
                 Process::spawn(&command, home, &log, self.user, namespace)
             })
             .map_err(LabError::io(format!("starting {}", self.store.scheme())))?;
-        *self.run() = Run { pid: process.pid(), process: Some(process) };
+        *self.run() = Run { pid: process.pid(), process: Some(process), clocks: None };
         Ok(())
     }
 

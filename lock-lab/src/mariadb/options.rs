@@ -56,7 +56,8 @@ impl MariaDbOptions {
         let mut command = Command::new(program::find(Path::new("mariadb"), INSTALL_CLIENT)?);
         command
             .args(["--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp"])
-            .args(["--default-character-set=utf8mb4", "--user", NAME, "--host=127.0.0.1"])
+            .args(["--default-character-set=utf8mb4", "--user", NAME])
+            .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
             .args(args)
             .env_clear()
@@ -77,7 +78,7 @@ impl MariaDbOptions {
         let port = format!("--port={}", addr.port());
         let options = [
             "--no-defaults",
-            "--bind-address=127.0.0.1",
+            &format!("--bind-address={}", addr.ip()),
             &port,
             "--socket=",
             "--skip-name-resolve",
@@ -100,12 +101,13 @@ impl MariaDbOptions {
     }
 
     /// Runs at every start, before the server listens.
-    fn init(&self) -> String {
+    fn init(&self, addr: SocketAddr) -> String {
+        let clients = if addr.ip().is_loopback() { "127.0.0.1" } else { "%" };
         format!(
             "CREATE DATABASE IF NOT EXISTS {NAME};\n\
-             CREATE USER IF NOT EXISTS {NAME}@'127.0.0.1' IDENTIFIED BY '{}';\n\
-             GRANT ALL ON {NAME}.* TO {NAME}@'127.0.0.1' WITH GRANT OPTION;\n\
-             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'127.0.0.1';\n",
+             CREATE USER IF NOT EXISTS {NAME}@'{clients}' IDENTIFIED BY '{}';\n\
+             GRANT ALL ON {NAME}.* TO {NAME}@'{clients}' WITH GRANT OPTION;\n\
+             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'{clients}';\n",
             self.password.as_str(),
         )
     }
@@ -136,7 +138,8 @@ impl Store for MariaDbOptions {
     ) -> Result<Vec<OsString>, LabError> {
         let binary = common.program("mariadbd", INSTALL)?;
         let tool = program::find(Path::new("mariadb-install-db"), INSTALL)?;
-        fs::write(home.join("init.sql"), self.init()).map_err(LabError::io("writing init.sql"))?;
+        let init = self.init(addrs[0]);
+        fs::write(home.join("init.sql"), init).map_err(LabError::io("writing init.sql"))?;
         if let Some(tls) = &self.tls {
             tls.write(home)?;
         }

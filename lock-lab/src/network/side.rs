@@ -47,6 +47,8 @@ impl Side {
             let runtime = node.namespace().enter().and_then(|()| runtime());
             if let Some(runtime) = report(runtime, &tell) {
                 let _ = runtime.block_on(end);
+                // A name look-up that is under way must not hold up a drop.
+                runtime.shutdown_background();
             }
         };
         let refused = || LabError::io(format!("making the side {place}"));

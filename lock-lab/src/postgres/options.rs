@@ -81,7 +81,8 @@ impl PostgresOptions {
         command
             .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--no-password"])
             .args(["--field-separator=\t", "--pset=null=NULL", "--set=ON_ERROR_STOP=1"])
-            .args(["--host=127.0.0.1", "--username", NAME, "--dbname", NAME])
+            .args(["--username", NAME, "--dbname", NAME])
+            .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
             .env_clear()
             .env("PGAPPNAME", "lock-lab")
@@ -92,7 +93,7 @@ impl PostgresOptions {
     fn server(&self, home: &Path, addr: SocketAddr) -> Vec<OsString> {
         let mut args: Vec<OsString> = vec!["-D".into(), home.join("data").into()];
         let settings = [
-            "listen_addresses=127.0.0.1",
+            &format!("listen_addresses={}", addr.ip()),
             &format!("port={}", addr.port()),
             "unix_socket_directories=",
             &format!("fsync={}", if self.durable { "on" } else { "off" }),
@@ -145,8 +146,9 @@ impl Store for PostgresOptions {
         let binary = common.program(newest("postgres"), INSTALL)?;
         let tool = program::find(&newest("initdb"), INSTALL)?;
         let password = format!("ALTER ROLE {NAME} PASSWORD '{}'\n", self.password.as_str());
-        let logins = "host all all 127.0.0.1/32 scram-sha-256\n";
-        for (name, text) in [("password.sql", &*password), ("logins.conf", logins)] {
+        let clients = if addrs[0].ip().is_loopback() { "127.0.0.1/32" } else { "0.0.0.0/0" };
+        let logins = format!("host all all {clients} scram-sha-256\n");
+        for (name, text) in [("password.sql", &*password), ("logins.conf", &logins)] {
             fs::write(home.join(name), text).map_err(LabError::io(format!("writing {name}")))?;
         }
         if let Some(tls) = &self.tls {

@@ -51,7 +51,8 @@ impl Builder<ZooKeeper> {
         self
     }
 
-    /// Adds a line to the configuration file, after those of the lab. Default: none.
+    /// Adds a line to the configuration file, after those of the lab, so that it takes precedence.
+    /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
     pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.settings.push((key.into(), value.into()));
         self
