@@ -85,7 +85,7 @@ impl Checker {
     pub fn check(&self, history: &History) -> Result<Report, Misfit> {
         let attempts = history.attempts()?;
         let mut report =
-            Report { summary: Summary::of(&attempts, history.faults.len()), ..Report::default() };
+            Report { summary: Summary::of(&attempts, &history.faults), ..Report::default() };
         let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
         for attempt in &attempts {
             names.entry(&attempt.name).or_default().push(attempt);

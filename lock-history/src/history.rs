@@ -87,6 +87,14 @@ impl History {
         self.faults.extend(other.faults);
     }
 
+    /// The faults that lasted at some time between these two, in nanoseconds.
+    pub fn faults_between(&self, from: u64, until: u64) -> impl Iterator<Item = &Fault> {
+        let lasted = move |fault: &&Fault| {
+            fault.from <= until && fault.until.is_none_or(|healed| healed >= from)
+        };
+        self.faults.iter().filter(lasted)
+    }
+
     /// What became of each attempt, in the order in which they were asked.
     ///
     /// # Errors

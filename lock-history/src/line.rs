@@ -4,6 +4,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
+use crate::attempt::seconds;
+
 /// The first line: which run this is.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Header {
@@ -164,4 +166,12 @@ impl Fault {
     /// The kind of a fault that nobody plays: the client's process did not get the processor, so
     /// what it was told, it was told late. The target is the client.
     pub const STANDSTILL: &str = "standstill";
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { fault, target, from, until } = self;
+        write!(f, "{fault} of {target} from {}", seconds(*from))?;
+        until.iter().try_for_each(|until| write!(f, " until {}", seconds(*until)))
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use crate::{Attempt, Rule, Violation};
+use crate::{Attempt, Fault, Rule, Violation};
 
 /// What a [`Checker`](crate::Checker) found in a history.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -80,14 +80,14 @@ pub struct Summary {
     pub written: usize,
     /// Writes that the resource refused.
     pub rejected: usize,
-    /// Faults.
+    /// Faults that were played.
     pub faults: usize,
     /// The longest time for which a free lock was not granted to a waiter.
     pub longest_gap: Duration,
 }
 
 impl Summary {
-    pub(crate) fn of(attempts: &[Attempt], faults: usize) -> Self {
+    pub(crate) fn of(attempts: &[Attempt], faults: &[Fault]) -> Self {
         let count = |is: fn(&Attempt) -> bool| attempts.iter().filter(|one| is(one)).count();
         let writes = |accepted| {
             let writes = attempts.iter().flat_map(|attempt| &attempt.writes);
@@ -101,29 +101,32 @@ impl Summary {
             in_vain: count(|one| one.granted.is_none() && one.ended.is_some()),
             written: writes(true),
             rejected: writes(false),
-            faults,
+            faults: faults.iter().filter(|fault| fault.fault != Fault::STANDSTILL).count(),
             longest_gap: Duration::ZERO,
         }
     }
 }
 
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { asked, granted, certain, lost, in_vain, .. } = self;
+        let Self { written, rejected, faults, longest_gap, .. } = self;
+        write!(f, "{asked} asked, {in_vain} in vain, {granted} granted ({certain} certain), ")?;
+        write!(f, "{lost} lost, {written} writes, {rejected} rejected, {faults} faults, ")?;
+        write!(f, "longest gap {longest_gap:.1?}")
+    }
+}
+
+impl fmt::Display for Classed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "({}) {}", self.class, self.event)
+    }
+}
+
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Summary {
-            asked, granted, certain, lost, written, rejected, faults, longest_gap, ..
-        } = &self.summary;
-        write!(
-            f,
-            "{asked} asked, {granted} granted ({certain} certain), {lost} lost, {written} writes, \
-             {rejected} rejected, {faults} faults, longest gap {longest_gap:.1?}: {} violations",
-            self.violations.len()
-        )?;
-        for violation in &self.violations {
-            write!(f, "\n{violation}")?;
-        }
-        for Classed { class, event } in &self.classed {
-            write!(f, "\n({class}) {event}")?;
-        }
-        Ok(())
+        write!(f, "{}: {} violations", self.summary, self.violations.len())?;
+        self.violations.iter().try_for_each(|violation| write!(f, "\n{violation}"))?;
+        self.classed.iter().try_for_each(|classed| write!(f, "\n{classed}"))
     }
 }

@@ -127,6 +127,23 @@ impl Violation {
         }
     }
 
+    /// The time in which to look for its cause: from the first to the last of what it names, in
+    /// nanoseconds.
+    pub fn span(&self) -> (u64, u64) {
+        let of = |first: &Attempt, last: &Attempt| {
+            let from = first.granted.unwrap_or(first.asked);
+            (from.min(last.asked), first.last.max(last.granted.unwrap_or(last.last)))
+        };
+        match self {
+            Self::Overlap { first, second, .. } => of(first, second),
+            Self::TooMany { holders, .. } => of(&holders[0], &holders[holders.len() - 1]),
+            Self::TokenOrder { earlier, later } => of(earlier, later),
+            Self::ToldLate { told, next, .. } => of(told, next),
+            Self::StaleWrite { at, writer, .. } => (writer.asked, *at),
+            Self::Gap { from, until, .. } => (*from, *until),
+        }
+    }
+
     /// By how much time the promise is broken, where it is one about time.
     pub fn by(&self) -> Option<Duration> {
         match self {

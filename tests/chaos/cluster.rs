@@ -4,21 +4,51 @@
 use std::{ops::Deref, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
-use lock_lab::{Cluster, Member, Network, Place, Server};
+use lock_lab::{Builder, Cluster, Member, Network, Place, Server, Shift};
 use tokio::time::sleep;
 
 use crate::{
     plan::Step,
-    server::Leftovers,
+    server::{Leftovers, jump},
     stage::{Connecting, Failure, Home, Stage},
 };
 
 /// The first clients know one node each, the others know all.
 const PINNED: usize = 3;
 
+/// What every cluster takes.
+pub const PLAIN: &[&str] = &[
+    "kill",
+    "stop",
+    "cut_nodes",
+    "deafen_node",
+    "isolate_node",
+    "cut_client",
+    "deafen_client",
+    "isolate_client",
+    "minority",
+    "minority_follower",
+];
+/// For stores that never look at the time of day.
+pub const WITH_WALL_CLOCK: &[&str] = &[
+    "kill",
+    "stop",
+    "cut_nodes",
+    "deafen_node",
+    "isolate_node",
+    "cut_client",
+    "deafen_client",
+    "isolate_client",
+    "minority",
+    "minority_follower",
+    "wall_clock",
+];
+
 pub struct Nodes<K: Member> {
     cluster: Cluster<K>,
     network: Network,
+    kinds: &'static [&'static str],
+    early: Duration,
     connect: fn(String) -> Connecting,
     leftovers: for<'a> fn(&'a K) -> Leftovers<'a>,
     places: Mutex<Vec<Place>>,
@@ -28,13 +58,16 @@ pub struct Nodes<K: Member> {
 
 impl<K: Member + Deref<Target = Server>> Nodes<K> {
     pub async fn new(
+        builder: Builder<K>,
+        kinds: &'static [&'static str],
+        early: Duration,
         connect: fn(String) -> Connecting,
         leftovers: for<'a> fn(&'a K) -> Leftovers<'a>,
     ) -> Result<Self, Failure> {
         let network = Network::new()?;
-        let cluster = Cluster::start(&network).await?;
+        let cluster = builder.start_cluster(&network).await?;
         let (places, starting) = (Mutex::default(), Default::default());
-        Ok(Self { cluster, network, connect, leftovers, places, starting })
+        Ok(Self { cluster, network, kinds, early, connect, leftovers, places, starting })
     }
 
     fn client(&self, step: &Step) -> (usize, Place) {
@@ -82,18 +115,11 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
 #[async_trait]
 impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
     fn kinds(&self) -> &'static [&'static str] {
-        &[
-            "kill",
-            "stop",
-            "cut_nodes",
-            "deafen_node",
-            "isolate_node",
-            "cut_client",
-            "deafen_client",
-            "isolate_client",
-            "minority",
-            "minority_follower",
-        ]
+        self.kinds
+    }
+
+    fn early(&self) -> Duration {
+        self.early
     }
 
     fn home(&self, client: usize) -> Result<Home, Failure> {
@@ -124,6 +150,11 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
                 self.cluster.node(node).stop();
                 sleep(step.lasts).await;
                 self.cluster.node(node).resume();
+            }
+            "wall_clock" => {
+                self.cluster.node(node).move_clocks(jump(step), Shift::NONE)?;
+                sleep(step.lasts).await;
+                self.cluster.node(node).move_clocks(Shift::NONE, Shift::NONE)?;
             }
             "cut_nodes" => {
                 self.cut(&[place], &[peer_place], step, false).await?;

@@ -25,6 +25,8 @@ use crate::{
 /// The clients of a run, and the tasks of each.
 pub const CLIENTS: usize = 5;
 const WORKERS: usize = 10;
+/// How much of what is wrong is told.
+const SHOWN: usize = 5;
 
 /// What a run is asked for.
 #[derive(Clone, Debug)]
@@ -64,7 +66,8 @@ pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failur
     let mut header = Header::new("chaos", order.seed, order.store);
     header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
     let history = run.recorder.history(header);
-    let report = checker(&run.guarantees, limit).check(&history)?;
+    let checker = checker(&run.guarantees, limit).ended_early(run.stage.early());
+    let report = checker.check(&history)?;
     // Runtimes must not end within one.
     tokio::task::spawn_blocking(move || drop(run)).await?;
     Ok(Outcome { history, report, wrong })
@@ -192,14 +195,27 @@ impl Outcome {
         self.report.is_clean() && self.wrong.is_empty()
     }
 
-    /// What to tell, with the place of the history.
+    /// What to tell: the figures, the first of what is wrong with the faults of that time, and where
+    /// the history is.
     ///
     /// # Errors
     ///
     /// If the history cannot be written.
     pub fn text(&self) -> Result<String, Failure> {
-        let mut text = self.report.to_string();
-        for wrong in &self.wrong {
+        let mut text = self.report.summary.to_string();
+        for violation in self.report.violations.iter().take(SHOWN) {
+            write!(text, "\n{violation}")?;
+            let (from, until) = violation.span();
+            for fault in self.history.faults_between(from, until) {
+                write!(text, "\n    {fault}")?;
+            }
+        }
+        let hidden = self.report.violations.len().saturating_sub(SHOWN);
+        write!(text, "\n{} violations, {hidden} of them not shown", self.report.violations.len())?;
+        for classed in self.report.classed.iter().take(SHOWN) {
+            write!(text, "\n{classed}")?;
+        }
+        for wrong in self.wrong.iter().take(SHOWN) {
             write!(text, "\n{wrong}")?;
         }
         if !self.is_clean() {

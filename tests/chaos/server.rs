@@ -3,7 +3,7 @@
 use std::{ops::Deref, pin::Pin, time::Duration};
 
 use async_trait::async_trait;
-use lock_lab::{Proxy, Server};
+use lock_lab::{Proxy, Server, Shift};
 use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
@@ -17,9 +17,18 @@ pub type Leftovers<'a> = Pin<Box<dyn Future<Output = Result<Vec<String>, Failure
 /// How much a slow path delays in each direction.
 const DELAY: Duration = Duration::from_millis(30);
 
+/// What every server takes.
+pub const PLAIN: &[&str] = &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow"];
+/// For stores that never look at the time of day.
+pub const WITH_WALL_CLOCK: &[&str] =
+    &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow", "wall_clock"];
+/// How far a wall clock jumps.
+pub const JUMP: Duration = Duration::from_secs(3600);
+
 /// A private server and what only its kind knows.
 pub struct Single<S> {
     server: S,
+    kinds: &'static [&'static str],
     /// Connects to the server at this URL.
     connect: fn(String) -> Connecting,
     leftovers: for<'a> fn(&'a S) -> Leftovers<'a>,
@@ -31,6 +40,7 @@ pub struct Single<S> {
 impl<S: Deref<Target = Server>> Single<S> {
     pub async fn new(
         server: S,
+        kinds: &'static [&'static str],
         connect: fn(String) -> Connecting,
         leftovers: for<'a> fn(&'a S) -> Leftovers<'a>,
     ) -> Result<Self, Failure> {
@@ -38,7 +48,7 @@ impl<S: Deref<Target = Server>> Single<S> {
         for _ in 0..CLIENTS {
             proxies.push(Proxy::start(server.addr()).await?);
         }
-        Ok(Self { server, connect, leftovers, proxies, starting: Mutex::default() })
+        Ok(Self { server, kinds, connect, leftovers, proxies, starting: Mutex::default() })
     }
 
     async fn kill(&self, lasts: Duration) -> Result<(), Failure> {
@@ -73,7 +83,7 @@ impl<S: Deref<Target = Server>> Single<S> {
 #[async_trait]
 impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
     fn kinds(&self) -> &'static [&'static str] {
-        &["kill", "stop", "cut", "half_open", "reset", "refuse", "slow"]
+        self.kinds
     }
 
     fn home(&self, _client: usize) -> Result<Home, Failure> {
@@ -92,6 +102,12 @@ impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
                 self.stop(step.lasts).await;
                 server()
             }
+            "wall_clock" => {
+                self.server.move_clocks(jump(step), Shift::NONE)?;
+                sleep(step.lasts).await;
+                self.server.move_clocks(Shift::NONE, Shift::NONE)?;
+                server()
+            }
             "cut" => self.path(step, Proxy::cut, Proxy::heal).await,
             "half_open" => self.path(step, Proxy::half_open, Proxy::heal).await,
             "reset" => self.path(step, Proxy::reset, Proxy::reset).await,
@@ -102,5 +118,12 @@ impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
 
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         (self.leftovers)(&self.server).await
+    }
+}
+
+pub fn jump(step: &Step) -> Shift {
+    match step.other % 2 {
+        0 => Shift::ahead(JUMP),
+        _ => Shift::back(JUMP),
     }
 }

@@ -29,6 +29,11 @@ pub trait Stage: Send + Sync {
     /// What of holders, waiters and sessions is in the store.
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 
+    /// How long a holder whose lock the store documents to end early may hold it beside the next.
+    fn early(&self) -> Duration {
+        Duration::ZERO
+    }
+
     /// How long the store may take to serve again after the last fault.
     fn recovery(&self) -> Duration {
         Duration::from_secs(10)

@@ -1,11 +1,11 @@
 //! The stores of the runs, and how each tells what is left over in it.
 
-use std::{pin::Pin, sync::Arc};
+use std::{pin::Pin, sync::Arc, time::Duration};
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-use crate::cluster::Nodes;
+use crate::cluster::{self, Nodes};
 use crate::{
-    server::Single,
+    server::{self, Leftovers, Single},
     stage::{Connecting, Failure, Stage},
 };
 
@@ -26,6 +26,8 @@ pub fn all() -> Vec<Store> {
         Store { name: "zookeeper3", network: true, start: || Box::pin(zookeeper_cluster()) },
         #[cfg(feature = "etcd")]
         Store { name: "etcd3", network: true, start: || Box::pin(etcd_cluster()) },
+        #[cfg(feature = "etcd")]
+        Store { name: "etcd3_of_3.5", network: true, start: || Box::pin(etcd_3_5_cluster()) },
         #[cfg(feature = "zookeeper")]
         Store { name: "zookeeper", network: false, start: || Box::pin(zookeeper()) },
         #[cfg(feature = "postgres")]
@@ -52,10 +54,12 @@ async fn sqlite() -> Result<Arc<dyn Stage>, Failure> {
 
 /// All keys but fences: the last token of a name stays for the next holder.
 #[cfg(feature = "redis")]
-async fn redis_left(server: &lock_lab::Redis) -> Result<Vec<String>, Failure> {
-    let mut keys = server.keys().await?;
-    keys.retain(|key| !key.ends_with(b"\xfffence"));
-    Ok(shown(&keys))
+fn redis_left(server: &lock_lab::Redis) -> Leftovers<'_> {
+    Box::pin(async move {
+        let mut keys = server.keys().await?;
+        keys.retain(|key| !key.ends_with(b"\xfffence"));
+        Ok(shown(&keys))
+    })
 }
 
 #[cfg(any(feature = "etcd", feature = "redis"))]
@@ -66,45 +70,61 @@ fn shown(keys: &[Vec<u8>]) -> Vec<String> {
 #[cfg(feature = "redis")]
 async fn redis() -> Result<Arc<dyn Stage>, Failure> {
     let server = lock_lab::Redis::start().await?;
-    Ok(Arc::new(Single::new(server, connect, |server| Box::pin(redis_left(server))).await?))
+    Ok(Arc::new(Single::new(server, server::PLAIN, connect, redis_left).await?))
 }
 
 #[cfg(feature = "etcd")]
-async fn etcd_left(server: &lock_lab::Etcd) -> Result<Vec<String>, Failure> {
-    let mut left = shown(&server.keys().await?);
-    left.extend(server.leases().await?.iter().map(|lease| format!("lease {lease:x}")));
-    Ok(left)
+fn etcd_left(server: &lock_lab::Etcd) -> Leftovers<'_> {
+    Box::pin(async move {
+        let mut left = shown(&server.keys().await?);
+        left.extend(server.leases().await?.iter().map(|lease| format!("lease {lease:x}")));
+        Ok(left)
+    })
 }
 
 #[cfg(feature = "etcd")]
 async fn etcd() -> Result<Arc<dyn Stage>, Failure> {
     let server = lock_lab::Etcd::start().await?;
-    Ok(Arc::new(Single::new(server, connect, |server| Box::pin(etcd_left(server))).await?))
+    Ok(Arc::new(Single::new(server, server::PLAIN, connect, etcd_left).await?))
 }
 
 #[cfg(feature = "etcd")]
 async fn etcd_cluster() -> Result<Arc<dyn Stage>, Failure> {
-    Ok(Arc::new(Nodes::new(connect, |server| Box::pin(etcd_left(server))).await?))
+    let (builder, early) = (lock_lab::Etcd::builder(), Duration::ZERO);
+    Ok(Arc::new(Nodes::new(builder, cluster::PLAIN, early, connect, etcd_left).await?))
+}
+
+/// 3.4 measures leases by the wall clock, 3.5 does not. A leader of 3.5.1 that stood still revokes
+/// leases that live (etcd#15247): holders are told of it, and some a little late.
+#[cfg(feature = "etcd")]
+async fn etcd_3_5_cluster() -> Result<Arc<dyn Stage>, Failure> {
+    let (builder, early) = (lock_lab::Etcd::builder().v3_5(), Duration::from_millis(100));
+    Ok(Arc::new(Nodes::new(builder, cluster::WITH_WALL_CLOCK, early, connect, etcd_left).await?))
 }
 
 /// What belongs to sessions. The containers of names, the server reaps in its own time.
 #[cfg(feature = "zookeeper")]
-async fn zookeeper_left(server: &lock_lab::ZooKeeper) -> Result<Vec<String>, Failure> {
-    let counters = server.counters().await?;
-    let left = ["ephemerals", "sessions", "watches"].map(|what| (what, counters.get(what)));
-    let left = left.into_iter().filter(|(_, count)| *count > 0);
-    Ok(left.map(|(what, count)| format!("{count} {what}")).collect())
+fn zookeeper_left(server: &lock_lab::ZooKeeper) -> Leftovers<'_> {
+    Box::pin(async move {
+        let counters = server.counters().await?;
+        let left = ["ephemerals", "sessions", "watches"].map(|what| (what, counters.get(what)));
+        let left = left.into_iter().filter(|(_, count)| *count > 0);
+        Ok(left.map(|(what, count)| format!("{count} {what}")).collect())
+    })
 }
 
 #[cfg(feature = "zookeeper")]
 async fn zookeeper() -> Result<Arc<dyn Stage>, Failure> {
     let server = lock_lab::ZooKeeper::start().await?;
-    Ok(Arc::new(Single::new(server, connect, |server| Box::pin(zookeeper_left(server))).await?))
+    Ok(Arc::new(Single::new(server, server::WITH_WALL_CLOCK, connect, zookeeper_left).await?))
 }
 
 #[cfg(feature = "zookeeper")]
 async fn zookeeper_cluster() -> Result<Arc<dyn Stage>, Failure> {
-    Ok(Arc::new(Nodes::new(connect, |server| Box::pin(zookeeper_left(server))).await?))
+    let (builder, early) = (lock_lab::ZooKeeper::builder(), Duration::ZERO);
+    Ok(Arc::new(
+        Nodes::new(builder, cluster::WITH_WALL_CLOCK, early, connect, zookeeper_left).await?,
+    ))
 }
 
 /// The names of rows that are not dead: the dead count for nothing, the next attempt removes them.
@@ -115,22 +135,26 @@ fn live_names(now: &str) -> String {
 
 #[cfg(feature = "postgres")]
 async fn postgres() -> Result<Arc<dyn Stage>, Failure> {
-    async fn left(server: &lock_lab::Postgres) -> Result<Vec<String>, Failure> {
-        let now = "extract(epoch FROM clock_timestamp()) * 1000000";
-        Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+    fn left(server: &lock_lab::Postgres) -> Leftovers<'_> {
+        Box::pin(async move {
+            let now = "extract(epoch FROM clock_timestamp()) * 1000000";
+            Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+        })
     }
 
     let server = lock_lab::Postgres::start().await?;
-    Ok(Arc::new(Single::new(server, connect, |server| Box::pin(left(server))).await?))
+    Ok(Arc::new(Single::new(server, server::PLAIN, connect, left).await?))
 }
 
 #[cfg(feature = "mysql")]
 async fn mariadb() -> Result<Arc<dyn Stage>, Failure> {
-    async fn left(server: &lock_lab::MariaDb) -> Result<Vec<String>, Failure> {
-        let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
-        Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+    fn left(server: &lock_lab::MariaDb) -> Leftovers<'_> {
+        Box::pin(async move {
+            let now = "TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6))";
+            Ok(server.sql(&live_names(now)).await?.lines().map(str::to_owned).collect())
+        })
     }
 
     let server = lock_lab::MariaDb::start().await?;
-    Ok(Arc::new(Single::new(server, connect, |server| Box::pin(left(server))).await?))
+    Ok(Arc::new(Single::new(server, server::PLAIN, connect, left).await?))
 }
