@@ -94,6 +94,15 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         Ok(server.relaunch()?)
     }
 
+    async fn wall_clock(&self, node: usize, step: &Step) -> Result<(), Failure> {
+        // A process that is killed meanwhile has no clock.
+        let _alone = self.starting[node].lock().await;
+        let server = self.cluster.node(node);
+        server.move_clocks(jump(step), Shift::NONE)?;
+        sleep(step.lasts).await;
+        Ok(server.move_clocks(Shift::NONE, Shift::NONE)?)
+    }
+
     /// Cuts places of the left from those of the right, or makes the left deaf.
     async fn cut(
         &self,
@@ -151,11 +160,7 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
                 sleep(step.lasts).await;
                 self.cluster.node(node).resume();
             }
-            "wall_clock" => {
-                self.cluster.node(node).move_clocks(jump(step), Shift::NONE)?;
-                sleep(step.lasts).await;
-                self.cluster.node(node).move_clocks(Shift::NONE, Shift::NONE)?;
-            }
+            "wall_clock" => self.wall_clock(node, step).await?,
             "cut_nodes" => {
                 self.cut(&[place], &[peer_place], step, false).await?;
                 return Ok(format!("n{node} n{peer}"));

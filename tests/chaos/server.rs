@@ -64,6 +64,14 @@ impl<S: Deref<Target = Server>> Single<S> {
         self.server.resume();
     }
 
+    async fn wall_clock(&self, step: &Step) -> Result<(), Failure> {
+        // A process that is killed meanwhile has no clock.
+        let _alone = self.starting.lock().await;
+        self.server.move_clocks(jump(step), Shift::NONE)?;
+        sleep(step.lasts).await;
+        Ok(self.server.move_clocks(Shift::NONE, Shift::NONE)?)
+    }
+
     /// Breaks the way of one client, or of all.
     async fn path(&self, step: &Step, broken: fn(&Proxy), healed: fn(&Proxy)) -> String {
         let (proxies, target) = match step.other % 2 {
@@ -102,12 +110,7 @@ impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
                 self.stop(step.lasts).await;
                 server()
             }
-            "wall_clock" => {
-                self.server.move_clocks(jump(step), Shift::NONE)?;
-                sleep(step.lasts).await;
-                self.server.move_clocks(Shift::NONE, Shift::NONE)?;
-                server()
-            }
+            "wall_clock" => self.wall_clock(step).await.map(|()| server())?,
             "cut" => self.path(step, Proxy::cut, Proxy::heal).await,
             "half_open" => self.path(step, Proxy::half_open, Proxy::heal).await,
             "reset" => self.path(step, Proxy::reset, Proxy::reset).await,
