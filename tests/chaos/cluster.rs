@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Mutex, time::Duration};
 
 use async_trait::async_trait;
 use lock_lab::{Builder, Cluster, Member, Network, Place, Server, Shift};
-use tokio::time::sleep;
+use tokio::{sync::RwLock, time::sleep};
 
 use crate::{
     plan::Step,
@@ -44,14 +44,25 @@ pub const WITH_WALL_CLOCK: &[&str] = &[
     "wall_clock",
 ];
 
+/// What a kind of cluster takes, and what it documents.
+#[derive(Clone, Copy)]
+pub struct Terms {
+    pub kinds: &'static [&'static str],
+    /// How long a holder whose session ends early may hold its lock beside the next one.
+    pub early: Duration,
+    /// Whether a node that is stopped while another is cut off may make two holders.
+    pub stall_alone: bool,
+}
+
 pub struct Nodes<K: Member> {
     cluster: Cluster<K>,
     network: Network,
-    kinds: &'static [&'static str],
-    early: Duration,
+    terms: Terms,
     connect: fn(String) -> Connecting,
     leftovers: for<'a> fn(&'a K) -> Leftovers<'a>,
     places: Mutex<Vec<Place>>,
+    /// A stop of a node writes, a cut reads: see [`Terms::stall_alone`].
+    stalled: RwLock<()>,
     /// For each node: two that start it at once would kill each other's.
     starting: [tokio::sync::Mutex<()>; 3],
 }
@@ -59,15 +70,14 @@ pub struct Nodes<K: Member> {
 impl<K: Member + Deref<Target = Server>> Nodes<K> {
     pub async fn new(
         builder: Builder<K>,
-        kinds: &'static [&'static str],
-        early: Duration,
+        terms: Terms,
         connect: fn(String) -> Connecting,
         leftovers: for<'a> fn(&'a K) -> Leftovers<'a>,
     ) -> Result<Self, Failure> {
         let network = Network::new()?;
         let cluster = builder.start_cluster(&network).await?;
-        let (places, starting) = (Mutex::default(), Default::default());
-        Ok(Self { cluster, network, kinds, early, connect, leftovers, places, starting })
+        let (places, stalled, starting) = Default::default();
+        Ok(Self { cluster, network, terms, connect, leftovers, places, stalled, starting })
     }
 
     fn client(&self, step: &Step) -> (usize, Place) {
@@ -94,6 +104,16 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         Ok(server.relaunch()?)
     }
 
+    async fn stop(&self, node: usize, lasts: Duration) {
+        let _alone = match self.terms.stall_alone {
+            true => Some(self.stalled.write().await),
+            false => None,
+        };
+        self.cluster.node(node).stop();
+        sleep(lasts).await;
+        self.cluster.node(node).resume();
+    }
+
     async fn wall_clock(&self, node: usize, step: &Step) -> Result<(), Failure> {
         // A process that is killed meanwhile has no clock.
         let _alone = self.starting[node].lock().await;
@@ -111,6 +131,7 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
         step: &Step,
         deaf: bool,
     ) -> Result<(), Failure> {
+        let _no_stall = self.stalled.read().await;
         let pairs = || left.iter().flat_map(|a| right.iter().map(move |b| (*a, *b)));
         match deaf {
             true => pairs().try_for_each(|(a, b)| self.network.deafen(a, b))?,
@@ -124,11 +145,11 @@ impl<K: Member + Deref<Target = Server>> Nodes<K> {
 #[async_trait]
 impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
     fn kinds(&self) -> &'static [&'static str] {
-        self.kinds
+        self.terms.kinds
     }
 
     fn early(&self) -> Duration {
-        self.early
+        self.terms.early
     }
 
     fn home(&self, client: usize) -> Result<Home, Failure> {
@@ -155,11 +176,7 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
         let (client, client_place) = self.client(step);
         match step.kind {
             "kill" => self.kill(node, step.lasts).await?,
-            "stop" => {
-                self.cluster.node(node).stop();
-                sleep(step.lasts).await;
-                self.cluster.node(node).resume();
-            }
+            "stop" => self.stop(node, step.lasts).await,
             "wall_clock" => self.wall_clock(node, step).await?,
             "cut_nodes" => {
                 self.cut(&[place], &[peer_place], step, false).await?;
@@ -201,10 +218,20 @@ impl<K: Member + Deref<Target = Server> + Send + Sync> Stage for Nodes<K> {
         Ok(format!("n{node}"))
     }
 
-    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
-        for node in self.cluster.nodes() {
-            node.ready().await?;
+    async fn mend(&self) -> Result<Vec<String>, Failure> {
+        let mut ended = Vec::new();
+        for (number, node) in self.cluster.nodes().iter().enumerate() {
+            if node.ready().await.is_err() {
+                let log = node.log();
+                let panic = log.lines().rfind(|line| line.contains("panic")).unwrap_or_default();
+                ended.push(format!("n{number} has ended by itself: {panic}"));
+                node.restart().await?;
+            }
         }
+        Ok(ended)
+    }
+
+    async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         let leader = self.cluster.leader().await?;
         (self.leftovers)(self.cluster.node(leader)).await
     }

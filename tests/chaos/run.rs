@@ -58,6 +58,10 @@ pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failur
     run.stop.store(true, Ordering::Relaxed);
     run.workers_end().await;
     faults?;
+    // A server that has ended by itself is no fault of a lock: told, and counted as one more kill.
+    for ended in run.stage.mend().await? {
+        eprintln!("chaos {}: {ended}", order.store);
+    }
     let slack = run.guarantees.expiry_slack;
     let limit = order.ttl * 2 + slack + run.stage.recovery();
     let mut wrong = run.clients[0].free(limit).await;

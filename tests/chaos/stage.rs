@@ -26,6 +26,11 @@ pub trait Stage: Send + Sync {
     /// Plays a fault, heals it, and returns what it hit.
     async fn play(&self, step: &Step) -> Result<String, Failure>;
 
+    /// Starts again what has ended by itself, and tells what that was.
+    async fn mend(&self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
+    }
+
     /// What of holders, waiters and sessions is in the store.
     async fn leftovers(&self) -> Result<Vec<String>, Failure>;
 

@@ -3,7 +3,7 @@
 use std::{pin::Pin, sync::Arc, time::Duration};
 
 #[cfg(any(feature = "etcd", feature = "zookeeper"))]
-use crate::cluster::{self, Nodes};
+use crate::cluster::{self, Nodes, Terms};
 use crate::{
     server::{self, Leftovers, Single},
     stage::{Connecting, Failure, Stage},
@@ -88,18 +88,20 @@ async fn etcd() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(Single::new(server, server::PLAIN, connect, etcd_left).await?))
 }
 
+/// A former leader that stood still revokes leases that live, before 3.4.31 and 3.5.13 (etcd#15247):
+/// holders are told of it, some a little late. 3.4 measures leases by the wall clock.
 #[cfg(feature = "etcd")]
 async fn etcd_cluster() -> Result<Arc<dyn Stage>, Failure> {
-    let (builder, early) = (lock_lab::Etcd::builder(), Duration::ZERO);
-    Ok(Arc::new(Nodes::new(builder, cluster::PLAIN, early, connect, etcd_left).await?))
+    let early = Duration::from_millis(100);
+    let terms = Terms { kinds: cluster::PLAIN, early, stall_alone: false };
+    Ok(Arc::new(Nodes::new(lock_lab::Etcd::builder(), terms, connect, etcd_left).await?))
 }
 
-/// 3.4 measures leases by the wall clock, 3.5 does not. A leader of 3.5.1 that stood still revokes
-/// leases that live (etcd#15247): holders are told of it, and some a little late.
 #[cfg(feature = "etcd")]
 async fn etcd_3_5_cluster() -> Result<Arc<dyn Stage>, Failure> {
-    let (builder, early) = (lock_lab::Etcd::builder().v3_5(), Duration::from_millis(100));
-    Ok(Arc::new(Nodes::new(builder, cluster::WITH_WALL_CLOCK, early, connect, etcd_left).await?))
+    let early = Duration::from_millis(100);
+    let terms = Terms { kinds: cluster::WITH_WALL_CLOCK, early, stall_alone: false };
+    Ok(Arc::new(Nodes::new(lock_lab::Etcd::builder().v3_5(), terms, connect, etcd_left).await?))
 }
 
 /// What belongs to sessions. The containers of names, the server reaps in its own time.
@@ -121,10 +123,9 @@ async fn zookeeper() -> Result<Arc<dyn Stage>, Failure> {
 
 #[cfg(feature = "zookeeper")]
 async fn zookeeper_cluster() -> Result<Arc<dyn Stage>, Failure> {
-    let (builder, early) = (lock_lab::ZooKeeper::builder(), Duration::ZERO);
-    Ok(Arc::new(
-        Nodes::new(builder, cluster::WITH_WALL_CLOCK, early, connect, zookeeper_left).await?,
-    ))
+    let early = Duration::ZERO;
+    let terms = Terms { kinds: cluster::WITH_WALL_CLOCK, early, stall_alone: true };
+    Ok(Arc::new(Nodes::new(lock_lab::ZooKeeper::builder(), terms, connect, zookeeper_left).await?))
 }
 
 /// The names of rows that are not dead: the dead count for nothing, the next attempt removes them.
