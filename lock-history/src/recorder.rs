@@ -39,6 +39,12 @@ impl Recorder {
         History { header, events: taken.events.clone(), faults: taken.faults.clone() }
     }
 
+    /// Hands over what was taken so far, and forgets it.
+    pub fn take(&self, header: Header) -> History {
+        let Taken { events, faults } = std::mem::take(&mut *self.taken());
+        History { header, events, faults }
+    }
+
     /// A panic elsewhere leaves whole events.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

@@ -52,6 +52,10 @@ impl Stage for File {
         })
     }
 
+    fn url(&self) -> Option<String> {
+        Some(format!("sqlite:{}", self.path.display()))
+    }
+
     async fn play(&self, step: &Step) -> Result<String, Failure> {
         let client = step.client % CLIENTS;
         let faults = self.faults.lock().unwrap()[client].clone();

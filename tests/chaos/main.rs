@@ -18,6 +18,7 @@
 
 mod cluster;
 mod file;
+mod guest;
 mod load;
 mod naive;
 mod plan;
@@ -42,6 +43,9 @@ const TTL: Duration = Duration::from_secs(2);
 const SHORT: u64 = 20;
 
 fn main() -> ExitCode {
+    if let Some(code) = guest::visit() {
+        return code;
+    }
     let mut arguments = Arguments::from_args();
     // Two cores keep up with the load of so many.
     arguments.test_threads.get_or_insert(4);

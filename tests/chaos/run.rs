@@ -17,6 +17,7 @@ use lock_history::{Checker, Fault, Grade, Header, History, Recorder, Report};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::{
+    guest::{self, Guests},
     load::{Client, Time, names, nanos},
     plan::{Random, Step, plan},
     stage::{Failure, Home, Stage},
@@ -53,11 +54,17 @@ pub struct Outcome {
 /// before the first fault.
 pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failure> {
     let mut run = Run::start(stage, order).await?;
-    let steps = plan(order.seed, order.length, order.ttl, run.stage.kinds());
+    let mut kinds = run.stage.kinds().to_vec();
+    if run.guests.is_some() {
+        kinds.extend(guest::KINDS);
+    }
+    let steps = plan(order.seed, order.length, order.ttl, &kinds);
     let faults = run.play(steps, order.length).await;
     run.stop.store(true, Ordering::Relaxed);
     run.workers_end().await;
+    let guests = run.guests_leave().await;
     faults?;
+    let guests = guests?;
     // A server that has ended by itself is no fault of a lock: told, and counted as one more kill.
     for ended in run.stage.mend().await? {
         eprintln!("chaos {}: {ended}", order.store);
@@ -69,7 +76,8 @@ pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failur
     wrong.extend(run.left_over(order.ttl + slack + Duration::from_secs(3)).await?);
     let mut header = Header::new("chaos", order.seed, order.store);
     header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let history = run.recorder.history(header);
+    let mut history = run.recorder.take(header);
+    history.merge(guests);
     let checker = checker(&run.guarantees, limit).ended_early(run.stage.early());
     let report = checker.check(&history)?;
     // Runtimes must not end within one.
@@ -84,6 +92,7 @@ struct Run {
     time: Time,
     stop: Arc<AtomicBool>,
     clients: Vec<Placed>,
+    guests: Option<Arc<Guests>>,
 }
 
 /// A client in its home.
@@ -108,11 +117,14 @@ impl Run {
         let clients = connected.into_iter().enumerate().map(|(number, (home, locks))| {
             let log = Arc::new(recorder.client(format!("c{number}")));
             let (recorder, names, stop) = (recorder.clone(), names.clone(), stop.clone());
-            let client = Client { locks, log, recorder, time, ttl: order.ttl, names, stop };
+            let client =
+                Client { locks, log, recorder, time, ttl: order.ttl, names, stop, writes: true };
             Placed::start(home, client, number, order.seed)
         });
         let clients = clients.collect();
-        Ok(Self { stage, guarantees, recorder, time, stop, clients })
+        let guests = stage.url().map(|url| Guests::start(order, url, time)).transpose()?;
+        let guests = guests.map(Arc::new);
+        Ok(Self { stage, guarantees, recorder, time, stop, clients, guests })
     }
 
     /// Plays all faults, each at its time, and waits until all are healed and the time is over.
@@ -120,10 +132,15 @@ impl Run {
         let mut playing = JoinSet::new();
         for step in steps {
             let (stage, recorder, time) = (self.stage.clone(), self.recorder.clone(), self.time);
+            let guests = self.guests.clone().filter(|_| guest::KINDS.contains(&step.kind));
             tokio::time::sleep(step.at.saturating_sub(time.since())).await;
             playing.spawn(async move {
                 let from = nanos(time.since());
-                let target = stage.play(&step).await.map_err(|error| format!("{step}: {error}"))?;
+                let played = match guests {
+                    Some(guests) => guests.play(&step).await,
+                    None => stage.play(&step).await,
+                };
+                let target = played.map_err(|error| format!("{step}: {error}"))?;
                 let until = Some(nanos(time.since()));
                 recorder.fault(Fault { fault: step.kind.to_owned(), target, from, until });
                 Ok::<_, Failure>(())
@@ -137,6 +154,13 @@ impl Run {
     async fn workers_end(&mut self) {
         for worker in self.clients.iter_mut().flat_map(|placed| placed.workers.drain(..)) {
             worker.await.expect("no worker panics");
+        }
+    }
+
+    async fn guests_leave(&mut self) -> Result<History, Failure> {
+        match self.guests.take().and_then(Arc::into_inner) {
+            Some(guests) => guests.leave().await,
+            None => Ok(History::new(Header::new("", 0, ""))),
         }
     }
 

@@ -102,6 +102,10 @@ impl<S: Deref<Target = Server> + Send + Sync> Stage for Single<S> {
         (self.connect)(self.server.url_via(&self.proxies[client]))
     }
 
+    fn url(&self) -> Option<String> {
+        Some(self.server.url())
+    }
+
     async fn play(&self, step: &Step) -> Result<String, Failure> {
         let server = || "server".to_owned();
         Ok(match step.kind {

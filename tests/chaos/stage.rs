@@ -23,6 +23,11 @@ pub trait Stage: Send + Sync {
     /// What connects a client; it is awaited in the client's home.
     fn connect(&self, client: usize) -> Connecting;
 
+    /// The URL for clients that are processes of their own, if the store takes them.
+    fn url(&self) -> Option<String> {
+        None
+    }
+
     /// Plays a fault, heals it, and returns what it hit.
     async fn play(&self, step: &Step) -> Result<String, Failure>;
 
