@@ -52,12 +52,15 @@ async fn sqlite() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(crate::file::File::new()?))
 }
 
-/// All keys but fences: the last token of a name stays for the next holder.
+/// All keys but fences, since the last token of a name stays for the next holder, and what clients say
+/// about themselves: that of a killed one stays for an hour.
 #[cfg(feature = "redis")]
 fn redis_left(server: &lock_lab::Redis) -> Leftovers<'_> {
     Box::pin(async move {
         let mut keys = server.keys().await?;
-        keys.retain(|key| !key.ends_with(b"\xfffence"));
+        keys.retain(|key| {
+            !key.ends_with(b"\xfffence") && !key.starts_with(b"{distlock}\xffclient:")
+        });
         Ok(shown(&keys))
     })
 }
