@@ -244,22 +244,30 @@ impl Client {
         stuck
     }
 
+    /// Tries again after an outage: a client may need a while to find its server again.
     async fn acquire_alone(&self, place: usize, limit: Duration) -> distlock::Result<()> {
         let name = &self.names[place];
         let kind = match name.kinds {
             [LockKind::Permits] => Kind::Permits { permits: LIMIT, limit: LIMIT },
             _ => Kind::Exclusive,
         };
-        let log = self.log.asked(self.time.now(), name.name.clone(), kind);
-        match self.acquire(name, kind, limit).await {
-            Ok(guard) => {
-                log.granted(self.time.now(), Some(guard.token().value()));
-                self.release(guard, &log, false).await;
-                Ok(())
-            }
-            Err(error) => {
-                log.ended(self.time.now(), error.to_string());
-                Err(error)
+        let end = self.time.since() + limit;
+        loop {
+            let log = self.log.asked(self.time.now(), name.name.clone(), kind);
+            let left = end.saturating_sub(self.time.since());
+            match self.acquire(name, kind, left).await {
+                Ok(guard) => {
+                    log.granted(self.time.now(), Some(guard.token().value()));
+                    self.release(guard, &log, false).await;
+                    return Ok(());
+                }
+                Err(error) => {
+                    log.ended(self.time.now(), error.to_string());
+                    if left.is_zero() || !error.is_transient() {
+                        return Err(error);
+                    }
+                    sleep(PAUSE).await;
+                }
             }
         }
     }
