@@ -13,7 +13,7 @@
         feature = "postgres",
         feature = "mysql"
     )),
-    allow(dead_code, unused_imports, reason = "each store uses its part")
+    allow(dead_code, unused_imports, unused_mut, reason = "each store uses its part")
 )]
 
 mod cluster;
