@@ -100,7 +100,7 @@ mod zookeeper;
 pub use self::{
     builder::Builder,
     clock::Shift,
-    cluster::{Cluster, EtcdCluster, ZooKeeperCluster},
+    cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},
     counters::Counters,
     error::LabError,
     etcd::Etcd,

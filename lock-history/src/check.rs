@@ -1,0 +1,155 @@
+//! The rules.
+
+mod exclusion;
+mod fence;
+mod gap;
+mod order;
+mod told;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use crate::{Attempt, Class, Classed, Fault, History, Loss, Misfit, Report, Summary, Violation};
+
+/// How strictly a store promises that tokens rise.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Grade {
+    /// They rise, whatever happens.
+    #[default]
+    Strict,
+    /// They rise but for what the store documents: reported as a class.
+    BestEffort,
+    /// There is no promise: not checked.
+    None,
+}
+
+/// Checks histories. Every rule takes O(n log n) time for n events.
+#[derive(Clone, Debug)]
+pub struct Checker {
+    grade: Grade,
+    early: Duration,
+    word: Duration,
+    gap: Option<Duration>,
+}
+
+impl Default for Checker {
+    fn default() -> Self {
+        Self {
+            grade: Grade::Strict,
+            early: Duration::ZERO,
+            word: Duration::from_millis(100),
+            gap: None,
+        }
+    }
+}
+
+impl Checker {
+    /// A checker with the strictest promises but for the gap, which it does not check.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// How strictly tokens rise. Default: strictly.
+    pub fn tokens(mut self, grade: Grade) -> Self {
+        self.grade = grade;
+        self
+    }
+
+    /// How long a holder whose lock the store itself ended may certainly hold it beside the next
+    /// one: for stores that document that they may end a lock early. Default: not at all.
+    pub fn ended_early(mut self, by: Duration) -> Self {
+        self.early = by;
+        self
+    }
+
+    /// Within which time after the next grant a holder hears the store's word that its lock is
+    /// over. Default: 100 ms.
+    pub fn stores_word(mut self, within: Duration) -> Self {
+        self.word = within;
+        self
+    }
+
+    /// The longest time for which a free lock may stay free although somebody waits: the TTL, the
+    /// time that the store takes to notice a holder's end, and what its recovery from a fault
+    /// takes. Time in which a fault lasts does not count. Default: not checked.
+    pub fn gap(mut self, bound: Duration) -> Self {
+        self.gap = Some(bound);
+        self
+    }
+
+    /// Checks a history.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] if it is none: an event stands where it cannot have happened.
+    pub fn check(&self, history: &History) -> Result<Report, Misfit> {
+        let attempts = history.attempts()?;
+        let mut report =
+            Report { summary: Summary::of(&attempts, &history.faults), ..Report::default() };
+        let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+        for attempt in &attempts {
+            names.entry(&attempt.name).or_default().push(attempt);
+        }
+        let end = history.events.iter().map(|event| event.at).max().unwrap_or_default();
+        let busy = gap::united(&history.faults, end);
+        for attempts in names.values() {
+            let found = exclusion::check(attempts)
+                .chain(self.order(attempts))
+                .chain(told::check(attempts))
+                .chain(fence::check(attempts));
+            found.for_each(|violation| self.judge(violation, &history.faults, &mut report));
+            if let Some(gap) = gap::longest(attempts, &busy, end) {
+                let length = gap.by().unwrap_or_default();
+                report.summary.longest_gap = report.summary.longest_gap.max(length);
+                if self.gap.is_some_and(|bound| length > bound) {
+                    report.violations.push(gap);
+                }
+            }
+        }
+        Ok(report)
+    }
+
+    fn order(&self, attempts: &[&Attempt]) -> impl Iterator<Item = Violation> {
+        let checked = (self.grade != Grade::None).then(|| order::check(attempts));
+        checked.into_iter().flatten()
+    }
+
+    fn judge(&self, violation: Violation, faults: &[Fault], report: &mut Report) {
+        match self.class(&violation, faults) {
+            Some(class) => report.classed.push(Classed { class, event: violation }),
+            None => report.violations.push(violation),
+        }
+    }
+
+    fn class(&self, violation: &Violation, faults: &[Fault]) -> Option<Class> {
+        match violation {
+            Violation::Overlap { first, second, by } => ended(first, second, *by, self.early),
+            Violation::ToldLate { told, next, by } => ended(told, next, *by, self.word)
+                .or_else(|| stood_still(told, next, faults).then_some(Class::Standstill)),
+            Violation::TokenOrder { .. } if self.grade == Grade::BestEffort => {
+                Some(Class::BestEffort)
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Whether the store or an operator ended the earlier hold, and how late that may be told.
+fn ended(first: &Attempt, next: &Attempt, by: Duration, tolerated: Duration) -> Option<Class> {
+    if first.revoked.is_some_and(|at| next.granted.is_some_and(|granted| at <= granted)) {
+        return Some(Class::Revoked);
+    }
+    let said = first.lost.as_ref().is_some_and(|lost| lost.loss == Loss::Store);
+    (said && by <= tolerated).then_some(Class::StoresWord)
+}
+
+/// Whether the client stood still at some time between the next grant and being told.
+fn stood_still(told: &Attempt, next: &Attempt, faults: &[Fault]) -> bool {
+    let (Some(from), Some(until)) = (next.granted, told.told()) else { return false };
+    faults.iter().any(|fault| {
+        fault.fault == Fault::STANDSTILL
+            && *fault.target == *told.client
+            && fault.from <= until
+            && fault.until.is_none_or(|end| end >= from)
+    })
+}

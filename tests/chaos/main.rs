@@ -1,0 +1,119 @@
+//! Mixed load beside random faults, on every store: what the clients did and believed is taken down,
+//! and checked afterwards.
+//!
+//! The faults of a run come from a seed, which is printed first. `DISTLOCK_SEED` plays the faults of
+//! a seed again; `DISTLOCK_CHAOS` sets how many seconds of faults and load a run has (20). A run that
+//! breaks a promise leaves its history in `target/chaos/STORE-SEED.jsonl`.
+#![cfg_attr(
+    not(all(
+        feature = "sqlite",
+        feature = "etcd",
+        feature = "redis",
+        feature = "zookeeper",
+        feature = "postgres",
+        feature = "mysql"
+    )),
+    allow(dead_code, unused_imports, unused_mut, reason = "each store uses its part")
+)]
+
+mod cluster;
+mod file;
+mod guest;
+mod load;
+mod naive;
+mod plan;
+mod run;
+mod server;
+mod stage;
+mod stores;
+
+use std::{env, process::ExitCode, time::Duration};
+
+use libtest_mimic::{Arguments, Trial};
+use lock_lab::network_trial;
+
+use crate::{
+    run::{Order, Outcome, run},
+    stage::Failure,
+    stores::{Starting, Store},
+};
+
+const TTL: Duration = Duration::from_secs(2);
+/// The seconds of a short run.
+const SHORT: u64 = 20;
+
+fn main() -> ExitCode {
+    if let Some(code) = guest::visit() {
+        return code;
+    }
+    let mut arguments = Arguments::from_args();
+    // Two cores keep up with the load of so many.
+    arguments.test_threads.get_or_insert(4);
+    let mut trials: Vec<Trial> = stores::all().into_iter().map(trial).collect();
+    #[cfg(feature = "redis")]
+    trials.push(Trial::test("a_lock_without_an_owner_is_found_out", || {
+        Ok(runtime()?.block_on(a_lock_without_an_owner_is_found_out())?)
+    }));
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn trial(store: Store) -> Trial {
+    let Store { name, network, start } = store;
+    match network {
+        true => network_trial(name, move || async move { in_runtime(name, start) }),
+        false => Trial::test(name, move || Ok(in_runtime(name, start)?)),
+    }
+}
+
+fn in_runtime(store: &'static str, start: fn() -> Starting) -> Result<(), Failure> {
+    std::thread::scope(|scope| {
+        // A thread of its own: a runtime must not begin within one.
+        let run = scope.spawn(|| runtime()?.block_on(play(store, start)));
+        run.join().expect("the run does not panic")
+    })
+}
+
+fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()
+}
+
+fn number(variable: &str) -> Result<Option<u64>, Failure> {
+    let Some(value) = env::var_os(variable) else { return Ok(None) };
+    let number = value.to_string_lossy().parse();
+    number.map(Some).map_err(|error| format!("{variable}: {error}").into())
+}
+
+fn order(store: &'static str) -> Result<Order, Failure> {
+    // 53 bits: any reader of JSON can keep them.
+    let random = uuid::Uuid::new_v4().as_u64_pair().0 >> 11;
+    let seed = number("DISTLOCK_SEED")?.unwrap_or(random);
+    let length = Duration::from_secs(number("DISTLOCK_CHAOS")?.unwrap_or(SHORT));
+    Ok(Order { store, seed, length, ttl: TTL })
+}
+
+async fn play(store: &'static str, start: fn() -> Starting) -> Result<(), Failure> {
+    let order = order(store)?;
+    let Order { seed, length, .. } = order;
+    eprintln!("chaos {store}: DISTLOCK_SEED={seed} DISTLOCK_CHAOS={}", length.as_secs());
+    let outcome = run(start().await?, &order).await?;
+    let text = format!("chaos {store} (DISTLOCK_SEED={seed}): {}", outcome.text()?);
+    if !outcome.is_clean() {
+        return Err(text.into());
+    }
+    eprintln!("{text}");
+    Ok(())
+}
+
+/// What finds nothing in any lock, proves nothing: here is one with a well-known mistake.
+#[cfg(feature = "redis")]
+async fn a_lock_without_an_owner_is_found_out() -> Result<(), Failure> {
+    use lock_history::Rule;
+
+    let order = Order { length: Duration::from_secs(8), ..order("naive")? };
+    let stage = std::sync::Arc::new(naive::Naive::new().await?);
+    let outcome: Outcome = run(stage, &order).await?;
+    match outcome.report.count(Rule::Exclusion) {
+        0 => Err(format!("not found out: {}", outcome.text()?).into()),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,264 @@
+//! One run: load and faults, then peace, then the verdict.
+
+use std::{
+    fmt::Write as _,
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use distlock::{Fencing, Locks};
+use lock_core::Guarantees;
+use lock_history::{Checker, Fault, Grade, Header, History, Recorder, Report};
+use tokio::task::{JoinHandle, JoinSet};
+
+use crate::{
+    guest::{self, Guests},
+    load::{Client, Time, names, nanos},
+    plan::{Random, Step, plan},
+    stage::{Failure, Home, Stage},
+};
+
+/// The clients of a run, and the tasks of each.
+pub const CLIENTS: usize = 5;
+const WORKERS: usize = 10;
+/// How much of what is wrong is told.
+const SHOWN: usize = 5;
+
+/// What a run is asked for.
+#[derive(Clone, Debug)]
+pub struct Order {
+    pub store: &'static str,
+    pub seed: u64,
+    pub length: Duration,
+    pub ttl: Duration,
+}
+
+/// What came out.
+pub struct Outcome {
+    pub history: History,
+    pub report: Report,
+    /// What is no affair of the history: names that cannot be had, what is left over.
+    pub wrong: Vec<String>,
+}
+
+/// Plays a run on a store.
+///
+/// # Errors
+///
+/// What keeps the run from being one: a server that does not start, a client that cannot connect
+/// before the first fault.
+pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failure> {
+    let mut run = Run::start(stage, order).await?;
+    let mut kinds = run.stage.kinds().to_vec();
+    if run.guests.is_some() {
+        kinds.extend(guest::KINDS);
+    }
+    let steps = plan(order.seed, order.length, order.ttl, &kinds);
+    let faults = run.play(steps, order.length).await;
+    run.stop.store(true, Ordering::Relaxed);
+    run.workers_end().await;
+    let guests = run.guests_leave().await;
+    faults?;
+    let guests = guests?;
+    // A server that has ended by itself is no fault of a lock: told, and counted as one more kill.
+    for ended in run.stage.mend().await? {
+        eprintln!("chaos {}: {ended}", order.store);
+    }
+    let slack = run.guarantees.expiry_slack;
+    let limit = order.ttl * 2 + slack + run.stage.recovery();
+    let mut wrong = run.clients[0].free(limit).await;
+    wrong.extend(run.close().await);
+    wrong.extend(run.left_over(order.ttl + slack + Duration::from_secs(3)).await?);
+    let mut header = Header::new("chaos", order.seed, order.store);
+    header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+    let mut history = run.recorder.take(header);
+    history.merge(guests);
+    let checker = checker(&run.guarantees, limit).ended_early(run.stage.early());
+    let report = checker.check(&history)?;
+    // Runtimes must not end within one.
+    tokio::task::spawn_blocking(move || drop(run)).await?;
+    Ok(Outcome { history, report, wrong })
+}
+
+struct Run {
+    stage: Arc<dyn Stage>,
+    guarantees: Guarantees,
+    recorder: Recorder,
+    time: Time,
+    stop: Arc<AtomicBool>,
+    clients: Vec<Placed>,
+    guests: Option<Arc<Guests>>,
+}
+
+/// A client in its home.
+struct Placed {
+    client: Client,
+    workers: Vec<JoinHandle<()>>,
+    home: Home,
+}
+
+impl Run {
+    async fn start(stage: Arc<dyn Stage>, order: &Order) -> Result<Self, Failure> {
+        let mut connected: Vec<(Home, Locks)> = Vec::new();
+        for number in 0..CLIENTS {
+            let home = stage.home(number)?;
+            let locks = home.spawn(stage.connect(number)).await??;
+            connected.push((home, locks));
+        }
+        let guarantees = connected[0].1.guarantees().clone();
+        let names = Arc::new(names(guarantees.kinds));
+        let (recorder, time) = (Recorder::default(), Time::start());
+        let stop = Arc::new(AtomicBool::new(false));
+        let clients = connected.into_iter().enumerate().map(|(number, (home, locks))| {
+            let log = Arc::new(recorder.client(format!("c{number}")));
+            let (recorder, names, stop) = (recorder.clone(), names.clone(), stop.clone());
+            let client =
+                Client { locks, log, recorder, time, ttl: order.ttl, names, stop, writes: true };
+            Placed::start(home, client, number, order.seed)
+        });
+        let clients = clients.collect();
+        let guests = stage.url().map(|url| Guests::start(order, url, time)).transpose()?;
+        let guests = guests.map(Arc::new);
+        Ok(Self { stage, guarantees, recorder, time, stop, clients, guests })
+    }
+
+    /// Plays all faults, each at its time, and waits until all are healed and the time is over.
+    async fn play(&self, steps: Vec<Step>, length: Duration) -> Result<(), Failure> {
+        let mut playing = JoinSet::new();
+        for step in steps {
+            let (stage, recorder, time) = (self.stage.clone(), self.recorder.clone(), self.time);
+            let guests = self.guests.clone().filter(|_| guest::KINDS.contains(&step.kind));
+            tokio::time::sleep(step.at.saturating_sub(time.since())).await;
+            playing.spawn(async move {
+                let from = nanos(time.since());
+                let played = match guests {
+                    Some(guests) => guests.play(&step).await,
+                    None => stage.play(&step).await,
+                };
+                let target = played.map_err(|error| format!("{step}: {error}"))?;
+                let until = Some(nanos(time.since()));
+                recorder.fault(Fault { fault: step.kind.to_owned(), target, from, until });
+                Ok::<_, Failure>(())
+            });
+        }
+        let played = playing.join_all().await.into_iter().collect();
+        tokio::time::sleep(length.saturating_sub(self.time.since())).await;
+        played
+    }
+
+    async fn workers_end(&mut self) {
+        for worker in self.clients.iter_mut().flat_map(|placed| placed.workers.drain(..)) {
+            worker.await.expect("no worker panics");
+        }
+    }
+
+    async fn guests_leave(&mut self) -> Result<History, Failure> {
+        match self.guests.take().and_then(Arc::into_inner) {
+            Some(guests) => guests.leave().await,
+            None => Ok(History::new(Header::new("", 0, ""))),
+        }
+    }
+
+    /// Closes all clients; returns what went wrong.
+    async fn close(&self) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (number, placed) in self.clients.iter().enumerate() {
+            let locks = placed.client.locks.clone();
+            let closed = placed.home.spawn(async move { locks.close().await }).await;
+            if let Err(error) = closed.expect("closing does not panic") {
+                wrong.push(format!("client {number} did not close: {error}"));
+            }
+        }
+        wrong
+    }
+
+    /// Waits until nothing is left over; returns what still is after the limit.
+    async fn left_over(&self, limit: Duration) -> Result<Vec<String>, Failure> {
+        let end = self.time.since() + limit;
+        loop {
+            let left = self.stage.leftovers().await?;
+            if left.is_empty() || self.time.since() > end {
+                return Ok(left.into_iter().map(|what| format!("left over: {what}")).collect());
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+impl Placed {
+    fn start(home: Home, client: Client, number: usize, seed: u64) -> Self {
+        let mut workers = vec![home.spawn(client.clone().watch_itself())];
+        for worker in 0..WORKERS {
+            let random = Random::of(seed, &format!("client {number} worker {worker}"));
+            workers.push(home.spawn(client.clone().work(random)));
+        }
+        Self { client, workers, home }
+    }
+
+    /// Tells which names cannot be had within the limit.
+    async fn free(&self, limit: Duration) -> Vec<String> {
+        let client = self.client.clone();
+        let acquired = self.home.spawn(async move { client.acquire_all(limit).await });
+        acquired.await.expect("no acquire panics")
+    }
+}
+
+fn checker(guarantees: &Guarantees, gap: Duration) -> Checker {
+    let grade = match guarantees.fencing {
+        Fencing::Strict(_) => Grade::Strict,
+        Fencing::BestEffort(_) => Grade::BestEffort,
+        _ => Grade::None,
+    };
+    Checker::new().tokens(grade).gap(gap)
+}
+
+impl Outcome {
+    /// Whether every promise was kept.
+    pub fn is_clean(&self) -> bool {
+        self.report.is_clean() && self.wrong.is_empty()
+    }
+
+    /// What to tell: the figures, the first of what is wrong with the faults of that time, and where
+    /// the history is.
+    ///
+    /// # Errors
+    ///
+    /// If the history cannot be written.
+    pub fn text(&self) -> Result<String, Failure> {
+        let mut text = self.report.summary.to_string();
+        for violation in self.report.violations.iter().take(SHOWN) {
+            write!(text, "\n{violation}")?;
+            let (from, until) = violation.span();
+            for fault in self.history.faults_between(from, until) {
+                write!(text, "\n    {fault}")?;
+            }
+        }
+        let hidden = self.report.violations.len().saturating_sub(SHOWN);
+        write!(text, "\n{} violations, {hidden} of them not shown", self.report.violations.len())?;
+        for classed in self.report.classed.iter().take(SHOWN) {
+            write!(text, "\n{classed}")?;
+        }
+        for wrong in self.wrong.iter().take(SHOWN) {
+            write!(text, "\n{wrong}")?;
+        }
+        if !self.is_clean() {
+            write!(text, "\nhistory: {}", self.write()?.display())?;
+        }
+        Ok(text)
+    }
+
+    fn write(&self) -> Result<PathBuf, Failure> {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("../chaos");
+        fs::create_dir_all(&folder)?;
+        let Header { store, seed, .. } = &self.history.header;
+        let path = folder.canonicalize()?.join(format!("{store}-{seed}.jsonl"));
+        let lines: Vec<String> = self.history.lines().collect();
+        fs::write(&path, lines.join("\n") + "\n")?;
+        Ok(path)
+    }
+}

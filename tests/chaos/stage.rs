@@ -1,0 +1,77 @@
+//! Where a run plays: a store, its clients' places, and its faults.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use distlock::Locks;
+use lock_lab::Side;
+use tokio::{runtime::Runtime, task::JoinHandle};
+
+use crate::plan::Step;
+
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// A store that can be broken.
+#[async_trait]
+pub trait Stage: Send + Sync {
+    /// The kinds of faults that it can play.
+    fn kinds(&self) -> &'static [&'static str];
+
+    /// The place of a client.
+    fn home(&self, client: usize) -> Result<Home, Failure>;
+
+    /// What connects a client; it is awaited in the client's home.
+    fn connect(&self, client: usize) -> Connecting;
+
+    /// The URL for clients that are processes of their own, if the store takes them.
+    fn url(&self) -> Option<String> {
+        None
+    }
+
+    /// Plays a fault, heals it, and returns what it hit.
+    async fn play(&self, step: &Step) -> Result<String, Failure>;
+
+    /// Starts again what has ended by itself, and tells what that was.
+    async fn mend(&self) -> Result<Vec<String>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// What of holders, waiters and sessions is in the store.
+    async fn leftovers(&self) -> Result<Vec<String>, Failure>;
+
+    /// How long a holder whose lock the store documents to end early may hold it beside the next.
+    fn early(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    /// How long the store may take to serve again after the last fault.
+    fn recovery(&self) -> Duration {
+        Duration::from_secs(10)
+    }
+}
+
+pub type Connecting =
+    std::pin::Pin<Box<dyn Future<Output = Result<Locks, Failure>> + Send + 'static>>;
+
+/// One thread with a runtime for one client: a client that stands still stops no other one.
+pub enum Home {
+    Thread(Runtime),
+    Side(Side),
+}
+
+impl Home {
+    pub fn thread() -> Result<Self, Failure> {
+        let mut builder = tokio::runtime::Builder::new_multi_thread();
+        Ok(Self::Thread(builder.worker_threads(1).enable_all().build()?))
+    }
+
+    pub fn spawn<T: Send + 'static>(
+        &self,
+        future: impl Future<Output = T> + Send + 'static,
+    ) -> JoinHandle<T> {
+        match self {
+            Self::Thread(runtime) => runtime.spawn(future),
+            Self::Side(side) => side.spawn(future),
+        }
+    }
+}
