@@ -187,6 +187,7 @@ mod session;
 mod set;
 #[cfg(feature = "sqlite")]
 mod sqlite;
+mod turns;
 
 /// The client library, in the version that this driver uses.
 pub use sqlx as client;

@@ -16,7 +16,8 @@ use crate::{
     limit::Limit,
     place::Place,
     row::Row,
-    server::CONNECTIONS,
+    server::PLACES,
+    turns::{Turn, Turns},
 };
 
 /// A statement is to see what is there when it runs, and is not to wait for others for long.
@@ -27,6 +28,7 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
 #[derive(Debug)]
 pub(crate) struct MySql {
     place: Arc<Place>,
+    turns: Turns,
     connections: Arc<Connections<MySqlConnection>>,
 }
 
@@ -37,7 +39,8 @@ impl MySql {
         let database = database.as_deref().unwrap_or_default();
         Self {
             place: Place::of(format!("{host}:{port}/{database}")),
-            connections: Connections::new(options(server), CONNECTIONS),
+            turns: Turns::new(PLACES),
+            connections: Connections::new(options(server), PLACES),
         }
     }
 
@@ -50,12 +53,18 @@ impl MySql {
         &self,
         script: &str,
         limit: &Limit,
+        turn: Turn,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        self.connections.run(script, limit, attempt).await
+        self.connections.run(script, limit, turn, attempt).await
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     pub(crate) fn refuse(&self) {
+        self.turns.close();
         self.connections.refuse();
     }
 

@@ -9,6 +9,7 @@ use crate::{
     row::Row,
     script::Script,
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
@@ -21,7 +22,8 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let inspect = |script: Script| script.inspect(name);
-        let (_, rows) = self.insist("inspect", inspect, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("inspect", Rank::Ask), inspect, LIMIT, patient(), None).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
         for (entry, row) in entries.iter_mut().zip(&rows) {
@@ -39,7 +41,7 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         let used = |script: Script| script.used(prefix);
-        let (_, rows) = self.insist("names", used, LIMIT, patient(), None).await?;
+        let (_, rows) = self.insist(("names", Rank::Ask), used, LIMIT, patient(), None).await?;
         let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
         Ok(rows.iter().filter_map(name).collect())
     }
@@ -50,7 +52,8 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn outlives(&self) -> Result<u64> {
-        let (_, rows) = self.insist("connect", Script::durability, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
         Ok(rows.first().map_or(0, |row| row.token))
     }
 
@@ -61,7 +64,8 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let (_, rows) = self.insist("revoke", revoke, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
         self.database.changed(self, name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }

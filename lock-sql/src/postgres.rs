@@ -18,8 +18,9 @@ use crate::{
     dialect::Dialect,
     limit::Limit,
     row::Row,
-    server::CONNECTIONS,
+    server::PLACES,
     session::Session,
+    turns::{Turn, Turns},
 };
 
 /// A statement is to see what is there when it runs, is not to wait for others for long, and is to be on
@@ -32,6 +33,7 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
 /// One client's connections to a server.
 pub(crate) struct Postgres {
     options: PgConnectOptions,
+    turns: Turns,
     connections: Arc<Connections<PgConnection>>,
     listening: OnceLock<AbortHandle>,
     doubts: Arc<listen::Doubts>,
@@ -48,17 +50,24 @@ impl Postgres {
     /// Nothing is sent yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        let connections = Connections::new(options.clone(), CONNECTIONS);
-        Self { options, connections, listening: OnceLock::new(), doubts: Arc::default() }
+        let connections = Connections::new(options.clone(), PLACES);
+        Self {
+            options,
+            turns: Turns::new(PLACES),
+            connections,
+            listening: OnceLock::new(),
+            doubts: Arc::default(),
+        }
     }
 
     pub(crate) async fn run(
         &self,
         script: &str,
         limit: &Limit,
+        turn: Turn,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        let answer = self.connections.run(script, limit, attempt).await;
+        let answer = self.connections.run(script, limit, turn, attempt).await;
         if matches!(answer, Err(Failure::Lost(_))) {
             self.doubts.broken.notify_one();
         }
@@ -77,7 +86,12 @@ impl Postgres {
         self.doubts.silent.notify_one();
     }
 
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
     pub(crate) fn refuse(&self) {
+        self.turns.close();
         self.connections.refuse();
         if let Some(listening) = self.listening.get() {
             listening.abort();

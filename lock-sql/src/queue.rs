@@ -10,8 +10,6 @@ use lock_core::{
     trace,
 };
 
-use tokio::time::timeout;
-
 use crate::{
     entry::{End, Entry},
     error,
@@ -19,6 +17,7 @@ use crate::{
     row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
@@ -42,13 +41,10 @@ pub(crate) async fn acquire(
         Wait::Try => entry.ttl.min(TRY_LIMIT),
         _ => entry.ttl,
     };
-    let (deadline, turn) = (CLOCK.now() + limit, session.book().turn(&entry.name));
-    let Ok(turn) = timeout(limit, turn.lock()).await else {
-        let silent = format!("the database did not answer for {limit:?}");
-        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
-    };
+    let turn = session.book().turn(&entry.name);
+    let turn = session.own_turn(limit, attempt, turn.lock()).await?;
     let rings = session.book().rings;
-    let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
+    let (sent, queue) = ask(session, entry, request, attempt, CLOCK.now() + limit).await?;
     if attempt.is_cancelled() {
         session.withdraw(slice::from_ref(entry), true, CLOCK.now() + entry.ttl).await?;
         return Err(Error::Contended { name: entry.name.clone() });
@@ -86,7 +82,9 @@ async fn ask(
     }
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let script = |script: Script| script.acquire(&wish);
-    let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
+    let answer = session
+        .insist(("acquire", Rank::Ask), script, entry.patience(), deadline, Some(attempt))
+        .await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
         clean_up(session, entry);
     }

@@ -1,6 +1,7 @@
 //! SQLite: a file, who may share it, and lost replies.
 
 mod boot;
+mod burst;
 mod child;
 #[cfg(feature = "properties")]
 mod expiry;

@@ -1,5 +1,6 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
+mod burst;
 mod closing;
 mod costs;
 mod fenced;
@@ -8,6 +9,7 @@ mod replies;
 mod rights;
 #[path = "../support/mod.rs"]
 mod support;
+mod stall;
 mod tls;
 
 use std::ops::Deref;

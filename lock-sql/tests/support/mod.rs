@@ -1,5 +1,7 @@
 //! What the tests on a file and those on servers share.
 
+pub mod burst;
+
 use std::time::Duration;
 
 use lock_core::{Result, StoreUrl};
