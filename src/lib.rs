@@ -42,8 +42,8 @@ mod stores;
 pub use lock_core::{
     Connect, Effect, Election, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate,
     Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
-    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Owner, Requirement, Result,
-    Semaphore, StaleToken, Survives, Wake, trace,
+    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
+    Result, Semaphore, StaleToken, Survives, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

@@ -28,6 +28,8 @@ struct Promises {
     kinds: Vec<String>,
     survives_restart: bool,
     survives_failover: bool,
+    /// How a holder may hear of its loss only after the next grant.
+    overlaps: Vec<String>,
     first_come_first_served: bool,
     waiters_are_told: bool,
     /// `strict`, `best effort` or `none`.
@@ -69,6 +71,7 @@ impl From<&Guarantees> for Promises {
             kinds: guarantees.kinds.iter().map(ToString::to_string).collect(),
             survives_restart: guarantees.survives.restart,
             survives_failover: guarantees.survives.failover,
+            overlaps: guarantees.overlaps.iter().map(ToString::to_string).collect(),
             first_come_first_served: guarantees.fairness == Fairness::Fifo,
             waiters_are_told: guarantees.wake == Wake::Push,
             tokens: match guarantees.fencing {
@@ -91,6 +94,7 @@ impl Promises {
             ("kinds", self.kinds.join(", ")),
             ("a held lock survives a restart of the server", yes(self.survives_restart)),
             (".. and the loss of a node", yes(self.survives_failover)),
+            ("a holder may be told after the next grant if", self.overlaps.join("; ")),
             ("first come, first served", yes(self.first_come_first_served)),
             ("waiters are told, and do not poll", yes(self.waiters_are_told)),
             ("fencing tokens", self.tokens.to_owned()),

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed, Request,
-    Result, Validity,
+    Attempt, Clock, Diagnosis, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed,
+    Request, Result, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -50,7 +50,8 @@ use crate::{
 /// background if the runtime lives, and its tasks end.
 #[async_trait]
 pub trait DistributedLock: Debug + Send + Sync + 'static {
-    /// What this store, as deployed and configured, promises.
+    /// What this store, as deployed and configured, promises. The driver asks the store when it
+    /// connects, and builds the value from its answers; it stays the same afterwards.
     fn guarantees(&self) -> &Guarantees;
 
     /// The clock of all its deadlines.
@@ -102,6 +103,26 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
+
+    /// Tells why waits for a name were in vain: who is in the way, and the place of each of these
+    /// attempts, which are this client's. Only for the text of an error, so it may be late or
+    /// incomplete.
+    ///
+    /// lock-core asks when the limit of a wait passes: one call at a time for each name and client,
+    /// with all attempts whose waits have ended since the call before. So the answer should cost the
+    /// store what the attempts asked about cost, however many others wait. The default reads the whole
+    /// queue by [`inspect`](Self::inspect). A driver sends it behind renewals and releases.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect). They are not passed on: the waits end all the same.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future must leave nothing behind: lock-core drops it after 5 s.
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        Ok(Diagnosis::of(&self.inspect(name).await?, attempts))
+    }
 
     /// Tells who leads, from now on: first the leader of this moment, then each change, in order.
     /// After an outage it tells the leader of that moment. What is told too late, or twice, is sorted
@@ -249,6 +270,10 @@ macro_rules! forward {
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
                 (**self).inspect(name).await
+            }
+
+            async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+                (**self).diagnose(name, attempts).await
             }
 
             async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

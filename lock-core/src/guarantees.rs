@@ -2,9 +2,11 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, Result, queue::Kind};
+use crate::{Error, Overlap, Result, queue::Kind};
 
-/// What a store, as it is deployed and configured, promises about its locks.
+/// What a store promises about its locks, as it is deployed and configured. A driver asks the store
+/// when it connects, so a single node of etcd does not promise what a cluster of three does. What
+/// somebody changes afterwards is not seen before the next connect.
 ///
 /// The executable properties check these against the real store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -16,6 +18,8 @@ pub struct Guarantees {
     pub kinds: &'static [LockKind],
     /// Which faults of the store a held lock survives.
     pub survives: Survives,
+    /// In which ways a holder may hear of its loss only after the next grant.
+    pub overlaps: Vec<Overlap>,
     /// In which order waiters are served.
     pub fairness: Fairness,
     /// How a waiter learns that it is its turn.
@@ -40,14 +44,15 @@ pub struct Guarantees {
 impl Guarantees {
     /// The least: a driver raises what its store keeps.
     ///
-    /// Defaults: survives nothing, no order, polling, no fencing, loss by deadline only, a fixed
-    /// term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
+    /// Defaults: survives nothing, every overlap, no order, polling, no fencing, loss by deadline
+    /// only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
     /// once.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
             kinds: &[LockKind::Exclusive],
             survives: Survives::default(),
+            overlaps: Overlap::ALL.to_vec(),
             fairness: Fairness::None,
             wake: Wake::Poll,
             fencing: Fencing::None,
@@ -162,13 +167,15 @@ impl fmt::Display for LockKind {
     }
 }
 
-/// Which faults of the store a held lock survives, so that nobody else is granted meanwhile.
+/// Which faults of the store a held lock survives, so that nobody else is granted meanwhile. As
+/// deployed: a single node survives no failover, whatever its kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Survives {
     /// The server's process dies and starts again with its data.
     pub restart: bool,
-    /// A node dies and another takes over.
+    /// Any one node dies and another takes over, with every write that was confirmed. Needs at least
+    /// three nodes.
     pub failover: bool,
 }
 

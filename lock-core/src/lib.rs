@@ -25,6 +25,7 @@ mod alarm;
 pub mod blocking;
 mod connect;
 pub mod deadline;
+mod diagnosis;
 mod driver;
 mod election;
 mod entry;
@@ -38,6 +39,7 @@ mod lock;
 mod locks;
 mod name;
 mod options;
+mod overlap;
 mod owned;
 mod owner;
 #[cfg(feature = "properties")]
@@ -56,6 +58,7 @@ mod validity;
 pub use crate::{
     connect::{Connect, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
+    diagnosis::Diagnosis,
     driver::{DistributedLock, Lease, Wish, limit_conflict},
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
@@ -69,6 +72,7 @@ pub use crate::{
     lock::Lock,
     locks::Locks,
     name::LockName,
+    overlap::Overlap,
     owner::Owner,
     queue::Kind,
     request::{Attempt, Request, Term, Wait, this_process},

@@ -6,9 +6,9 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, DistributedLock, Entry, Error, Held, Instant, Kind, LockGuard, LockName, Owner,
-    Request, Result, Wait, locks::Client, options::options, owned::Owned, run::run_while_held,
-    trace,
+    Attempt, Clock, Diagnosis, DistributedLock, Error, Held, Instant, Kind, LockGuard, LockName,
+    Owner, Request, Result, Wait, locks::Client, options::options, owned::Owned,
+    run::run_while_held, trace,
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
@@ -242,11 +242,11 @@ impl Lock {
     async fn diagnose(&self, attempt: Uuid, waited: Duration) -> Error {
         let name = &self.request.name;
         let driver = &self.client.driver;
-        match self.answer(DIAGNOSIS_LIMIT, driver.inspect(name), "acquire").await {
+        match self.answer(DIAGNOSIS_LIMIT, driver.diagnose(name, &[attempt]), "acquire").await {
             Err(error) => error,
-            Ok(queue) => {
-                let position = place(&queue, attempt);
-                let holder = queue.into_iter().next().map(|entry| Box::new(entry.holder));
+            Ok(Diagnosis { holder, places }) => {
+                let position = places.first().copied().flatten();
+                let holder = holder.map(Box::new);
                 Error::WaitTimeout { name: name.clone(), waited, holder, position }
             }
         }
@@ -267,15 +267,6 @@ impl Lock {
                 source: format!("no answer within {limit:?}").into(),
             }),
         }
-    }
-}
-
-/// An attempt's place among the waiters: 1 is next; 0 if it holds the lock.
-fn place(queue: &[Entry], attempt: Uuid) -> Option<usize> {
-    let index = queue.iter().position(|entry| entry.attempt == Some(attempt))?;
-    match queue[index].holds {
-        true => Some(0),
-        false => Some(queue[..index].iter().filter(|entry| !entry.holds).count() + 1),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease, LockKind,
-    LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, Wish, trace,
+    LockName, LossSignal, Observed, Overlap, Request, Result, StoreUrl, Wake, Wish, trace,
 };
 use tokio::{
     runtime::Handle,
@@ -116,6 +116,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration) -> Guarantees {
     guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::SessionRevokedEarly];
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("the create revision of the lock's key");

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Request, Result, Validity, Wait, Wake,
+    LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Validity, Wait, Wake,
     limit_conflict, trace,
 };
 
@@ -53,6 +53,7 @@ fn guarantees() -> Guarantees {
     guarantees.kinds = LockKind::ALL;
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("a counter of the store");

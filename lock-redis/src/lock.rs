@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, Observed, Request, Result, Wake, Wish,
+    Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -92,6 +92,13 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
         guarantees.fairness = Fairness::Fifo;
         guarantees.wake = Wake::Push;
     }
+    guarantees.overlaps = vec![
+        Overlap::Revoked,
+        Overlap::Deleted,
+        Overlap::Restart,
+        Overlap::Failover,
+        Overlap::ClockJump,
+    ];
     guarantees.fencing = Fencing::BestEffort(FENCING);
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;

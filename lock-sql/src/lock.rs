@@ -5,7 +5,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Instant,
-    Lease, LockKind, LockName, LossSignal, Observed, Request, Result, Wake, Wish,
+    Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -93,6 +93,17 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     let dialect = config.dialect();
     let mut guarantees = Guarantees::least(dialect.store());
     guarantees.kinds = LockKind::ALL;
+    guarantees.overlaps = match dialect {
+        // One file of one machine, by its boot clock.
+        Dialect::Sqlite => vec![Overlap::Revoked, Overlap::Deleted],
+        _ => vec![
+            Overlap::Revoked,
+            Overlap::Deleted,
+            Overlap::Restart,
+            Overlap::Failover,
+            Overlap::ClockJump,
+        ],
+    };
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Poll;
     guarantees.fencing = Fencing::Strict("a counter in the database");

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl,
-    Survives, Wake, Wish,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result,
+    StoreUrl, Survives, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -121,6 +121,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.survives = Survives::default();
     guarantees.survives.restart = true;
     guarantees.survives.failover = true;
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::LeaderStalled];
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
     guarantees.fencing = Fencing::Strict("czxid");

@@ -7,7 +7,7 @@ use std::{
 
 use async_trait::async_trait;
 use distlock::{Entry, Guarantees, LockName, Result};
-use lock_core::{Attempt, Clock, DistributedLock, Lease, Observed, Request, Wish};
+use lock_core::{Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Request, Wish};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -76,6 +76,10 @@ impl DistributedLock for Namespace {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.driver.inspect(&self.outer(name)?).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        self.driver.diagnose(&self.outer(name)?, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

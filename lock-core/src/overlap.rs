@@ -1,0 +1,61 @@
+//! How two holders may overlap although every process runs.
+
+use std::fmt;
+
+/// A way in which a holder may hear of its loss only after the next grant, although its process runs.
+///
+/// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists those of a store as it is deployed. In
+/// all of them a holder is told within about 100 ms of the store's word, or by its own deadline where
+/// the store says nothing ([`LossSignal`](crate::LossSignal)); a resource that checks the
+/// [fencing token](crate::FencingToken) rejects what it writes late, as far as
+/// [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the same fault.
+///
+/// One more way is common to all stores, and no part of any list: a process that is stopped for longer
+/// than its TTL writes late.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Overlap {
+    /// An operator takes the lock away: [`Locks::revoke`](crate::Locks::revoke).
+    Revoked,
+    /// The lock's keys are deleted, evicted or flushed by something else than this library.
+    Deleted,
+    /// The store ends a session that is alive: an operator revokes an etcd lease, or a former leader
+    /// of etcd revokes leases after it stepped down (etcd issue 15247).
+    SessionRevokedEarly,
+    /// The server starts again without the newest writes.
+    Restart,
+    /// Another node takes over without the newest writes.
+    Failover,
+    /// The clock by which the server ends holds jumps forward.
+    ClockJump,
+    /// The leader of the cluster stalls while it is cut off from the others, and then answers a
+    /// renewal of a session that they have ended.
+    LeaderStalled,
+}
+
+impl Overlap {
+    /// Every class.
+    pub const ALL: &'static [Self] = &[
+        Self::Revoked,
+        Self::Deleted,
+        Self::SessionRevokedEarly,
+        Self::Restart,
+        Self::Failover,
+        Self::ClockJump,
+        Self::LeaderStalled,
+    ];
+}
+
+impl fmt::Display for Overlap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Revoked => "an operator revokes the lock",
+            Self::Deleted => "the lock's keys are deleted",
+            Self::SessionRevokedEarly => "the store ends a living session",
+            Self::Restart => "a restart forgets the newest writes",
+            Self::Failover => "a failover forgets the newest writes",
+            Self::ClockJump => "the server's clock jumps forward",
+            Self::LeaderStalled => "the leader stalls while it is cut off",
+        })
+    }
+}
