@@ -22,7 +22,7 @@ pub(crate) trait Watched: Send + Sync + 'static {
 ///
 /// Renewals move a deadline without telling the alarm: it rings at the old one, asks, and is set
 /// again. So the usual acquire and release cost one insertion and one removal in a map each.
-pub(crate) struct Alarm<W: Watched> {
+pub(crate) struct Alarm<W: Watched + ?Sized> {
     clock: Clock,
     due: Mutex<Due<W>>,
     /// When the task wakes next; an entry that is due earlier must wake it.
@@ -31,7 +31,7 @@ pub(crate) struct Alarm<W: Watched> {
     earlier: Arc<Notify>,
 }
 
-struct Due<W> {
+struct Due<W: ?Sized> {
     next_id: u64,
     entries: BTreeMap<(Instant, u64), Weak<W>>,
 }
@@ -46,7 +46,7 @@ impl Slot {
     }
 }
 
-impl<W: Watched + HasSlot> Alarm<W> {
+impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
     /// Starts the alarm's task; it ends when the alarm is dropped.
     pub(crate) fn start(clock: Clock, runtime: &Handle) -> Arc<Self> {
         let alarm = Arc::new(Self {
@@ -74,7 +74,7 @@ impl<W: Watched + HasSlot> Alarm<W> {
     }
 
     /// Forgets `watched`.
-    pub(crate) fn remove(&self, watched: &W) {
+    pub(crate) fn remove(&self, watched: &impl HasSlot) {
         let mut due = lock(&self.due);
         if let Some(key) = lock(&watched.slot().0).take() {
             due.entries.remove(&key);
@@ -117,7 +117,11 @@ pub(crate) trait HasSlot {
     fn slot(&self) -> &Slot;
 }
 
-async fn watch<W: Watched + HasSlot>(alarm: Weak<Alarm<W>>, clock: Clock, earlier: Arc<Notify>) {
+async fn watch<W: Watched + HasSlot + ?Sized>(
+    alarm: Weak<Alarm<W>>,
+    clock: Clock,
+    earlier: Arc<Notify>,
+) {
     while let Some(next) = alarm.upgrade().map(|alarm| alarm.ring_due()) {
         tokio::select! {
             () = clock.sleep_until(next) => {}
@@ -126,7 +130,7 @@ async fn watch<W: Watched + HasSlot>(alarm: Weak<Alarm<W>>, clock: Clock, earlie
     }
 }
 
-impl<W: Watched> Drop for Alarm<W> {
+impl<W: Watched + ?Sized> Drop for Alarm<W> {
     fn drop(&mut self) {
         self.earlier.notify_one();
     }

@@ -175,7 +175,7 @@ impl Leadership {
             let _turn = inner.grip.turn.lock().await;
             inner.lease.publish(&value).await
         };
-        Owned::new(&held.0.client.runtime, publish, || {}).await
+        Owned::new(&held.0.client.home, publish, || {}).await
     }
 
     /// Steps down and waits until the store has confirmed; the next candidate leads.

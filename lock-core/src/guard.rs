@@ -3,7 +3,7 @@
 use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
-    Error, Held, Instant, Kind, Lease, LockKind, LockName, Result, Term,
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term,
     alarm::Slot,
     grip::{Beginning, Grip},
     held::Inner,
@@ -113,7 +113,18 @@ impl LockGuard {
                 Beginning::Others => refused("convert a lock that its owner holds more than once"),
             }
         };
-        Owned::new(&self.held.0.client.runtime, conversion, || {}).await
+        Owned::new(&self.held.0.client.home, conversion, || {}).await
+    }
+
+    /// Gives back what the caller of an acquire has not collected; what it is told.
+    pub(crate) fn not_collected(mut self) -> Error {
+        let inner = self.held.0.clone();
+        let last = self.leave();
+        if last && inner.lease.validity().lose(LossReason::NotCollected) {
+            inner.client.alarm.remove(&*inner);
+            inner.client.home.runtime.spawn(inner.clone().give_back());
+        }
+        inner.loss_error(inner.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
 
     /// Whether this was the last guard of its grant.
@@ -144,9 +155,9 @@ impl LockGuard {
             // Lost between the check and here.
             return inner.check();
         }
-        inner.client.alarm.remove(&inner);
-        let runtime = inner.client.runtime.clone();
-        Owned::new(&runtime, inner.give_back(), || {}).await
+        inner.client.alarm.remove(&*inner);
+        let home = inner.client.home.clone();
+        Owned::new(&home, inner.give_back(), || {}).await
     }
 }
 
@@ -163,8 +174,8 @@ impl Drop for LockGuard {
         let last = self.leave();
         let inner = &self.held.0;
         if last && inner.lease.validity().release() {
-            inner.client.alarm.remove(inner);
-            inner.client.runtime.spawn(inner.clone().give_back());
+            inner.client.alarm.remove(&**inner);
+            inner.client.home.runtime.spawn(inner.clone().give_back());
         }
     }
 }

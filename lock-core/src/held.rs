@@ -108,7 +108,7 @@ impl Held {
         self.0.check()?;
         let inner = self.0.clone();
         let renewal = async move { inner.lease.renew().await };
-        Owned::new(&self.0.client.runtime, renewal, || {}).await?;
+        Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }
 }
@@ -148,8 +148,8 @@ impl Inner {
             Term::Renewed => LossReason::Expired,
         };
         if self.validity().lose(reason) {
-            self.client.alarm.remove(self);
-            self.client.runtime.spawn(self.clone().give_back_later());
+            self.client.alarm.remove(&**self);
+            self.client.home.runtime.spawn(self.clone().give_back_later());
         }
     }
 

@@ -53,6 +53,7 @@ mod signal;
 mod token;
 pub mod trace;
 mod url;
+mod vain;
 mod validity;
 
 pub use crate::{

@@ -3,18 +3,20 @@
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
 use tracing::Instrument;
-use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Diagnosis, DistributedLock, Error, Held, Instant, Kind, LockGuard, LockName,
-    Owner, Request, Result, Wait, locks::Client, options::options, owned::Owned,
-    run::run_while_held, trace,
+    Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
+    Owner, Request, Result, Wait,
+    locks::Client,
+    options::options,
+    owned::Owned,
+    run::run_while_held,
+    trace,
+    vain::{DIAGNOSIS_LIMIT, Found},
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
 pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
-/// How long the store may take to say who was in the way of a wait in vain, however short that was.
-pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
@@ -162,7 +164,7 @@ impl Lock {
     /// [`acquire`](Self::acquire) for nobody in particular.
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
         match self.wait {
-            None => self.attempt(Wait::Queue, Attempt::new()).await,
+            None => self.attempt(Wait::Queue, self.new_attempt()).await,
             Some(Duration::ZERO) => self.at_once().await,
             Some(limit) => self.within(limit).await,
         }
@@ -170,7 +172,7 @@ impl Lock {
 
     /// [`try_acquire`](Self::try_acquire) for nobody in particular.
     pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
-        let attempt = self.attempt(Wait::Try, Attempt::new());
+        let attempt = self.attempt(Wait::Try, self.new_attempt());
         match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
             Ok(guard) => Ok(Some(guard)),
             Err(Error::Contended { .. }) => Ok(None),
@@ -193,6 +195,10 @@ impl Lock {
         Ok(())
     }
 
+    fn new_attempt(&self) -> Attempt {
+        Attempt::of(&self.client.heard)
+    }
+
     /// One attempt, from the wish to the guard, owned so that dropping it is safe anywhere.
     async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
         let mut request = self.request.clone();
@@ -200,55 +206,61 @@ impl Lock {
         let store = self.client.driver.guarantees().store;
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
-        Owned::new(&self.client.runtime, work.instrument(span), move || attempt.cancel()).await
+        let ttl = self.request.ttl;
+        let guard = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+            .collected_within(ttl, |granted| Err(granted?.not_collected()))
+            .await?;
+        // Lost since it was granted, while the caller did not poll.
+        guard.check()?;
+        Ok(guard)
     }
 
     async fn at_once(&self) -> Result<LockGuard> {
-        let attempt = Attempt::new();
+        let attempt = self.new_attempt();
         let id = attempt.id();
         match self.answer(ANSWER_LIMIT, self.attempt(Wait::Try, attempt), "acquire").await {
-            Err(Error::Contended { .. }) => Err(self.diagnose(id, Duration::ZERO).await),
+            Err(Error::Contended { .. }) => {
+                let found = self.client.in_the_way(&self.request.name, id).await;
+                Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
+            }
             answer => answer,
         }
     }
 
     async fn within(&self, limit: Duration) -> Result<LockGuard> {
         let started = self.client.clock.now();
-        let attempt = Attempt::new();
-        let id = attempt.id();
-        let attempt = self.attempt(Wait::Queue, attempt);
-        tokio::pin!(attempt);
-        if let Ok(answer) = tokio::time::timeout(limit, &mut attempt).await {
+        let attempt = self.new_attempt();
+        let granted = self.attempt(Wait::Queue, attempt.clone());
+        tokio::pin!(granted);
+        if let Ok(answer) = tokio::time::timeout(limit, &mut granted).await {
             return answer;
         }
         let waited = self.client.clock.now().since(started);
-        let error = tokio::select! {
+        let found = tokio::select! {
             biased;
             // Granted in the last moment: better late than in vain.
-            answer = &mut attempt => return answer,
-            error = self.diagnose(id, waited) => error,
+            answer = &mut granted => return answer,
+            found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
         };
-        match error {
+        match found {
             // Granted already, the store says; its word to us is on the way.
-            Error::WaitTimeout { name, waited, position: Some(0), .. } => {
-                let nobody = Error::WaitTimeout { name, waited, holder: None, position: None };
-                tokio::time::timeout(DIAGNOSIS_LIMIT, attempt).await.unwrap_or(Err(nobody))
+            Some(Found { place: Some(0), .. }) => {
+                let nothing = Err(self.in_vain(waited, Found::default()));
+                tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
             }
-            error => Err(error),
+            Some(found) => Err(self.in_vain(waited, found)),
+            // Slow, but there: others' answers have come meanwhile, or its own that it waits.
+            None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
+            None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
         }
     }
 
-    /// Why a wait was in vain: somebody holds the lock, or the store does not answer.
-    async fn diagnose(&self, attempt: Uuid, waited: Duration) -> Error {
-        let name = &self.request.name;
-        let driver = &self.client.driver;
-        match self.answer(DIAGNOSIS_LIMIT, driver.diagnose(name, &[attempt]), "acquire").await {
-            Err(error) => error,
-            Ok(Diagnosis { holder, places }) => {
-                let position = places.first().copied().flatten();
-                let holder = holder.map(Box::new);
-                Error::WaitTimeout { name: name.clone(), waited, holder, position }
-            }
+    pub(crate) fn in_vain(&self, waited: Duration, found: Found) -> Error {
+        Error::WaitTimeout {
+            name: self.request.name.clone(),
+            waited,
+            holder: found.holder.map(Box::new),
+            position: found.place,
         }
     }
 
@@ -258,14 +270,16 @@ impl Lock {
         call: impl Future<Output = Result<T>>,
         op: &'static str,
     ) -> Result<T> {
-        match tokio::time::timeout(limit, call).await {
-            Ok(answer) => answer,
-            Err(_) => Err(Error::Unavailable {
-                store: self.client.driver.guarantees().store,
-                op,
-                effect: crate::Effect::Unknown,
-                source: format!("no answer within {limit:?}").into(),
-            }),
+        let answer = tokio::time::timeout(limit, call).await;
+        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
+    }
+
+    fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
+        Error::Unavailable {
+            store: self.client.driver.guarantees().store,
+            op,
+            effect: Effect::Unknown,
+            source: format!("no answer within {limit:?}").into(),
         }
     }
 }
@@ -279,7 +293,12 @@ async fn grant(
     let started = client.clock.now();
     let (name, kind) = (request.name.clone(), request.kind);
     let (ttl, term) = (request.ttl, request.term);
-    match client.driver.acquire(request, attempt.clone()).await {
+    let answer = client.driver.acquire(request, attempt.clone()).await;
+    // A cancelled attempt ends without the store's word.
+    if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
+        client.heard.hear();
+    }
+    match answer {
         Ok(lease) => {
             let now = client.clock.now();
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));

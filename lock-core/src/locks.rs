@@ -7,7 +7,13 @@ use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockName,
-    LockSet, Result, Semaphore, alarm::Alarm, held::Inner, owned::Owned, signal, trace,
+    LockSet, Result, Semaphore,
+    alarm::Alarm,
+    held::Inner,
+    owned::{Home, Owned},
+    request::Heard,
+    signal, trace,
+    vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -27,7 +33,9 @@ pub(crate) struct Client {
     pub(crate) driver: Arc<dyn DistributedLock>,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<Inner>>,
-    pub(crate) runtime: Handle,
+    pub(crate) home: Arc<Home>,
+    pub(crate) looks: Looks,
+    pub(crate) heard: Arc<Heard>,
 }
 
 impl Locks {
@@ -38,8 +46,15 @@ impl Locks {
     /// If it is called outside a tokio runtime.
     pub fn new(driver: impl DistributedLock) -> Self {
         let (clock, runtime) = (driver.clock(), Handle::current());
-        let alarm = Alarm::start(clock, &runtime);
-        Self { client: Arc::new(Client { driver: Arc::new(driver), clock, alarm, runtime }) }
+        let client = Client {
+            driver: Arc::new(driver),
+            clock,
+            alarm: Alarm::start(clock, &runtime),
+            home: Home::new(clock, &runtime),
+            looks: Looks::default(),
+            heard: Arc::new(Heard::new(clock)),
+        };
+        Self { client: Arc::new(client) }
     }
 
     /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of the
@@ -157,7 +172,7 @@ impl Locks {
                 }),
             }
         };
-        Owned::new(&self.client.runtime, close, || {}).await
+        Owned::new(&self.client.home, close, || {}).await
     }
 
     /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM (elsewhere

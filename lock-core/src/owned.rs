@@ -1,45 +1,125 @@
-//! The owner of work that must not be dropped half-way.
+//! The owner of work that must neither be dropped half-way nor wait for its caller.
 
 use std::{
     future::Future,
     mem,
+    panic::AssertUnwindSafe,
     pin::Pin,
-    task::{Context, Poll},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
 };
 
-use tokio::{runtime::Handle, task::JoinHandle};
+use futures_util::FutureExt;
+use tokio::runtime::Handle;
 
-/// A future that is polled to its end whoever drops it.
+use crate::{
+    Clock, Instant,
+    alarm::{Alarm, HasSlot, Slot, Watched},
+};
+
+/// How long work may be under way in its caller's task. Longer than a request takes, so that an
+/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds it
+/// up as long.
+const STAY: Duration = Duration::from_millis(50);
+
+/// Where work goes that leaves its caller's task.
+pub(crate) struct Home {
+    pub(crate) runtime: Handle,
+    clock: Clock,
+    alarm: Arc<Alarm<dyn Moves>>,
+}
+
+impl Home {
+    pub(crate) fn new(clock: Clock, runtime: &Handle) -> Arc<Self> {
+        let alarm = Alarm::start(clock, runtime);
+        Arc::new(Self { runtime: runtime.clone(), clock, alarm })
+    }
+
+    fn is_here(&self) -> bool {
+        Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
+    }
+}
+
+/// A future that is polled to its end even if its caller drops it, or does not poll it.
 ///
-/// While the caller waits, the work runs in the caller's own task: no hand-over between tasks, so an
-/// uncontended acquire costs no extra wake-up. When the caller drops it half-way (a timeout, a
-/// `select!`), the work moves to a task of its own and is finished there. So drivers are
-/// straight-line code, and every acquire, renew and release is cancellation-safe at every await
-/// point by construction.
+/// For the first 50 ms the work runs in the caller's own task: no hand-over between tasks, so an
+/// uncontended acquire costs no extra wake-up. Then, or when the caller drops it half-way (a timeout, a
+/// `select!`), the work moves to a task of its own and is finished there. So drivers are straight-line
+/// code, and every acquire, renew and release is cancellation-safe at every await point by
+/// construction; and a caller that polls nothing for a while (the slow branch of a `select!`) keeps
+/// neither a grant from being renewed nor a queue from moving.
+///
+/// What came out of it may have to be [collected in time](Self::collected_within).
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
 /// they were first polled, and that one may end before the work does.
 pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
-    work: Work<F>,
+    place: Place<F>,
     on_drop: Option<D>,
-    runtime: Handle,
+    home: Arc<Home>,
+    collect: Option<Collect<F::Output>>,
 }
 
-enum Work<F: Future> {
-    Here(Pin<Box<F>>),
-    There(JoinHandle<F::Output>),
+enum Place<F: Future> {
+    /// Not polled yet.
+    New(Pin<Box<F>>),
+    Begun(Arc<Moving<F>>),
     Over,
 }
 
+/// What becomes of something that its caller does not collect.
+struct Collect<T> {
+    within: Duration,
+    discard: fn(T) -> T,
+}
+
+impl<T> Clone for Collect<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Collect<T> {}
+
 impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
     /// Owns `work`. `on_drop` tells the work that its caller has left.
-    pub(crate) fn new(runtime: &Handle, work: F, on_drop: D) -> Self {
-        let at_home = Handle::try_current().is_ok_and(|here| here.id() == runtime.id());
-        let work = match at_home {
-            true => Work::Here(Box::pin(work)),
-            false => Work::There(runtime.spawn(work)),
-        };
-        Self { work, on_drop: Some(on_drop), runtime: runtime.clone() }
+    pub(crate) fn new(home: &Arc<Home>, work: F, on_drop: D) -> Self {
+        let place = Place::New(Box::pin(work));
+        Self { place, on_drop: Some(on_drop), home: home.clone(), collect: None }
+    }
+
+    /// Has what comes out discarded if the caller has not polled for so long after it came, and gives
+    /// the caller what `discard` makes of it. Only work that has moved can come out unnoticed.
+    pub(crate) fn collected_within(
+        mut self,
+        within: Duration,
+        discard: fn(F::Output) -> F::Output,
+    ) -> Self {
+        self.collect = Some(Collect { within, discard });
+        self
+    }
+
+    /// Polls the work for the first time, which is often the only one in memory.
+    fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let is_here = self.home.is_here();
+        if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        let moving = Arc::new(Moving {
+            state: Mutex::new(State::Here(work, cx.waker().clone())),
+            slot: Slot::new(),
+            home: self.home.clone(),
+            collect: self.collect,
+        });
+        let now = self.home.clock.now();
+        match is_here {
+            true => moving.wake_at(now + STAY),
+            false => drop(moving.clone().ring(now)),
+        }
+        self.place = Place::Begun(moving);
+        Poll::Pending
     }
 }
 
@@ -49,45 +129,166 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         // Taken out while it is polled: work that panics must not be polled again.
-        match mem::replace(&mut this.work, Work::Over) {
-            Work::Here(mut work) => match work.as_mut().poll(cx) {
-                Poll::Ready(done) => return Poll::Ready(done),
-                Poll::Pending => this.work = Work::Here(work),
-            },
-            Work::There(mut task) => match Pin::new(&mut task).poll(cx) {
-                Poll::Ready(Ok(done)) => return Poll::Ready(done),
-                Poll::Ready(Err(error)) if error.is_panic() => {
-                    std::panic::resume_unwind(error.into_panic())
+        match mem::replace(&mut this.place, Place::Over) {
+            Place::New(work) => this.begin(work, cx),
+            Place::Begun(moving) => {
+                let polled = moving.poll(cx);
+                if polled.is_pending() {
+                    this.place = Place::Begun(moving);
                 }
-                // The client's runtime has ended; there is no answer any more.
-                Poll::Ready(Err(_)) => {}
-                Poll::Pending => this.work = Work::There(task),
-            },
+                polled
+            }
             // Polling again after the end is the caller's mistake; waiting for ever is no answer to
             // anything but does not panic.
-            Work::Over => {}
+            Place::Over => Poll::Pending,
         }
-        Poll::Pending
     }
 }
 
 impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Owned<F, D> {
     fn drop(&mut self) {
-        let work = mem::replace(&mut self.work, Work::Over);
-        if let (Work::Here(_) | Work::There(_), Some(on_drop)) = (&work, self.on_drop.take()) {
+        let place = mem::replace(&mut self.place, Place::Over);
+        if let (Place::New(_) | Place::Begun(_), Some(on_drop)) = (&place, self.on_drop.take()) {
             on_drop();
         }
-        if let Work::Here(work) = work {
-            self.runtime.spawn(work);
+        match place {
+            Place::New(work) => drop(self.home.runtime.spawn(work)),
+            Place::Begun(moving) => moving.leave(),
+            Place::Over => {}
         }
+    }
+}
+
+/// Work that can move from its caller's task to one of its own.
+struct Moving<F: Future> {
+    state: Mutex<State<F>>,
+    slot: Slot,
+    home: Arc<Home>,
+    collect: Option<Collect<F::Output>>,
+}
+
+enum State<F: Future> {
+    /// In the caller's task, and the caller's waker.
+    Here(Pin<Box<F>>, Waker),
+    /// The caller polls it at this moment.
+    Polled,
+    /// In a task of its own, and the caller's waker.
+    There(Waker),
+    /// Not collected yet.
+    Done(thread::Result<F::Output>),
+    /// The caller has all that there was, or has left.
+    Over,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
+    fn state(&self) -> MutexGuard<'_, State<F>> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake_at(self: &Arc<Self>, at: Instant) {
+        let watched: Arc<dyn Moves> = self.clone();
+        self.home.alarm.add(&watched, at);
+    }
+
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut state = self.state();
+        match mem::replace(&mut *state, State::Polled) {
+            State::Here(mut work, _) => {
+                // Unlocked: the alarm must not wait for the work.
+                drop(state);
+                match work.as_mut().poll(cx) {
+                    Poll::Pending => *self.state() = State::Here(work, cx.waker().clone()),
+                    Poll::Ready(done) => {
+                        *self.state() = State::Over;
+                        self.home.alarm.remove(self);
+                        return Poll::Ready(done);
+                    }
+                }
+            }
+            State::There(_) => *state = State::There(cx.waker().clone()),
+            State::Done(done) => {
+                *state = State::Over;
+                drop(state);
+                self.home.alarm.remove(self);
+                match done {
+                    Ok(done) => return Poll::Ready(done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            State::Polled | State::Over => {}
+        }
+        Poll::Pending
+    }
+
+    /// The caller drops it.
+    fn leave(self: Arc<Self>) {
+        let state = mem::replace(&mut *self.state(), State::Over);
+        self.home.alarm.remove(&*self);
+        if let State::Here(work, _) = state {
+            self.home.runtime.spawn(work);
+        }
+    }
+
+    async fn finish(self: Arc<Self>, work: Pin<Box<F>>) {
+        let done = AssertUnwindSafe(work).catch_unwind().await;
+        let mut state = self.state();
+        // What the caller has left behind is dropped with the task: a guard is released.
+        let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
+        *state = State::Done(done);
+        drop(state);
+        if let Some(collect) = self.collect {
+            self.wake_at(self.home.clock.now() + collect.within);
+        }
+        caller.wake();
+    }
+}
+
+/// Any [`Moving`].
+pub(crate) trait Moves: Watched + HasSlot {}
+
+impl<F: Future<Output: Send> + Send + 'static> Moves for Moving<F> {}
+
+impl<F: Future<Output: Send> + Send + 'static> HasSlot for Moving<F> {
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut state = self.state();
+        match (mem::replace(&mut *state, State::Polled), self.collect) {
+            (State::Here(work, caller), _) => {
+                *state = State::There(caller);
+                drop(state);
+                self.home.runtime.spawn(self.clone().finish(work));
+            }
+            (State::Polled, _) => return Some(now + STAY),
+            (State::Done(Ok(done)), Some(Collect { discard, .. })) => {
+                *state = State::Done(Ok(discard(done)));
+            }
+            (other, _) => *state = other,
+        }
+        None
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::{future::poll_fn, pin::pin};
+
     use tokio::sync::oneshot;
 
     use super::*;
+
+    fn home() -> Arc<Home> {
+        Home::new(Clock::Tokio, &Handle::current())
+    }
+
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+    }
 
     #[tokio::test]
     async fn dropped_work_is_told_and_finished() {
@@ -98,16 +299,67 @@ mod tests {
             wait.await.unwrap();
             done.send(()).unwrap();
         };
-        let mut owned =
-            Box::pin(Owned::new(&Handle::current(), work, move || told.send(()).unwrap()));
-        assert!(futures_poll(owned.as_mut()).await.is_pending());
+        let mut owned = Box::pin(Owned::new(&home(), work, move || told.send(()).unwrap()));
+        assert!(poll_once(&mut owned).await.is_pending());
         drop(owned);
         tell.await.unwrap();
         go.send(()).unwrap();
         finished.await.unwrap();
     }
 
-    async fn futures_poll<F: Future>(mut future: Pin<&mut F>) -> Poll<F::Output> {
-        std::future::poll_fn(|cx| Poll::Ready(future.as_mut().poll(cx))).await
+    #[tokio::test(start_paused = true)]
+    async fn work_that_is_not_polled_is_finished() {
+        let (go, wait) = oneshot::channel::<()>();
+        let (done, finished) = oneshot::channel();
+        let work = async move {
+            wait.await.unwrap();
+            done.send(()).unwrap();
+            7
+        };
+        let mut owned = Box::pin(Owned::new(&home(), work, || {}));
+        assert!(poll_once(&mut owned).await.is_pending());
+        go.send(()).unwrap();
+        finished.await.unwrap();
+        assert_eq!(owned.await, 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_collected_in_time_is_discarded() {
+        let limit = Duration::from_secs(3);
+        for (late, expected) in [(limit / 2, "whole"), (limit, "discarded")] {
+            let (go, wait) = oneshot::channel::<()>();
+            let work = async move {
+                wait.await.unwrap();
+                "whole"
+            };
+            let owned = Owned::new(&home(), work, || {}).collected_within(limit, |_| "discarded");
+            let mut owned = pin!(owned);
+            assert!(poll_once(&mut owned).await.is_pending());
+            tokio::time::sleep(STAY * 2).await;
+            go.send(()).unwrap();
+            tokio::time::sleep(late + STAY).await;
+            assert_eq!(owned.await, expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "at work")]
+    async fn a_panic_of_the_work_is_the_caller_s() {
+        let work = async {
+            tokio::time::sleep(STAY * 2).await;
+            panic!("at work");
+        };
+        Owned::new(&home(), work, || {}).await
+    }
+
+    #[tokio::test]
+    async fn a_caller_in_another_runtime_gets_the_answer() {
+        let home = home();
+        let answer = std::thread::spawn(move || {
+            let elsewhere = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let work = async { tokio::time::sleep(Duration::from_millis(1)).await };
+            elsewhere.block_on(Owned::new(&home, work, || {}));
+        });
+        tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
     }
 }

@@ -10,7 +10,7 @@ use tokio::sync::Mutex as Turn;
 
 use crate::{
     Error, Held, Instant, Lock, LockGuard, LockName, Result, grip::Entering, held::Inner,
-    locks::Client,
+    locks::Client, vain::Found,
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release
@@ -102,7 +102,9 @@ impl Lock {
         let _turn = tokio::select! {
             biased;
             turn = seat.turn.lock() => turn,
-            () = clock.sleep_until(until) => return Err(self.in_vain(clock.now().since(started))),
+            () = clock.sleep_until(until) => {
+                return Err(self.in_vain(clock.now().since(started), Found::default()));
+            }
         };
         // Another task of the owner may have got it.
         if let Some(guard) = self.again(&seat)? {
@@ -153,11 +155,6 @@ impl Lock {
                 ),
             }),
         }
-    }
-
-    fn in_vain(&self, waited: std::time::Duration) -> Error {
-        let name = self.request.name.clone();
-        Error::WaitTimeout { name, waited, holder: None, position: None }
     }
 }
 

@@ -1,11 +1,17 @@
 //! What a driver is asked for.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{LockName, queue::Kind};
+use crate::{Clock, Instant, LockName, queue::Kind, trace};
 
 /// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
 /// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
@@ -23,9 +29,9 @@ pub struct Request {
     /// Whether to queue up.
     pub wait: Wait,
     /// What a leader says to everybody; `None` for a lock.
-    pub value: Option<std::sync::Arc<[u8]>>,
+    pub value: Option<Arc<[u8]>>,
     /// What the holder says about itself, for people.
-    pub holder: std::sync::Arc<str>,
+    pub holder: Arc<str>,
 }
 
 impl Request {
@@ -72,24 +78,40 @@ pub enum Wait {
 pub struct Attempt {
     id: Uuid,
     cancel: CancellationToken,
+    heard: Arc<Heard>,
 }
 
 impl Attempt {
     /// A new attempt with an identity of its own.
     #[allow(clippy::new_without_default, reason = "two attempts are never alike")]
     pub fn new() -> Self {
-        Self { id: Uuid::new_v4(), cancel: CancellationToken::new() }
+        Self::of(&Arc::new(Heard::new(Clock::Boot)))
+    }
+
+    /// A new attempt of a client.
+    pub(crate) fn of(heard: &Arc<Heard>) -> Self {
+        let heard = heard.clone();
+        Self { id: Uuid::new_v4(), cancel: CancellationToken::new(), heard }
     }
 
     /// Another attempt of the same caller: whoever cancels one cancels both.
     #[must_use]
     pub fn another(&self) -> Self {
-        Self { id: Uuid::new_v4(), cancel: self.cancel.clone() }
+        Self { id: Uuid::new_v4(), ..self.clone() }
     }
 
     /// The attempt's identity.
     pub fn id(&self) -> Uuid {
         self.id
+    }
+
+    /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1` waiters
+    /// before it; `None` where it keeps no order. What waits is no outage, however slow the store is.
+    pub fn queued(&self, name: &LockName, place: Option<usize>) {
+        self.heard.hear();
+        if let Some(place) = place {
+            trace::queued(name, self.id, place);
+        }
     }
 
     /// Tells the driver that nobody waits for the answer any more.
@@ -112,9 +134,33 @@ impl Attempt {
     }
 }
 
+/// When a store last answered a client, as far as lock-core sees the answers.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    clock: Clock,
+    last: AtomicU64,
+}
+
+impl Heard {
+    /// Nothing yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, last: AtomicU64::new(Instant::default().nanos()) }
+    }
+
+    /// The store has answered.
+    pub(crate) fn hear(&self) {
+        self.last.fetch_max(self.clock.now().nanos(), Ordering::AcqRel);
+    }
+
+    /// Whether the store has answered anything since then.
+    pub(crate) fn since(&self, then: Instant) -> bool {
+        self.last.load(Ordering::Acquire) >= then.nanos()
+    }
+}
+
 /// The default description of a holder: program, process id and host.
-pub fn this_process() -> std::sync::Arc<str> {
-    static THIS: OnceLock<std::sync::Arc<str>> = OnceLock::new();
+pub fn this_process() -> Arc<str> {
+    static THIS: OnceLock<Arc<str>> = OnceLock::new();
     THIS.get_or_init(|| {
         let program = std::env::args_os()
             .next()

@@ -7,12 +7,8 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Error, FencingToken, Held, Instant, Kind, Lease, Lock, LockGuard, LockName,
-    LossReason, Request, Result, Wait, Wish,
-    lock::{ANSWER_LIMIT, DIAGNOSIS_LIMIT},
-    locks::Client,
-    options::options,
-    owned::Owned,
-    trace,
+    LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client, options::options,
+    owned::Owned, trace, vain::DIAGNOSIS_LIMIT,
 };
 
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
@@ -86,11 +82,17 @@ impl LockSet {
         let set = self.clone();
         async move {
             set.lock.check()?;
-            let started = set.lock.clock().now();
-            match set.at_once_in_time().await? {
-                Step::Taken(held) => Ok(held),
-                Step::Busy | Step::Impossible => set.in_order(started).await,
-            }
+            let work = set.clone();
+            set.owned(async move {
+                let started = work.lock.clock().now();
+                match work.at_once_in_time().await? {
+                    Step::Taken(held) => Ok(Some(held)),
+                    Step::Busy | Step::Impossible => work.in_order(started).await.map(Some),
+                }
+            })
+            .await
+            // Only a try ends with nothing.
+            .and_then(|held| held.ok_or_else(|| set.busy()))
         }
     }
 
@@ -113,12 +115,46 @@ impl LockSet {
         let set = self.clone();
         async move {
             set.lock.check()?;
-            match set.lock.answer(ANSWER_LIMIT, set.at_once(), "try_acquire").await? {
-                Step::Taken(held) => Ok(Some(held)),
-                Step::Busy => Ok(None),
-                Step::Impossible => set.try_in_order().await,
-            }
+            let work = set.clone();
+            set.owned(async move {
+                match work.lock.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
+                    Step::Taken(held) => Ok(Some(held)),
+                    Step::Busy => Ok(None),
+                    Step::Impossible => work.try_in_order().await,
+                }
+            })
+            .await
         }
+    }
+
+    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the set
+    /// must not wait for the caller.
+    async fn owned(
+        &self,
+        work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
+    ) -> Result<Option<LockSetGuard>> {
+        let (caller, busy) = (Attempt::of(&self.lock.client.heard), self.busy());
+        let left = caller.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                // Nobody sees it.
+                () = left.cancelled() => Err(busy),
+                done = work => done,
+            }
+        };
+        let held = Owned::new(&self.lock.client.home, work, move || caller.cancel())
+            .collected_within(self.lock.request.ttl, |held| match held? {
+                Some(held) => held.not_collected().map(|()| None),
+                None => Ok(None),
+            })
+            .await?;
+        held.as_ref().map_or(Ok(()), LockSetGuard::check)?;
+        Ok(held)
+    }
+
+    fn busy(&self) -> Error {
+        Error::Contended { name: self.lock.request.name.clone() }
     }
 
     /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment is
@@ -143,7 +179,7 @@ impl LockSet {
         if !at_once.contains(&self.names.len()) {
             return Ok(Step::Impossible);
         }
-        let caller = Attempt::new();
+        let caller = Attempt::of(&client.heard);
         let wish = |name| {
             let mut request = self.one(name).request;
             request.wait = Wait::Try;
@@ -152,7 +188,7 @@ impl LockSet {
         let wishes: Vec<_> = self.names.iter().map(wish).collect();
         let span = trace::attempt(&self.names[0], guarantees.store, wishes[0].1.id());
         let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
-        Owned::new(&client.runtime, work, move || caller.cancel()).await
+        Owned::new(&client.home, work, move || caller.cancel()).await
     }
 
     async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
@@ -175,7 +211,7 @@ impl LockSet {
                 Err(error) => return Err(error),
             }
         }
-        held.check().map(|()| held)
+        Ok(held)
     }
 
     async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
@@ -190,7 +226,7 @@ impl LockSet {
                 }
             }
         }
-        held.check().map(|()| Some(held))
+        Ok(Some(held))
     }
 
     fn one(&self, name: &LockName) -> Lock {
@@ -215,7 +251,11 @@ async fn grant_all(
     max_hold: Option<Duration>,
 ) -> Result<Step> {
     let started = client.clock.now();
-    let leases = match client.driver.try_all(wishes.clone()).await {
+    let answer = client.driver.try_all(wishes.clone()).await;
+    if answer.is_ok() {
+        client.heard.hear();
+    }
+    let leases = match answer {
         Ok(Some(leases)) => leases,
         Ok(None) => {
             for (Request { name, .. }, attempt) in wishes {
@@ -240,8 +280,8 @@ async fn grant_all(
         LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
     };
     // For a caller who has left, the guards are dropped with the answer: released at once.
-    let held = LockSetGuard { guards: wishes.into_iter().zip(leases).map(guard).collect() };
-    held.check().map(|()| Step::Taken(held))
+    let guards = wishes.into_iter().zip(leases).map(guard).collect();
+    Ok(Step::Taken(LockSetGuard { guards }))
 }
 
 impl fmt::Debug for LockSet {
@@ -315,6 +355,13 @@ impl LockSetGuard {
     pub(crate) fn only(mut self) -> LockGuard {
         // A set is never empty.
         self.guards.pop().expect("a set has a name")
+    }
+
+    /// Gives back what the caller of an acquire has not collected; tells of the first.
+    fn not_collected(self) -> Result<()> {
+        let told = self.guards.into_iter().map(|guard| Err(guard.not_collected()));
+        // Each is given back, whatever the first one says.
+        told.fold(Ok(()), Result::and)
     }
 
     /// # Errors

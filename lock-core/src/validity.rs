@@ -43,6 +43,8 @@ pub enum LossReason {
     TermOver,
     /// The maximum hold time was over.
     MaxHold,
+    /// The caller did not poll its acquire for one TTL after the grant, so the lock was given back.
+    NotCollected,
     /// The store ended the holder's session.
     SessionEnded,
     /// The lock's entry vanished from the store: revoked by an operator
@@ -56,6 +58,7 @@ impl fmt::Display for LossReason {
             Self::Expired => "it could not be renewed before its deadline",
             Self::TermOver => "its fixed term was over",
             Self::MaxHold => "its maximum hold time was over",
+            Self::NotCollected => "its acquire was not polled for one TTL after the grant",
             Self::SessionEnded => "the store ended the session",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
         })

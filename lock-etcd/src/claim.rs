@@ -8,7 +8,6 @@ use lock_core::{
     deadline::safe_until,
     limit_conflict,
     queue::{self, Verdict},
-    trace,
 };
 
 use crate::{
@@ -124,7 +123,7 @@ impl Claim {
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before } = entered;
-        trace::queued(&request.name, attempt.id(), before.len());
+        attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, own, before, request.ttl);
         let turn = tokio::select! {

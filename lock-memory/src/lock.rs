@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
     LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Validity, Wait, Wake,
-    limit_conflict, trace,
+    limit_conflict,
 };
 
 use tokio::sync::mpsc;
@@ -116,7 +116,7 @@ impl MemoryLock {
                 Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position) {
-                        trace::queued(&request.name, wish.attempt, position);
+                        attempt.queued(&request.name, Some(position));
                     }
                     wish.known = true;
                     self.session.known(wish.attempt);

@@ -4,7 +4,7 @@ use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait, deadline::safe_until,
-    limit_conflict, trace,
+    limit_conflict,
 };
 use redis::{Cmd, Value};
 
@@ -42,9 +42,7 @@ pub(crate) async fn acquire(
         Acquired::Busy => Err(Error::Contended { name: entry.name.clone() }),
         Acquired::OtherLimit(found) => Err(limit_conflict(request, found)),
         Acquired::Waits(said) => {
-            if let Some(place) = said.place {
-                trace::queued(&entry.name, attempt.id(), place);
-            }
+            attempt.queued(&entry.name, said.place);
             if let Some(ask) = entry.waits(sent, said) {
                 session.ask(entry, ask);
             }

@@ -39,7 +39,7 @@ pub(crate) async fn acquire(
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),
             _ if request.wait == Wait::Try => return Err(busy),
-            _ => {}
+            _ => attempt.queued(&entry.name, None),
         }
         tokio::select! {
             () = tokio::time::sleep(jitter(pause)) => {}

@@ -7,7 +7,6 @@ use lock_core::{
     deadline::safe_until,
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
-    trace,
 };
 
 use crate::{
@@ -60,7 +59,7 @@ pub(crate) async fn acquire(
         return Ok((sent, queue[at].token));
     }
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
-    trace::queued(&entry.name, attempt.id(), place);
+    attempt.queued(&entry.name, Some(place));
     entry.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(entry, look, rings);

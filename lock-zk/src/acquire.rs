@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Term, Validity, Wait,
-    deadline::margin, limit_conflict, trace,
+    deadline::margin, limit_conflict,
 };
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
@@ -104,7 +104,7 @@ impl Candidate {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    trace::queued(&self.request.name, self.attempt.id(), ahead.names().len());
+                    self.attempt.queued(&self.request.name, Some(ahead.names().len()));
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
