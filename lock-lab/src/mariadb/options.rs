@@ -19,6 +19,9 @@ use crate::{
 const INSTALL: &str = "apt-get install mariadb-server-core";
 const INSTALL_CLIENT: &str = "apt-get install mariadb-client-core";
 
+/// The user who may do everything.
+const ADMIN: &str = "admin";
+
 /// Small files are quickly copied. The server must be told the same sizes as this.
 const MAKE: &str = r#"
 "$tool" --no-defaults --datadir="$PWD/new" --skip-test-db --innodb-flush-method=nosync \
@@ -53,10 +56,19 @@ impl Builder<MariaDb> {
 impl MariaDbOptions {
     /// Returns the client for the server at `addr`.
     pub(super) fn client(&self, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
+        self.client_as(NAME, addr, args)
+    }
+
+    /// Returns the client of the user who may do everything.
+    pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
+        self.client_as(ADMIN, addr, &[])
+    }
+
+    fn client_as(&self, user: &str, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
         let mut command = Command::new(program::find(Path::new("mariadb"), INSTALL_CLIENT)?);
         command
             .args(["--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp"])
-            .args(["--default-character-set=utf8mb4", "--user", NAME, "--host=127.0.0.1"])
+            .args(["--default-character-set=utf8mb4", "--user", user, "--host=127.0.0.1"])
             .arg(format!("--port={}", addr.port()))
             .args(args)
             .env_clear()
@@ -105,7 +117,10 @@ impl MariaDbOptions {
             "CREATE DATABASE IF NOT EXISTS {NAME};\n\
              CREATE USER IF NOT EXISTS {NAME}@'127.0.0.1' IDENTIFIED BY '{}';\n\
              GRANT ALL ON {NAME}.* TO {NAME}@'127.0.0.1' WITH GRANT OPTION;\n\
-             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'127.0.0.1';\n",
+             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'127.0.0.1';\n\
+             CREATE USER IF NOT EXISTS {ADMIN}@'127.0.0.1' IDENTIFIED BY '{}';\n\
+             GRANT ALL ON *.* TO {ADMIN}@'127.0.0.1';\n",
+            self.password.as_str(),
             self.password.as_str(),
         )
     }
