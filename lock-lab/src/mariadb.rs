@@ -58,6 +58,19 @@ impl MariaDb {
             (self.options.client(self.addr(), &["lab"])?, statements.to_owned());
         self.ask(async move { client.run(&statements).await }).await
     }
+
+    /// As [`sql`](Self::sql), as a user who may do everything, such as `SET GLOBAL read_only = 1`.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`sql`](Self::sql).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves statements run or not.
+    pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
+        self.options.admin(self.addr())?.run(statements).await
+    }
 }
 
 impl Kind for MariaDb {

@@ -6,12 +6,13 @@ use lock_core::{Attempt, Error, Instant, Kind, LockName, Result};
 
 use crate::{
     config::{SqlConfig, Target},
-    connections::Failure,
+    connections::{self, Failure},
     dialect::Dialect,
     entry::Entry,
     limit::Limit,
     row::Row,
     session::Session,
+    turns::{NoTurn, Rank, Turn, Turns},
 };
 
 type Answer = Result<(Instant, Vec<Row>), Failure>;
@@ -72,35 +73,92 @@ impl Database {
         }
     }
 
-    /// Runs a script. Answers when it was sent, and all entries that it answers.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    pub(crate) async fn run(&self, script: &str, limit: Duration) -> Answer {
-        self.run_for(None, script, limit).await
+    fn turns(&self) -> &Turns {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => &sqlite.place().turns,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.turns(),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.turns(),
+        }
     }
 
-    /// As [`run`](Self::run), but nothing is sent for an attempt that is cancelled.
+    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
+    /// database of `patience` ends the wait: a turn in this process is no outage.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn turn(
+        &self,
+        rank: Rank,
+        patience: Duration,
+        attempt: Option<&Attempt>,
+    ) -> Result<Turn, Failure> {
+        tokio::select! {
+            biased;
+            turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
+            () = cancelled(attempt) => Err(Failure::Down(connections::cancelled())),
+        }
+    }
+
+    /// Waits for what other scripts bring about, as [`turn`](Self::turn) does for a turn.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`].
+    pub(crate) async fn while_answered<T>(
+        &self,
+        patience: Duration,
+        attempt: &Attempt,
+        wait: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            done = self.turns().while_answered(patience, wait) => {
+                done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
+            }
+            () = attempt.cancelled() => Err(Failure::Down(connections::cancelled())),
+        }
+    }
+
+    /// Runs a script when it is its turn. Answers when it was sent, and all entries that it
+    /// answers.
     ///
     /// # Errors
     ///
     /// See [`Failure`].
-    pub(crate) async fn run_for(
+    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
+        let turn = self.turn(rank, limit, None).await?;
+        self.run_in(turn, None, script, limit).await
+    }
+
+    /// As [`run`](Self::run) in a turn, but nothing is sent for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_in(
         &self,
+        turn: Turn,
         attempt: Option<&Attempt>,
         script: &str,
         limit: Duration,
     ) -> Answer {
         let limit = &Limit::new(limit);
-        match self {
+        let answer = match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit, attempt).await,
+            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, attempt).await,
             #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit, attempt).await,
+            Self::MySql(mysql) => mysql.run(script, limit, turn, attempt).await,
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit, attempt).await,
+            Self::Postgres(postgres) => postgres.run(script, limit, turn, attempt).await,
+        };
+        if matches!(answer, Ok(_) | Err(Failure::Refused(_))) {
+            self.turns().note_answer();
         }
+        answer
     }
 
     /// The session is one of those that use the database.
@@ -198,5 +256,13 @@ impl Database {
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.quit().await,
         }
+    }
+}
+
+/// Waits until the caller of an attempt has left; for ever where there is none.
+async fn cancelled(attempt: Option<&Attempt>) {
+    match attempt {
+        Some(attempt) => attempt.cancelled().await,
+        None => std::future::pending().await,
     }
 }

@@ -42,6 +42,11 @@ impl Faults {
         self.0.send_modify(change);
     }
 
+    pub(crate) fn delays_requests(&self) -> bool {
+        let trouble = *self.0.borrow();
+        trouble.requests || trouble.crashed
+    }
+
     pub(crate) async fn request(&self, limit: &Limit) -> Result<(), Failure> {
         self.until(limit, |trouble| !trouble.requests && !trouble.crashed).await
     }

@@ -15,6 +15,7 @@ use crate::{
     row::Row,
     script::Script,
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
@@ -37,7 +38,8 @@ impl Session {
     pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
         let deadline = CLOCK.now() + entry.ttl / 2;
         let renew = |script: Script| script.renew([entry.attempt]);
-        let (sent, rows) = self.insist("renew", renew, entry.patience(), deadline, None).await?;
+        let (sent, rows) =
+            self.insist(("renew", Rank::Renew), renew, entry.patience(), deadline, None).await?;
         Ok((!rows.is_empty()).then_some(sent))
     }
 }
@@ -59,7 +61,8 @@ impl SqlLease {
     /// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
         let (deadline, patience) = (CLOCK.now() + self.entry.ttl / 2, self.entry.patience());
-        let (_, rows) = self.session.insist(op, script, patience, deadline, None).await?;
+        let (_, rows) =
+            self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
         let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
         self.session.database.changed(&self.session, &self.entry.name);
         Ok(row)

@@ -7,7 +7,7 @@ use tokio::time::timeout;
 
 use crate::session::CLOCK;
 
-/// One deadline for all that a script waits for: its turn, a connection, the answer.
+/// One deadline for all that a script waits for once it is its turn: a connection, the answer.
 #[derive(Debug)]
 pub(crate) struct Limit {
     whole: Duration,
@@ -30,8 +30,7 @@ impl Limit {
     }
 
     pub(crate) fn over(&self) -> sqlx::Error {
-        let why = format!("no answer within {:?}", self.whole);
-        sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
+        over(self.whole)
     }
 
     /// Waits for something as long as there is time.
@@ -42,4 +41,10 @@ impl Limit {
     pub(crate) async fn keep<T>(&self, work: impl Future<Output = T>) -> sqlx::Result<T> {
         timeout(self.end.since(CLOCK.now()), work).await.map_err(|_| self.over())
     }
+}
+
+/// No answer within this time.
+pub(crate) fn over(whole: Duration) -> sqlx::Error {
+    let why = format!("no answer within {whole:?}");
+    sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
 }

@@ -17,6 +17,7 @@ use crate::{
     round::{Book, until},
     row::Row,
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 /// Looks that are due at about the same time are made together.
@@ -190,7 +191,7 @@ impl Session {
         }
         let names: Vec<_> = due.iter().map(|(name, ..)| name.clone()).collect();
         let bury = due.iter().any(|(_, look, _)| look.why == Why::Expiry);
-        match self.database.run(&self.script().look(&names, bury), LIMIT).await {
+        match self.database.run(Rank::HandOver, &self.script().look(&names, bury), LIMIT).await {
             Ok((_, rows)) => {
                 for (name, _, waiting) in &due {
                     self.looked(name, waiting, &rows, seen);
@@ -211,7 +212,7 @@ impl Session {
             return None;
         }
         let now = CLOCK.now();
-        let answer = self.database.run(&self.script().version(), LIMIT).await.ok();
+        let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
         let version = answer.and_then(|(_, rows)| Some(rows.first()?.token))?;
         let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
         let (spared, needed) = due

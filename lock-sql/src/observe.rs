@@ -20,6 +20,7 @@ use crate::{
     error::{self, is_final},
     row::Row,
     session::Session,
+    turns::Rank,
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -142,7 +143,7 @@ impl Observer {
             let closed = || error::closed(self.dialect);
             let session = self.session.upgrade().ok_or_else(closed)?;
             let script = session.script().observe(&self.name, self.known.token, self.known.version);
-            let answer = session.database.run(&script, LIMIT).await;
+            let answer = session.database.run(Rank::Ask, &script, LIMIT).await;
             drop(session);
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows)),

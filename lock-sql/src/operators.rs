@@ -1,14 +1,17 @@
 //! What operators ask for: who holds a lock, which names are in use, and to take a lock away.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Entry, FencingToken, Holder, Instant, LockName, Result};
+use lock_core::{
+    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, queue::admitted,
+};
 use uuid::Uuid;
 
 use crate::{
     row::Row,
-    script::Script,
+    script::{HEAD, Script},
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
@@ -21,7 +24,8 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let inspect = |script: Script| script.inspect(name);
-        let (_, rows) = self.insist("inspect", inspect, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("inspect", Rank::Ask), inspect, LIMIT, patient(), None).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
         for (entry, row) in entries.iter_mut().zip(&rows) {
@@ -32,6 +36,19 @@ impl Session {
         Ok(entries)
     }
 
+    /// Who is in the way of these attempts of this client, and their places. The place behind more
+    /// holders than [`HEAD`] is not known.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let diagnose = |script: Script| script.diagnose(name, attempts);
+        let (_, rows) =
+            self.insist(("inspect", Rank::Ask), diagnose, LIMIT, patient(), None).await?;
+        Ok(diagnosis(&rows, attempts))
+    }
+
     /// The names in use that start with `prefix`.
     ///
     /// # Errors
@@ -39,7 +56,7 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         let used = |script: Script| script.used(prefix);
-        let (_, rows) = self.insist("names", used, LIMIT, patient(), None).await?;
+        let (_, rows) = self.insist(("names", Rank::Ask), used, LIMIT, patient(), None).await?;
         let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
         Ok(rows.iter().filter_map(name).collect())
     }
@@ -50,7 +67,8 @@ impl Session {
     ///
     /// As [`insist`](Self::insist).
     pub(crate) async fn outlives(&self) -> Result<u64> {
-        let (_, rows) = self.insist("connect", Script::durability, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
         Ok(rows.first().map_or(0, |row| row.token))
     }
 
@@ -61,10 +79,28 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let (_, rows) = self.insist("revoke", revoke, LIMIT, patient(), None).await?;
+        let (_, rows) =
+            self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
         self.database.changed(self, name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
+}
+
+fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
+    let (head, line): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.version == 0);
+    let holders = admitted(head.iter().map(|row| row.kind));
+    let places: HashMap<_, _> = line.iter().map(|row| (row.attempt, row.token)).collect();
+    let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
+        at if at <= holders => Some(0),
+        // There may be more of them.
+        _ if holders == HEAD => None,
+        at => Some(at - holders),
+    };
+    let holder = head.first().map(|row| {
+        let token = (holders > 0).then(|| FencingToken::new(row.token));
+        Holder::new(row.holder.clone(), Some(row.since), token)
+    });
+    Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
 fn patient() -> Instant {

@@ -8,15 +8,17 @@ use std::{
 use lock_core::LockName;
 
 use crate::session::Session;
+#[cfg(feature = "sqlite")]
+use crate::turns::Turns;
 
 type Places = HashMap<String, Weak<Place>>;
 
 /// A database.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Place {
-    /// Held while a script runs, where there is one at a time.
+    /// Where there is one writer, all clients of the process take turns.
     #[cfg(feature = "sqlite")]
-    pub(crate) turn: tokio::sync::Mutex<()>,
+    pub(crate) turns: Turns,
     sessions: Mutex<Vec<Weak<Session>>>,
 }
 
@@ -29,7 +31,11 @@ impl Place {
         places.retain(|_, place| place.strong_count() > 0);
         let known = places.entry(database).or_default();
         known.upgrade().unwrap_or_else(|| {
-            let place = Arc::new(Self::default());
+            let place = Arc::new(Self {
+                #[cfg(feature = "sqlite")]
+                turns: Turns::new(crate::sqlite::PLACES),
+                sessions: Mutex::default(),
+            });
             *known = Arc::downgrade(&place);
             place
         })

@@ -9,8 +9,6 @@ use lock_core::{
     queue::{Verdict, admitted, judge, other_limit},
 };
 
-use tokio::time::timeout;
-
 use crate::{
     entry::{End, Entry},
     error,
@@ -18,6 +16,7 @@ use crate::{
     row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.
@@ -41,13 +40,10 @@ pub(crate) async fn acquire(
         Wait::Try => entry.ttl.min(TRY_LIMIT),
         _ => entry.ttl,
     };
-    let (deadline, turn) = (CLOCK.now() + limit, session.book().turn(&entry.name));
-    let Ok(turn) = timeout(limit, turn.lock()).await else {
-        let silent = format!("the database did not answer for {limit:?}");
-        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
-    };
+    let turn = session.book().turn(&entry.name);
+    let turn = session.own_turn(limit, attempt, turn.lock()).await?;
     let rings = session.book().rings;
-    let (sent, queue) = ask(session, entry, request, attempt, deadline).await?;
+    let (sent, queue) = ask(session, entry, request, attempt, CLOCK.now() + limit).await?;
     if attempt.is_cancelled() {
         session.withdraw(slice::from_ref(entry), true, CLOCK.now() + entry.ttl).await?;
         return Err(Error::Contended { name: entry.name.clone() });
@@ -85,9 +81,11 @@ async fn ask(
     }
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let script = |script: Script| script.acquire(&wish);
-    let answer = session.insist("acquire", script, entry.patience(), deadline, Some(attempt)).await;
+    let answer = session
+        .insist(("acquire", Rank::Ask), script, entry.patience(), deadline, Some(attempt))
+        .await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        clean_up(session, entry);
+        session.clean_up(vec![entry.clone()]);
     }
     answer
 }
@@ -131,11 +129,11 @@ pub(crate) fn ended(session: &Arc<Session>, entry: &Arc<Entry>, end: End) -> Err
         End::Closed => error::closed(dialect),
         End::Gone => {
             // It may have expired and still be there.
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             error::gone(dialect)
         }
         End::Unreachable => {
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             let silent = format!("the database did not answer for {:?}", entry.ttl);
             error::unavailable(dialect, "acquire", Effect::Unknown, silent)
         }
@@ -155,25 +153,8 @@ async fn confirm(session: &Arc<Session>, entry: &Arc<Entry>, sent: Instant) -> R
         // The grant still holds, for a shorter time.
         Err(_) if CLOCK.now() < safe_until(sent, entry.ttl) => Ok(sent),
         Err(error) => {
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             Err(error)
         }
     }
-}
-
-/// Removes in the background what an attempt may have left behind.
-pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
-    clean_up_all(session, vec![entry.clone()]);
-}
-
-/// As [`clean_up`] for attempts that were made together.
-pub(crate) fn clean_up_all(session: &Arc<Session>, entries: Vec<Arc<Entry>>) {
-    let (session, busy) = (session.clone(), session.busy());
-    // By then they have expired.
-    let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
-    let deadline = CLOCK.now() + longest * 2;
-    tokio::spawn(async move {
-        let _busy = busy;
-        drop(session.withdraw(&entries, true, deadline).await);
-    });
 }

@@ -16,6 +16,7 @@ use crate::{
     entry::Entry,
     looks::Look,
     session::{CHUNK, CLOCK, Session},
+    turns::Rank,
 };
 
 /// How often what is long dead is removed, at most.
@@ -31,6 +32,8 @@ pub(crate) struct Book {
     pub(crate) looks: BTreeMap<LockName, Look>,
     /// Who of this client asks for a name does so in turn.
     turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
+    /// How many of these there may be before those that are over are removed.
+    turns_kept: usize,
     /// How often somebody has rung.
     pub(crate) rings: u64,
     /// Per TTL, when its entries are due for renewal.
@@ -70,7 +73,11 @@ impl Book {
         if let Some(turn) = self.turns.get(name).and_then(Weak::upgrade) {
             return turn;
         }
-        self.turns.retain(|_, turn| turn.strong_count() > 0);
+        // Seldom: among many names, each one's turn would look at all of them.
+        if self.turns.len() >= self.turns_kept {
+            self.turns.retain(|_, turn| turn.strong_count() > 0);
+            self.turns_kept = self.turns.len() * 2 + 16;
+        }
         let turn = Arc::default();
         self.turns.insert(name.clone(), Arc::downgrade(&turn));
         turn
@@ -149,16 +156,16 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !entries.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next one will do.
+            // If it fails, the next one will do. The next round waits for it: it waits for nobody.
             let limit = Duration::from_secs(1);
-            let _ = self.database.run(&self.script().sweep(), limit).await;
+            let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
     }
 
     async fn renew_chunk(&self, entries: &[Arc<Entry>]) -> Result<(), Failure> {
         let limit = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
         let script = self.script().renew(entries.iter().map(|entry| entry.attempt));
-        let (sent, rows) = self.database.run(&script, limit).await?;
+        let (sent, rows) = self.database.run(Rank::Renew, &script, limit).await?;
         let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
         for entry in entries {
             match alive.contains(&entry.attempt) {
@@ -177,7 +184,9 @@ impl Session {
         for entries in entries.chunks(CHUNK) {
             let script = self.script().held(entries.iter().map(|entry| entry.attempt));
             // If it fails, the next renewal finds out.
-            let Ok((_, rows)) = self.database.run(&script, Duration::from_secs(2)).await else {
+            let Ok((_, rows)) =
+                self.database.run(Rank::HandOver, &script, Duration::from_secs(2)).await
+            else {
                 return;
             };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();

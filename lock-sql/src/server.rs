@@ -11,12 +11,16 @@ use crate::{
     dialect::Dialect,
     error::{self, Refusal},
     schema,
+    turns::Rank,
 };
 
 /// How long a client waits for one answer while it connects.
 const LIMIT: Duration = Duration::from_millis(3500);
-/// How many connections a client has at the most, besides PostgreSQL's for pushes.
-pub(crate) const CONNECTIONS: usize = 8;
+/// How many scripts of a client are on their way at the most: see [`Turns::new`]. Two are kept for
+/// renewals, and one of them for those only.
+///
+/// [`Turns::new`]: crate::turns::Turns::new
+pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
 /// How often clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
@@ -31,13 +35,13 @@ pub(crate) async fn prepare(database: &Database) -> Result<()> {
     let (probe, schema) = (schema::probe(dialect), schema::schema(dialect));
     let mut tries = 0;
     loop {
-        let missing = match database.run(&probe, LIMIT).await {
+        let missing = match database.run(Rank::Ask, &probe, LIMIT).await {
             Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
                 return Ok(());
             }
             // Somebody has made the tables and not filled them, or not yet.
             Ok(_) => {
-                let filled = database.run(&schema::fill(dialect), LIMIT).await;
+                let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
                 return filled.map(drop).map_err(|failure| failure.opening(dialect));
             }
             Err(failure) => failure,
@@ -45,7 +49,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<()> {
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
             return Err(missing.opening(dialect));
         }
-        match database.run(&schema, LIMIT).await {
+        match database.run(Rank::Ask, &schema, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }

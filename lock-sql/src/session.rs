@@ -19,11 +19,13 @@ use crate::{
     dialect::Dialect,
     entry::Entry,
     error::{self, is_final, told},
+    janitor::Janitor,
     looks,
     observe::Observers,
     round::{self, Book},
     row::Row,
     script::Script,
+    turns::Rank,
 };
 
 /// The clock of all deadlines.
@@ -45,6 +47,7 @@ pub(crate) struct Session {
     /// over.
     busy: Arc<RwLock<()>>,
     pub(crate) observers: Observers,
+    pub(crate) janitor: Janitor,
     /// Rings when a renewal is due earlier than before, or the session ends.
     pub(crate) round_due: Arc<Notify>,
     /// The same for looks.
@@ -64,6 +67,7 @@ impl Session {
             book: Mutex::default(),
             busy: Arc::default(),
             observers: Observers::default(),
+            janitor: Janitor::default(),
             round_due: Arc::default(),
             look_due: Arc::default(),
         });
@@ -137,8 +141,9 @@ impl Session {
         self.observers.ring_all();
     }
 
-    /// Sends a script that may be executed twice, again and again until it is answered. Answers when
-    /// the answered one was sent, and the answer.
+    /// Sends a script that may be executed twice, again and again until it is answered. Answers
+    /// when the answered one was sent, and the answer. Waits for its turn as long as the database
+    /// answers others; the deadline is for the rest.
     ///
     /// # Errors
     ///
@@ -146,16 +151,31 @@ impl Session {
     /// the script may have been executed. What the database says to a script that it refuses for good.
     pub(crate) async fn insist(
         &self,
-        op: &'static str,
+        (op, rank): (&'static str, Rank),
         script: impl Fn(Script) -> String,
         limit: Duration,
-        deadline: Instant,
+        mut deadline: Instant,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>)> {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
         loop {
+            let asked = CLOCK.now();
+            let turn = self.database.turn(rank, deadline.since(asked), attempt).await;
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(Failure::Down(why)) => {
+                    return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                }
+                Err(_) => return Err(error::closed(dialect)),
+            };
+            deadline = deadline + CLOCK.now().since(asked);
+            // What it may have left goes with everything else.
+            if attempt.is_some() && self.book().is_closed() {
+                return Err(error::closed(dialect));
+            }
             // Written anew each time: it may name the time of day.
-            let why = match self.database.run_for(attempt, &script(self.script()), limit).await {
+            let script = script(self.script());
+            let why = match self.database.run_in(turn, attempt, &script, limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
@@ -168,7 +188,6 @@ impl Session {
                 }
                 Err(Failure::Refused(why) | Failure::Down(why)) => why,
             };
-            // What it may have left goes with everything else.
             if attempt.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));
             }
@@ -181,24 +200,28 @@ impl Session {
         }
     }
 
-    /// Takes back whatever attempts have left: their places in the queues, or the locks. Later nobody knows
-    /// them. `doubtful`: a request of theirs may still be under way.
+    /// Waits until it is an attempt's turn among those of this client that ask for the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] after a silence of the database of `patience`, or when the attempt is
+    /// cancelled.
+    pub(crate) async fn own_turn<T>(
+        &self,
+        patience: Duration,
+        attempt: &Attempt,
+        turn: impl Future<Output = T>,
+    ) -> Result<T> {
+        let turn = self.database.while_answered(patience, attempt, turn).await;
+        turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
+    }
+
+    /// Removes entries from their queues.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(
-        &self,
-        entries: &[Arc<Entry>],
-        doubtful: bool,
-        deadline: Instant,
-    ) -> Result<()> {
-        let _busy = self.busy();
-        entries.iter().for_each(|entry| self.forget(entry));
-        self.leave("release", entries, doubtful, deadline).await
-    }
-
-    async fn leave(
+    pub(crate) async fn leave(
         &self,
         op: &'static str,
         entries: &[Arc<Entry>],
@@ -207,7 +230,7 @@ impl Session {
     ) -> Result<()> {
         let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
         let leave = |script: Script| script.leave(entries, doubtful, self.id);
-        let left = self.insist(op, leave, patience, deadline, None).await;
+        let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
         entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
         left.map(drop)
     }

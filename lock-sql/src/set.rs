@@ -6,15 +6,16 @@ use std::{
 };
 
 use lock_core::{Attempt, Effect, Instant, Result};
-use tokio::{sync::OwnedMutexGuard, time::timeout};
+use tokio::sync::OwnedMutexGuard;
 
 use crate::{
     entry::Entry,
     error,
-    queue::{TRY_LIMIT, clean_up_all},
+    queue::TRY_LIMIT,
     row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
+    turns::Rank,
 };
 
 /// How many names one transaction takes at the most: the longest ones make a message of about 400 KiB
@@ -34,15 +35,11 @@ pub(crate) async fn acquire(
 ) -> Result<Option<Vec<(Instant, u64)>>> {
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default().min(TRY_LIMIT);
-    let deadline = CLOCK.now() + limit;
-    let Ok(turns) = timeout(limit, turns(session, entries)).await else {
-        let silent = format!("the database did not answer for {limit:?}");
-        return Err(error::unavailable(session.dialect(), "acquire", Effect::None, silent));
-    };
+    let turns = session.own_turn(limit, caller, turns(session, entries)).await?;
     if caller.is_cancelled() {
         return Ok(None);
     }
-    let (sent, rows) = ask(session, entries, wishes, caller, deadline).await?;
+    let (sent, rows) = ask(session, entries, wishes, caller, CLOCK.now() + limit).await?;
     if caller.is_cancelled() {
         let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
         session.withdraw(entries, true, CLOCK.now() + longest).await?;
@@ -78,9 +75,10 @@ async fn ask(
     let wished: Vec<_> = wished.collect();
     let script = |script: Script| script.acquire_all(&wished, session.id);
     let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
-    let answer = session.insist("acquire", script, patience, deadline, Some(caller)).await;
+    let answer =
+        session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        clean_up_all(session, entries.to_vec());
+        session.clean_up(entries.to_vec());
     }
     answer
 }
@@ -101,7 +99,7 @@ fn granted(
         Some((row.confirmed(sent, entry.ttl), row.token))
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
-        clean_up_all(session, entries.to_vec());
+        session.clean_up(entries.to_vec());
         error::gone(session.dialect())
     });
     granted.map(Some)

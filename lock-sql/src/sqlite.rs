@@ -26,6 +26,7 @@ use crate::{
     schema,
     session::CLOCK,
     sqlite::file::Location,
+    turns::{Rank, Turn},
 };
 
 /// How long SQLite itself waits for another process's transaction, shorter than any request may take.
@@ -35,6 +36,10 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
 /// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
+
+/// SQLite lets one write at a time. Within a process in order, which is quicker than its trying
+/// again.
+pub(crate) const PLACES: [usize; 3] = [1, 1, 1];
 
 /// The script that does nothing but need a connection.
 const PROBE: &str = "SELECT 1";
@@ -69,8 +74,7 @@ impl File {
             // A power cut may undo the last transactions, but the machine boots then: see `clock`.
             .synchronous(SqliteSynchronous::Normal)
             .disable_statement_logging();
-        // SQLite lets one write at a time.
-        Ok(Self { identity, connections: Connections::new(options, 1) })
+        Ok(Self { identity, connections: Connections::new(options, PLACES) })
     }
 }
 
@@ -91,7 +95,7 @@ impl Sqlite {
             faults: crate::Faults::default(),
         };
         let deadline = CLOCK.now() + OPEN_LIMIT;
-        while let Err(failure) = sqlite.run(PROBE, &Limit::new(OPEN_LIMIT), None).await {
+        while let Err(failure) = sqlite.probe().await {
             match failure {
                 Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
                 failure => return Err(failure.opening(Dialect::Sqlite)),
@@ -103,20 +107,33 @@ impl Sqlite {
         Ok(sqlite)
     }
 
+    async fn probe(&self) -> Result<(), Failure> {
+        let turn = self.place.turns.take(Rank::Ask, OPEN_LIMIT).await;
+        let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
+        self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+    }
+
     pub(crate) async fn run(
         &self,
         script: &str,
         limit: &Limit,
+        turn: Turn,
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         #[cfg(feature = "properties")]
-        self.faults.request(limit).await?;
-        let answer = {
-            // Within a process in order, which is quicker than SQLite's trying again.
-            let _turn = limit.keep(self.place.turn.lock()).await.map_err(Failure::Down)?;
-            let connections = self.connections().map_err(Failure::Barred)?;
-            connections.run(script, limit, attempt).await
+        let turn = match self.faults.delays_requests() {
+            false => turn,
+            // Others do not wait for a disk that hangs for this client only.
+            true => {
+                let rank = turn.rank;
+                drop(turn);
+                self.faults.request(limit).await?;
+                let again = self.place.turns.take(rank, limit.whole()).await;
+                again.map_err(|why| Failure::no_turn(why, limit.whole()))?
+            }
         };
+        let connections = self.connections().map_err(Failure::Barred)?;
+        let answer = connections.run(script, limit, turn, attempt).await;
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
         answer

@@ -19,6 +19,9 @@ use crate::{
 const INSTALL: &str = "apt-get install mariadb-server-core";
 const INSTALL_CLIENT: &str = "apt-get install mariadb-client-core";
 
+/// The user who may do everything.
+const ADMIN: &str = "admin";
+
 /// Small files are quickly copied. The server must be told the same sizes as this.
 const MAKE: &str = r#"
 "$tool" --no-defaults --datadir="$PWD/new" --skip-test-db --innodb-flush-method=nosync \
@@ -53,10 +56,19 @@ impl Builder<MariaDb> {
 impl MariaDbOptions {
     /// Returns the client for the server at `addr`.
     pub(super) fn client(&self, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
+        self.client_as(NAME, addr, args)
+    }
+
+    /// Returns the client of the user who may do everything.
+    pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
+        self.client_as(ADMIN, addr, &[])
+    }
+
+    fn client_as(&self, user: &str, addr: SocketAddr, args: &[&str]) -> Result<Client, LabError> {
         let mut command = Command::new(program::find(Path::new("mariadb"), INSTALL_CLIENT)?);
         command
             .args(["--no-defaults", "--batch", "--skip-column-names", "--protocol=tcp"])
-            .args(["--default-character-set=utf8mb4", "--user", NAME])
+            .args(["--default-character-set=utf8mb4", "--user", user])
             .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
             .args(args)
@@ -107,7 +119,10 @@ impl MariaDbOptions {
             "CREATE DATABASE IF NOT EXISTS {NAME};\n\
              CREATE USER IF NOT EXISTS {NAME}@'{clients}' IDENTIFIED BY '{}';\n\
              GRANT ALL ON {NAME}.* TO {NAME}@'{clients}' WITH GRANT OPTION;\n\
-             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'{clients}';\n",
+             GRANT CREATE USER, PROCESS ON *.* TO {NAME}@'{clients}';\n\
+             CREATE USER IF NOT EXISTS {ADMIN}@'{clients}' IDENTIFIED BY '{}';\n\
+             GRANT ALL ON *.* TO {ADMIN}@'{clients}';\n",
+            self.password.as_str(),
             self.password.as_str(),
         )
     }

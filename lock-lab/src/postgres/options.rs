@@ -26,6 +26,9 @@ const INSTALL: &str = "apt-get install postgresql";
 /// Where Debian puts the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
+/// The user who may do everything, as `initdb` calls it.
+const ADMIN: &str = "postgres";
+
 /// Each database is 300 files to copy, so there is none to spare.
 ///
 /// Nobody can log in with what is in here: the server reads another `pg_hba.conf`, which demands
@@ -77,11 +80,20 @@ impl Builder<Postgres> {
 impl PostgresOptions {
     /// Returns the client for the server at `addr`.
     pub(super) fn client(&self, addr: SocketAddr) -> Result<Client, LabError> {
+        self.client_as(NAME, addr)
+    }
+
+    /// Returns the client of the user who may do everything.
+    pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
+        self.client_as(ADMIN, addr)
+    }
+
+    fn client_as(&self, user: &str, addr: SocketAddr) -> Result<Client, LabError> {
         let mut command = Command::new(program::find(&newest("psql"), INSTALL)?);
         command
             .args(["--no-psqlrc", "--quiet", "--no-align", "--tuples-only", "--no-password"])
             .args(["--field-separator=\t", "--pset=null=NULL", "--set=ON_ERROR_STOP=1"])
-            .args(["--username", NAME, "--dbname", NAME])
+            .args(["--username", user, "--dbname", NAME])
             .arg(format!("--host={}", addr.ip()))
             .arg(format!("--port={}", addr.port()))
             .env_clear()
@@ -145,7 +157,9 @@ impl Store for PostgresOptions {
     ) -> Result<Vec<OsString>, LabError> {
         let binary = common.program(newest("postgres"), INSTALL)?;
         let tool = program::find(&newest("initdb"), INSTALL)?;
-        let password = format!("ALTER ROLE {NAME} PASSWORD '{}'\n", self.password.as_str());
+        let password = [NAME, ADMIN]
+            .map(|user| format!("ALTER ROLE {user} PASSWORD '{}'\n", self.password.as_str()))
+            .concat();
         let clients = if addrs[0].ip().is_loopback() { "127.0.0.1/32" } else { "0.0.0.0/0" };
         let logins = format!("host all all {clients} scram-sha-256\n");
         for (name, text) in [("password.sql", &*password), ("logins.conf", &logins)] {

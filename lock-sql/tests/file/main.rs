@@ -1,6 +1,7 @@
 //! SQLite: a file, who may share it, and lost replies.
 
 mod boot;
+mod burst;
 mod child;
 #[cfg(feature = "properties")]
 mod expiry;
@@ -12,6 +13,7 @@ mod replies;
 #[path = "../support/mod.rs"]
 mod support;
 mod users;
+mod vain;
 
 use std::path::Path;
 

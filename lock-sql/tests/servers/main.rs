@@ -1,14 +1,20 @@
 //! PostgreSQL and MariaDB: rights, lost replies, pushes, closing, TLS, and what a lock costs.
 
+mod burst;
 mod closing;
 mod costs;
 mod fenced;
 mod pushes;
+mod read_only;
 mod replies;
 mod rights;
+mod stall;
+mod storm;
 #[path = "../support/mod.rs"]
 mod support;
 mod tls;
+mod unfit;
+mod vain;
 
 use std::ops::Deref;
 

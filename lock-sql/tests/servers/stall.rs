@@ -1,0 +1,103 @@
+//! A table that somebody else has locked: what a stalled server is asked to do stays bounded.
+
+use std::time::Duration;
+
+use lock_core::{Clock, Error, Locks};
+use lock_sql::{
+    Dialect,
+    client::{Connection, MySqlConnection, PgConnection, raw_sql},
+};
+use tokio::task::JoinSet;
+
+use crate::{Database, eventually, locks, on_both, support};
+
+on_both!(a_stall_uses_up_no_connections);
+
+/// The shortest one: a request waits for a sixth of a second.
+const TTL: Duration = Duration::from_millis(500);
+const STALL: Duration = Duration::from_secs(3);
+const TASKS: usize = 32;
+/// Twice as many as scripts may be on their way, and one that listens.
+const CONNECTIONS: u64 = 21;
+
+/// Locks a table as long as the connection is there.
+enum Blocker {
+    Postgres(PgConnection),
+    MariaDb(MySqlConnection),
+}
+
+impl Blocker {
+    async fn of(server: &Database) -> Self {
+        let url = server.url();
+        match server {
+            Database::Postgres(_) => {
+                let mut connection = PgConnection::connect(&url).await.unwrap();
+                let lock = "BEGIN; LOCK TABLE distlock_v1_slots";
+                raw_sql(lock).execute(&mut connection).await.unwrap();
+                Self::Postgres(connection)
+            }
+            Database::MariaDb(_) => {
+                let mut connection = MySqlConnection::connect(&url).await.unwrap();
+                let lock = "LOCK TABLES distlock_v1_slots WRITE";
+                raw_sql(lock).execute(&mut connection).await.unwrap();
+                Self::MariaDb(connection)
+            }
+        }
+    }
+
+    async fn end(self) {
+        match self {
+            Self::Postgres(connection) => connection.close().await.unwrap(),
+            Self::MariaDb(connection) => connection.close().await.unwrap(),
+        }
+    }
+}
+
+/// How many connections of clients there are, and how many statements they execute.
+async fn clients(server: &Database) -> (u64, u64) {
+    let counts = match server {
+        Database::Postgres(_) => {
+            "SELECT count(*), count(*) FILTER (WHERE state = 'active') FROM pg_stat_activity \
+             WHERE application_name = 'distlock'"
+        }
+        Database::MariaDb(_) => {
+            "SELECT count(*) - 1, coalesce(sum(command = 'Query'), 0) \
+             FROM information_schema.processlist WHERE user = 'lab' AND id <> connection_id()"
+        }
+    };
+    let counts = server.sql(counts).await;
+    let counts: Vec<_> = counts.split_whitespace().map(|count| count.parse().unwrap()).collect();
+    (counts[0], counts[1])
+}
+
+/// Asks again and again, until the stall is over.
+async fn insist(locks: Locks, name: String) {
+    let (lock, start) = (locks.lock(name).unwrap().ttl(TTL), Clock::Boot.now());
+    while Clock::Boot.now().since(start) < STALL {
+        let refused = lock.acquire().await.map(drop).unwrap_err();
+        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+    }
+}
+
+async fn a_stall_uses_up_no_connections(dialect: Dialect) {
+    let _turn = support::turn().await;
+    let server = Database::start(dialect).await;
+    let locks = locks(&server.url()).await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let blocker = Blocker::of(&server).await;
+    let mut tasks: JoinSet<()> =
+        (0..TASKS).map(|n| insist(locks.clone(), format!("{n}"))).collect();
+    let mut most = 0;
+    while !tasks.is_empty() {
+        most = most.max(clients(&server).await.0);
+        while let Some(done) = tasks.try_join_next() {
+            done.unwrap();
+        }
+    }
+    println!("{dialect:?}: {most} connections");
+    assert!(most <= CONNECTIONS, "{most} connections");
+    // The table is still locked.
+    eventually("no statement is left", async || clients(&server).await.1 == 0).await;
+    blocker.end().await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+}
