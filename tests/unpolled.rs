@@ -27,12 +27,16 @@ fn ttl(locks: &Locks) -> Duration {
     (*locks.guarantees().ttl.start()).max(Duration::from_secs(1))
 }
 
-/// An acquire that was polled once.
+/// An acquire that was polled once, and has to be polled again. A free lock of SQLite may be granted by
+/// the first poll, if the database answers before that ends.
 async fn polled_once(lock: &Lock) -> Pin<Box<impl Future<Output = Result<LockGuard>> + use<>>> {
-    let mut acquire = Box::pin(lock.acquire());
-    let polled = std::future::poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await;
-    assert!(polled.is_pending(), "{polled:?}");
-    acquire
+    loop {
+        let mut acquire = Box::pin(lock.acquire());
+        match std::future::poll_fn(|cx| Poll::Ready(acquire.as_mut().poll(cx))).await {
+            Poll::Pending => return acquire,
+            Poll::Ready(granted) => granted.unwrap().release().await.unwrap(),
+        }
+    }
 }
 
 async fn holders_and_waiters(locks: &Locks) -> (usize, usize) {
