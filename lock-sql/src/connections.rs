@@ -15,11 +15,11 @@ use tokio::{
 
 use crate::{
     dialect::{Dialect, stamp},
-    error::{self, is_passing, may_have_run},
+    error::{self, is_passing, is_read_only, may_have_run},
     limit::{self, Limit},
     row::Row,
     session::CLOCK,
-    turns::{NoTurn, Turn, Turns},
+    turns::{NoTurn, Rank, Turn, Turns},
 };
 
 /// How long a connection may take that is being made, even if the script that wants it waits for less.
@@ -56,6 +56,12 @@ impl Failure {
         }
     }
 
+    /// The server takes no writes; it may soon, or the address may lead to another one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn read_only(why: &str) -> Self {
+        Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
+    }
+
     /// Why there is no turn after this much patience.
     pub(crate) fn no_turn(why: NoTurn, patience: Duration) -> Self {
         match why {
@@ -90,6 +96,9 @@ pub(crate) struct Connections<C: Connection> {
     options: C::Options,
     /// Nothing once all have said goodbye: whatever comes back then does so, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
+    /// One that only renewals use, where several scripts run at once: they wait for none to be
+    /// made, and for none to come back.
+    reserved: Mutex<Option<Made<C>>>,
     /// Rings when one comes back.
     back: Notify,
     /// For each connection that there is, also while it is being made.
@@ -103,11 +112,14 @@ pub(crate) struct Connections<C: Connection> {
 /// A connection in its place.
 struct Made<C> {
     connection: C,
-    _place: OwnedSemaphorePermit,
+    /// When it was last seen to work.
+    answered: Instant,
+    place: OwnedSemaphorePermit,
 }
 
-/// A connection that executes a script, in its turn. Given up before the answer, it keeps its place
-/// until the server has ended the script: so a stall cannot use up the server's connections.
+/// A connection that executes a script, in its turn. Given up before the answer, it keeps its
+/// place, or one of the stragglers', until the server has ended the script: so a stall cannot use
+/// up the server's connections.
 struct Busy<C: Connection + 'static> {
     made: Option<Made<C>>,
     turn: Option<Turn>,
@@ -117,8 +129,8 @@ struct Busy<C: Connection + 'static> {
 macro_rules! connections {
     ($connection:ty, $dialect:expr, $connect:path) => {
         impl Connections<$connection> {
-            /// Runs a script in its turn, unless its attempt has been cancelled by the time that there is
-            /// a connection. Answers when it was sent, and all entries that it answers.
+            /// Runs a script in its turn, unless its attempt has been cancelled by the time that
+            /// there is a connection. Answers when it was sent, and all entries that it answers.
             ///
             /// # Errors
             ///
@@ -133,7 +145,14 @@ macro_rules! connections {
                 if self.is_refusing() {
                     return Err(Failure::Closed);
                 }
-                let made = limit.keep(self.take(limit)).await.map_err(Failure::Down)??;
+                let reserved = match turn.rank {
+                    Rank::Renew => self.reserved().take(),
+                    Rank::HandOver | Rank::Ask => None,
+                };
+                let made = match reserved {
+                    Some(made) => made,
+                    None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
+                };
                 let mut busy = Busy::new(self, made, turn);
                 let unsent = match attempt.is_some_and(Attempt::is_cancelled) {
                     true => Some(cancelled()),
@@ -149,6 +168,7 @@ macro_rules! connections {
                 let rows = raw_sql(AssertSqlSafe(script)).fetch_all(busy.connection()?);
                 let error = match limit.keep(rows).await {
                     Ok(Ok(rows)) => {
+                        busy.has_answered();
                         busy.put_back();
                         let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
                         let rows = rows.map(Row::read).collect::<sqlx::Result<Vec<_>>>();
@@ -156,8 +176,9 @@ macro_rules! connections {
                     }
                     Ok(Err(error)) => error,
                     Err(over) => {
-                        // The others are likely to be broken, too.
-                        self.forget();
+                        // The others are likely to be broken, too, unless they have worked
+                        // meanwhile.
+                        self.forget_since(sent);
                         return Err(Failure::Lost(over));
                     }
                 };
@@ -165,6 +186,12 @@ macro_rules! connections {
                     busy.discard();
                     self.forget();
                     return Err(Failure::Lost(error));
+                }
+                if is_read_only($dialect, &error) {
+                    // The address may lead to another server by now.
+                    busy.discard();
+                    self.forget();
+                    return Err(Failure::Refused(error));
                 }
                 // A script that ended half-way has left its transaction open, if it had one.
                 let rollback = raw_sql("ROLLBACK").execute(busy.connection()?);
@@ -174,7 +201,7 @@ macro_rules! connections {
                         busy.discard();
                         self.forget();
                     }
-                    Err(_) => self.forget(),
+                    Err(_) => self.forget_since(sent),
                 }
                 Err(Failure::Refused(error))
             }
@@ -204,7 +231,8 @@ macro_rules! connections {
                 let making = tokio::spawn(async move {
                     let made = Limit::new(limit).keep($connect(&connections.options)).await;
                     let connection = made.map_err(Failure::Down)??;
-                    connections.put_back(Made { connection, _place: place });
+                    let answered = CLOCK.now();
+                    connections.put_back(Made { connection, answered, place });
                     Ok(())
                 });
                 match making.await {
@@ -228,13 +256,14 @@ connections!(sqlx::PgConnection, Dialect::Postgres, crate::postgres::connect);
 connections!(sqlx::SqliteConnection, Dialect::Sqlite, crate::sqlite::connect);
 
 impl<C: Connection> Connections<C> {
-    /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients have
-    /// given up.
+    /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
+    /// have given up.
     pub(crate) fn new(options: C::Options, places: [usize; 3]) -> Arc<Self> {
-        let most = places[0] * 2;
+        let most = places[0];
         Arc::new(Self {
             options,
             idle: Mutex::new(Some(Vec::new())),
+            reserved: Mutex::new(None),
             back: Notify::new(),
             places: Arc::new(Semaphore::new(most)),
             most,
@@ -264,10 +293,37 @@ impl<C: Connection> Connections<C> {
         self.back.notify_one();
     }
 
+    fn put_back_of(&self, rank: Rank, made: Made<C>) {
+        let mut reserved = self.reserved();
+        let are_several = self.most - self.places.available_permits() > 1;
+        let keeps = rank == Rank::Renew && are_several && !self.is_refusing();
+        match &*reserved {
+            None if keeps => *reserved = Some(made),
+            _ => {
+                drop(reserved);
+                self.put_back(made);
+            }
+        }
+    }
+
+    fn reserved(&self) -> MutexGuard<'_, Option<Made<C>>> {
+        // Nothing panics while it is held.
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Uses none of these connections again.
     pub(crate) fn forget(&self) {
+        *self.reserved() = None;
         if let Some(idle) = &mut *self.idle() {
             idle.clear();
+        }
+    }
+
+    /// Uses none of these connections again that has been silent since then.
+    fn forget_since(&self, then: Instant) {
+        self.reserved().take_if(|made| made.answered <= then);
+        if let Some(idle) = &mut *self.idle() {
+            idle.retain(|made| made.answered > then);
         }
     }
 
@@ -290,9 +346,10 @@ impl<C: Connection> Connections<C> {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
         self.refuse();
-        let idle = self.idle().take();
+        let (idle, reserved) = (self.idle().take(), self.reserved().take());
         let quits = async {
-            for Made { connection, _place } in idle.into_iter().flatten() {
+            for Made { connection, place: _place, .. } in idle.into_iter().flatten().chain(reserved)
+            {
                 let _ = connection.close().await;
             }
         };
@@ -313,10 +370,17 @@ impl<C: Connection + 'static> Busy<C> {
         self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
     }
 
-    /// The script is over.
+    fn has_answered(&mut self) {
+        if let Some(made) = &mut self.made {
+            made.answered = CLOCK.now();
+        }
+    }
+
+    /// The script is over, or was not sent.
     fn put_back(&mut self) {
         if let Some(made) = self.made.take() {
-            self.connections.put_back(made);
+            let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
+            self.connections.put_back_of(rank, made);
         }
     }
 
@@ -333,14 +397,17 @@ impl<C: Connection + 'static> Drop for Busy<C> {
         else {
             return;
         };
-        let held = self.connections.stragglers.try_take(turn.rank).unwrap_or(turn);
-        runtime.spawn(end(made, held));
+        let Made { connection, place, .. } = made;
+        match self.connections.stragglers.try_take(turn.rank) {
+            Some(held) => drop(runtime.spawn(end(connection, held))),
+            None => drop(runtime.spawn(end(connection, (turn, place)))),
+        }
     }
 }
 
-/// Waits until the server has ended the script, which it does by itself after a while, and says goodbye.
-async fn end<C: Connection>(made: Made<C>, held: Turn) {
-    let Made { mut connection, _place } = made;
+/// Waits until the server has ended the script, which it does by itself after a while, and says
+/// goodbye.
+async fn end<C: Connection>(mut connection: C, held: impl Send) {
     if let Ok(Ok(())) = timeout(STALL, connection.ping()).await {
         let _ = timeout(GOODBYE, connection.close()).await;
     }

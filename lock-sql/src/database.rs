@@ -84,8 +84,8 @@ impl Database {
         }
     }
 
-    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the database
-    /// of `patience` ends the wait: a turn in this process is no outage.
+    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
+    /// database of `patience` ends the wait: a turn in this process is no outage.
     ///
     /// # Errors
     ///
@@ -123,7 +123,8 @@ impl Database {
         }
     }
 
-    /// Runs a script when it is its turn. Answers when it was sent, and all entries that it answers.
+    /// Runs a script when it is its turn. Answers when it was sent, and all entries that it
+    /// answers.
     ///
     /// # Errors
     ///

@@ -5,7 +5,8 @@
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: it ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
-//! | MySQL 1040, 1203, 1205, 1213, 1226, 1290, 1836, 1969, 4031; PostgreSQL `25006`, `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1040, 1203, 1205, 1213, 1226, 1969, 3024, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
+//! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: it takes no writes any more. The connections to it are ended, and the address is resolved anew | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1049, 1142, 1227, 1698; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
@@ -22,6 +23,8 @@ pub(crate) enum Refusal {
     Passing,
     /// The same, and this one may have taken effect before.
     Ended,
+    /// The same, elsewhere: this server takes no writes.
+    ReadOnly,
     /// No patience helps.
     Denied,
     /// A table is missing.
@@ -52,9 +55,8 @@ impl Refusal {
 
     fn of_postgres(code: &str) -> Self {
         match code {
-            "25006" | "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P03" | "57P05" => {
-                Self::Passing
-            }
+            "25006" => Self::ReadOnly,
+            "40001" | "40P01" | "53300" | "55P03" | "57014" | "57P03" | "57P05" => Self::Passing,
             "25P04" | "57P01" | "57P02" => Self::Ended,
             code if code.starts_with("08") => Self::Ended,
             "3D000" | "3F000" | "42501" => Self::Denied,
@@ -66,7 +68,8 @@ impl Refusal {
 
     fn of_mysql(number: u16) -> Self {
         match number {
-            1040 | 1203 | 1205 | 1213 | 1226 | 1290 | 1836 | 1969 | 4031 => Self::Passing,
+            1040 | 1203 | 1205 | 1213 | 1226 | 1969 | 3024 | 4031 => Self::Passing,
+            1290 | 1792 | 1836 => Self::ReadOnly,
             1053 | 1317 | 1927 | 3169 => Self::Ended,
             1044 | 1045 | 1049 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
@@ -93,7 +96,9 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     let (is_distrust, is_nonsense) = (is_distrust(&error), is_nonsense(&error));
     let source = told(dialect, error);
     match refusal {
-        Some(Refusal::Passing) => unavailable(dialect, op, Effect::None, source),
+        Some(Refusal::Passing | Refusal::ReadOnly) => {
+            unavailable(dialect, op, Effect::None, source)
+        }
         Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, source),
         Some(Refusal::Denied) => Error::Denied { store, op, source },
         None if is_distrust => Error::Denied { store, op, source },
@@ -148,10 +153,35 @@ pub(crate) fn after(effect: Effect, error: Error) -> Error {
     }
 }
 
+/// The error of a request that was made for several attempts, for one more of them.
+pub(crate) fn same(dialect: Dialect, error: &Error) -> Error {
+    let (store, op) = (dialect.store(), "release");
+    match error {
+        Error::Closed { .. } => closed(dialect),
+        Error::Denied { source, .. } => Error::Denied { store, op, source: text(source) },
+        Error::Rejected { source, effect, .. } => {
+            Error::Rejected { store, op, effect: *effect, source: text(source) }
+        }
+        Error::Unavailable { source, .. } => unavailable(dialect, op, error.effect(), text(source)),
+        // Nothing else comes of a release.
+        error => unavailable(dialect, op, error.effect(), error.to_string()),
+    }
+}
+
+fn text(source: &BoxError) -> BoxError {
+    source.to_string().into()
+}
+
 /// Whether the same request may succeed soon, as the database says.
 pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
-    let is_passing = |e| matches!(Refusal::of(dialect, e), Refusal::Passing | Refusal::Ended);
+    use Refusal::{Ended, Passing, ReadOnly};
+    let is_passing = |e| matches!(Refusal::of(dialect, e), Passing | Ended | ReadOnly);
     error.as_database_error().is_some_and(is_passing)
+}
+
+/// Whether the server takes no writes.
+pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
 /// Whether nobody knows what has become of a script that was sent: no answer came, or the database took
@@ -199,6 +229,13 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
     Error::Closed { store: dialect.store() }
 }
 
+/// For a server that cannot keep locks, as it is set up.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
+    let (store, source) = (dialect.store(), why.into());
+    Error::Rejected { store, op: "connect", effect: Effect::None, source }
+}
+
 /// For an attempt that somebody or something else has removed from the queue.
 pub(crate) fn gone(dialect: Dialect) -> Error {
     Error::PlaceLost { store: dialect.store() }
@@ -216,7 +253,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        use Refusal::{Denied, Else, Ended, NoTable, Passing};
+        use Refusal::{Denied, Else, Ended, NoTable, Passing, ReadOnly};
         for (code, expected) in
             [(5, Passing), (517, Passing), (6, Passing), (522, Ended), (8, Denied), (13, Else)]
         {
@@ -228,6 +265,7 @@ mod tests {
             ("40P01", Passing),
             ("57P03", Passing),
             ("57P05", Passing),
+            ("25006", ReadOnly),
             ("57P01", Ended),
             ("08006", Ended),
             ("28P01", Denied),
@@ -241,6 +279,9 @@ mod tests {
         for (number, expected) in [
             (1213, Passing),
             (1205, Passing),
+            (3024, Passing),
+            (1290, ReadOnly),
+            (1836, ReadOnly),
             (1317, Ended),
             (1927, Ended),
             (1045, Denied),

@@ -40,6 +40,30 @@
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the others,
 //! where nothing but its renewal tells a holder that its lock was revoked.
 //!
+//! # What goes first
+//!
+//! A client has at most ten requests on their way to a server, and all clients of a process have
+//! one to a SQLite file. The others wait in this process, in order, and leave the line when they
+//! are cancelled. Renewals go first, on a connection that a client of a server keeps for them as
+//! soon as it has several. Releases, revokes, conversions and the looks of waiters come next, and
+//! then everything else: at most eight acquires are on their way at once. So 4,000 acquires at once
+//! delay a renewal by a few requests. A wait in this line is no outage: it ends only when the
+//! database has answered nothing for as long as the request insists, which is the TTL for an
+//! acquire.
+//!
+//! The first four releases that come together are sent one by one (SQLite: the first one), and
+//! those that come meanwhile go together, a hundred with each request: 10,000 locks that are
+//! dropped or lost at once are removed by about 100 requests. The same goes for what cancelled and
+//! failed attempts leave.
+//!
+//! A release is tried again until one TTL after the lock's own end. One that the database refuses
+//! for good, because a right is missing, is not: what is no longer renewed expires, so the lock is
+//! free after its TTL, whatever happens to the release.
+//!
+//! A wait that ends in vain reads the first 256 entries of the queue, and has the database count
+//! those before its own: a pass over the index from the head to there, and not over those behind.
+//! Behind more than 256 holders it knows no place.
+//!
 //! # Who waits
 //!
 //! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind readers, on one
@@ -47,8 +71,7 @@
 //! transaction ends. A look every
 //! 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each round of renewals the client
 //! asks whether the connection for pushes is still there: one that has died in silence is replaced within a
-//! third of a TTL and 2 s. `LISTEN` does not work through a pooler of transactions (pgbouncer); there the
-//! slow look is all there is.
+//! third of a TTL and 2 s.
 //!
 //! The others poll: one query per client for all that are due, whoever and however many of its attempts
 //! wait for a name. The client whose first attempt is at place *n* of a queue waits between half of and the
@@ -104,6 +127,38 @@
 //! that they rise all the same. A process that is stopped (SIGSTOP) in the middle of a write, a fraction of a
 //! millisecond, keeps every other one out until it goes on.
 //!
+//! # Servers
+//!
+//! Each connection is checked when it is made. A server that takes no writes, as it is a standby
+//! (`pg_is_in_recovery()`) or read-only (`default_transaction_read_only`, `read_only`,
+//! `innodb_read_only`), is [`Unavailable`](lock_core::Error::Unavailable) with that reason. When a
+//! server says so in the middle (PostgreSQL `25006`; MySQL 1290, 1792, 1836), the client ends its
+//! connections to it and connects anew; each connection resolves the host's name anew, so it
+//! follows a name that moves to the new primary. Of a name with several addresses the first one
+//! counts that accepts a connection.
+//!
+//! These are refused for good, as [`Rejected`](lock_core::Error::Rejected) with the reason:
+//!
+//! - **PostgreSQL through a pooler of connections**, such as PgBouncer, in whatever mode. It would
+//!   hand one client's statements to several sessions: `LISTEN` would hear nothing, and settings
+//!   such as `synchronous_commit`, on which tokens rely, would get lost. It is recognised by a
+//!   start-up option (`options=-c distlock.direct=yes`) that poolers refuse or swallow. A client
+//!   needs no pooler: it has at most eleven connections that work, and mostly two or three.
+//! - **MySQL and MariaDB with `binlog_format=STATEMENT`** and a binary log: InnoDB refuses every
+//!   write at `READ COMMITTED` then (error 1665).
+//! - **Galera** (`wsrep_on`): nodes end locks by clocks of their own, and one node may grant what
+//!   another has granted before it hears of it.
+//!
+//! Not recognised, and not supported: group replication with several primaries, and proxies that
+//! share MySQL's sessions among clients.
+//!
+//! A statement ends by itself on the server: after 2 s of waiting for a lock, 3 s in all
+//! (`lock_timeout`, `statement_timeout`; `innodb_lock_wait_timeout`, `lock_wait_timeout`,
+//! `max_statement_time` or, for what only reads, `max_execution_time`). A request that has given up
+//! before keeps its connection until then, and there are at most ten more of those: a stalled
+//! server sees at most 21 connections of a client, however many locks it asks for and however
+//! often.
+//!
 //! # Tables (version 1)
 //!
 //! They are created on first use; where the user may not do that, by what [`schema`] prints. Names are bytes,
@@ -134,8 +189,9 @@
 //! - Tokens rise as long as commits stay: a failover to a replica that lags takes locks and tokens back. With
 //!   `fsync = off`, `innodb_flush_log_at_trx_commit` other than 1, or a binary log with `sync_binlog` other
 //!   than 1, a crash of the machine may do so, and
-//!   the [guarantees](lock_core::Guarantees::fencing) say it. Several writing primaries (Galera, group
-//!   replication) are not supported.
+//!   the [guarantees](lock_core::Guarantees::fencing) say it.
+//! - A held lock survives a restart of the server, if its commits do, but not the loss of the machine: no
+//!   other node is known to have it ([`Survives::failover`](lock_core::Survives::failover) is false).
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told by
 //!   their next renewal, and until then two may hold one lock. Only tokens help against that. One whose
 //!   clock is set back keeps a dead holder's lock for as much longer.
@@ -164,6 +220,7 @@ mod entry;
 mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 mod faults;
+mod janitor;
 mod lease;
 mod limit;
 mod lock;

@@ -4,8 +4,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees, Instant,
-    Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees,
+    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -43,7 +43,8 @@ impl SqlLock {
     /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables
     /// are missing and the user may not create them (see [`schema`](crate::schema)), or if the file may
     /// not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file
-    /// system or in another time namespace, [`Error::InvalidOption`](lock_core::Error::InvalidOption)
+    /// system or in another time namespace, or if the server cannot keep locks as it is set up (see
+    /// the crate's documentation), [`Error::InvalidOption`](lock_core::Error::InvalidOption)
     /// for a TTL out of range.
     ///
     /// # Cancel safety
@@ -82,7 +83,7 @@ impl SqlLock {
                 Ok(Box::new(SqlLease::new(session, entry, token, validity)))
             }
             Err(end) => {
-                queue::clean_up(&self.session, entry);
+                self.session.clean_up(vec![entry.clone()]);
                 Err(queue::ended(&self.session, entry, end))
             }
         }
@@ -149,7 +150,7 @@ impl DistributedLock for SqlLock {
             let Some(granted) = granted else { return Ok(None) };
             let hold = |(entry, (sent, token)): (&Arc<Attempted>, _)| self.hold(entry, sent, token);
             let held = entries.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
-            held.inspect_err(|_| queue::clean_up_all(&self.session, entries.clone()))
+            held.inspect_err(|_| self.session.clean_up(entries.clone()))
         });
         if !matches!(held, Ok(Some(_))) {
             entries.iter().for_each(|entry| self.session.forget(entry));
@@ -159,6 +160,10 @@ impl DistributedLock for SqlLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.session.inspect(name).await
+    }
+
+    async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        self.session.diagnose(name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {

@@ -1,10 +1,10 @@
 //! MySQL and MariaDB.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    ConnectOptions, Connection, MySqlConnection,
+    ConnectOptions, Connection, MySqlConnection, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
     raw_sql,
 };
@@ -13,6 +13,7 @@ use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
     dialect::Dialect,
+    error,
     limit::Limit,
     place::Place,
     row::Row,
@@ -20,9 +21,23 @@ use crate::{
     turns::{Turn, Turns},
 };
 
-/// A statement is to see what is there when it runs, and is not to wait for others for long.
+/// A statement is to see what is there when it runs, and is not to wait for others for long. It
+/// ends by itself when its client has given up; each of the two servers has a limit of its own for
+/// that.
 const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
-                     SET SESSION innodb_lock_wait_timeout = 2, SESSION autocommit = 1";
+    SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
+    /*M! , SESSION max_statement_time = 3 */ /*!50708 , SESSION max_execution_time = 3000 */; \
+    SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
+    'binlog_format', 'wsrep_on', 'wsrep_provider')";
+
+/// Each node of Galera ends locks by a clock of its own, and lets a client in before it has what
+/// the others have granted.
+const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has its own clock, and another \
+    one may grant what this one has granted; use a server with one writing primary";
+
+/// InnoDB refuses every write then (error 1665).
+const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
+    which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
 /// One client's connections to a server.
 #[derive(Debug)]
@@ -81,10 +96,32 @@ impl MySql {
 pub(crate) async fn connect(options: &MySqlConnectOptions) -> Result<MySqlConnection, Failure> {
     let connect = async {
         let mut connection = MySqlConnection::connect_with(options).await?;
-        raw_sql(SETUP).execute(&mut connection).await?;
-        Ok(connection)
+        let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
+        let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+        Ok((connection, settings.collect::<sqlx::Result<_>>()?))
     };
-    connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why))
+    let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
+    let (connection, settings) = connected?;
+    is_fit(&settings)?;
+    Ok(connection)
+}
+
+/// Whether a server with these settings can keep locks.
+fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let is = |name: &str, value: &str| {
+        settings.get(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
+    };
+    let is_set = |name: &str| settings.contains_key(name) && !is(name, "OFF");
+    if is_set("wsrep_on") && !is("wsrep_provider", "none") {
+        return Err(Failure::Barred(error::unfit(Dialect::MySql, GALERA)));
+    }
+    if is_set("log_bin") && is("binlog_format", "STATEMENT") {
+        return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
+    }
+    match is_set("read_only") || is_set("innodb_read_only") {
+        true => Err(Failure::read_only("the server is read-only (read_only): a replica?")),
+        false => Ok(()),
+    }
 }
 
 fn options(server: &Server) -> MySqlConnectOptions {
@@ -107,4 +144,27 @@ fn options(server: &Server) -> MySqlConnectOptions {
         Tls::Verify => MySqlSslMode::VerifyIdentity,
     });
     options.disable_statement_logging()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(settings: &[(&str, &str)]) -> Result<(), Failure> {
+        is_fit(&settings.iter().map(|(name, set)| ((*name).into(), (*set).into())).collect())
+    }
+
+    #[test]
+    fn a_server_that_cannot_keep_locks_is_recognised_by_its_settings() {
+        let barred = |settings| matches!(fits(settings), Err(Failure::Barred(_)));
+        assert!(barred(&[("wsrep_on", "ON"), ("wsrep_provider", "/usr/lib/libgalera_smm.so")]));
+        assert!(barred(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]));
+        for settings in [[("read_only", "ON")], [("innodb_read_only", "ON")]] {
+            assert!(matches!(fits(&settings), Err(Failure::Down(_))), "{settings:?}");
+        }
+        let usual = [("log_bin", "OFF"), ("binlog_format", "STATEMENT"), ("read_only", "OFF")];
+        assert!(fits(&usual).is_ok());
+        assert!(fits(&[("log_bin", "ON"), ("binlog_format", "MIXED")]).is_ok());
+        assert!(fits(&[("wsrep_on", "OFF"), ("innodb_read_only", "OFF")]).is_ok());
+    }
 }

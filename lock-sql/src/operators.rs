@@ -1,13 +1,15 @@
 //! What operators ask for: who holds a lock, which names are in use, and to take a lock away.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
-use lock_core::{Entry, FencingToken, Holder, Instant, LockName, Result};
+use lock_core::{
+    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, queue::admitted,
+};
 use uuid::Uuid;
 
 use crate::{
     row::Row,
-    script::Script,
+    script::{HEAD, Script},
     session::{CLOCK, Session},
     turns::Rank,
 };
@@ -32,6 +34,19 @@ impl Session {
         // Who is dead and not removed yet lets nobody in, and holds nothing.
         entries.retain(|entry| entry.ttl_left != Some(Duration::ZERO));
         Ok(entries)
+    }
+
+    /// Who is in the way of these attempts of this client, and their places. The place behind more
+    /// holders than [`HEAD`] is not known.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let diagnose = |script: Script| script.diagnose(name, attempts);
+        let (_, rows) =
+            self.insist(("inspect", Rank::Ask), diagnose, LIMIT, patient(), None).await?;
+        Ok(diagnosis(&rows, attempts))
     }
 
     /// The names in use that start with `prefix`.
@@ -69,6 +84,23 @@ impl Session {
         self.database.changed(self, name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
+}
+
+fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
+    let (head, line): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.version == 0);
+    let holders = admitted(head.iter().map(|row| row.kind));
+    let places: HashMap<_, _> = line.iter().map(|row| (row.attempt, row.token)).collect();
+    let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
+        at if at <= holders => Some(0),
+        // There may be more of them.
+        _ if holders == HEAD => None,
+        at => Some(at - holders),
+    };
+    let holder = head.first().map(|row| {
+        let token = (holders > 0).then(|| FencingToken::new(row.token));
+        Holder::new(row.holder.clone(), Some(row.since), token)
+    });
+    Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
 fn patient() -> Instant {

@@ -6,8 +6,9 @@ use std::sync::{Arc, OnceLock};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    ConnectOptions, Connection, PgConnection,
-    postgres::{PgConnectOptions, PgSslMode},
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _,
+    error::DatabaseError,
+    postgres::{PgConnectOptions, PgRow, PgSslMode},
     raw_sql,
 };
 use tokio::task::AbortHandle;
@@ -16,6 +17,7 @@ use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
     dialect::Dialect,
+    error,
     limit::Limit,
     row::Row,
     server::PLACES,
@@ -23,12 +25,27 @@ use crate::{
     turns::{Turn, Turns},
 };
 
-/// A statement is to see what is there when it runs, is not to wait for others for long, and is to be on
-/// the disk when it is answered: else a crash of the server would take tokens back.
+/// A statement is to see what is there when it runs, is not to wait for others for long, and is to
+/// be on the disk when it is answered: else a crash of the server would take tokens back. It ends
+/// by itself when its client has given up. To compile a long list of names takes longer than to
+/// execute it.
 const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
-    SET lock_timeout = '2s'; SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
+    SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
+    SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
+
+/// What tells whether a server can keep locks.
+const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
+    current_setting('distlock.direct', true)";
+
+/// A setting that goes with the start of a connection. A pooler does not pass it on.
+const DIRECT: (&str, &str) = ("distlock.direct", "yes");
+
+/// What to do about a pooler, and why.
+const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
+    one session to several, so that pushes and settings get lost; name the server itself \
+    (a client has few connections, and shares them among all its locks)";
 
 /// One client's connections to a server.
 pub(crate) struct Postgres {
@@ -68,7 +85,12 @@ impl Postgres {
         attempt: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         let answer = self.connections.run(script, limit, turn, attempt).await;
-        if matches!(answer, Err(Failure::Lost(_))) {
+        let doubtful = match &answer {
+            Err(Failure::Lost(_)) => true,
+            Err(Failure::Refused(why)) => error::is_read_only(Dialect::Postgres, why),
+            _ => false,
+        };
+        if doubtful {
             self.doubts.broken.notify_one();
         }
         answer
@@ -117,15 +139,57 @@ impl Drop for Postgres {
 pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Failure> {
     let connect = async {
         let mut connection = PgConnection::connect_with(options).await?;
-        raw_sql(SETUP).execute(&mut connection).await?;
-        Ok(connection)
+        let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
+        let answers = raw_sql(setup).fetch_all(&mut connection).await?;
+        Ok((connection, State::read(answers.last())?))
     };
-    connect.await.map_err(|why| Failure::unconnected(Dialect::Postgres, why))
+    let (connection, state) = connect.await.map_err(unconnected)?;
+    is_fit(&state)?;
+    Ok(connection)
+}
+
+/// What a server says of itself.
+struct State {
+    recovery: String,
+    read_only: String,
+    direct: Option<String>,
+}
+
+impl State {
+    fn read(row: Option<&PgRow>) -> sqlx::Result<Self> {
+        let row = row.ok_or(sqlx::Error::RowNotFound)?;
+        let (recovery, read_only) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(Self { recovery, read_only, direct: row.try_get(2)? })
+    }
+}
+
+/// Whether a server can keep locks.
+fn is_fit(State { recovery, read_only, direct }: &State) -> Result<(), Failure> {
+    if direct.as_deref() != Some(DIRECT.1) {
+        return Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED)));
+    }
+    match (recovery.as_str(), read_only.as_str()) {
+        ("false", "off") => Ok(()),
+        ("false", _) => {
+            Err(Failure::read_only("the server is read-only (default_transaction_read_only)"))
+        }
+        _ => Err(Failure::read_only("the server is a standby, which takes no writes")),
+    }
+}
+
+/// Old poolers refuse what others only swallow.
+fn unconnected(why: sqlx::Error) -> Failure {
+    let is_pooler =
+        |said: &dyn DatabaseError| said.message().contains("unsupported startup parameter");
+    match why.as_database_error().is_some_and(is_pooler) {
+        true => Failure::Barred(error::unfit(Dialect::Postgres, POOLED)),
+        false => Failure::unconnected(Dialect::Postgres, why),
+    }
 }
 
 fn options(server: &Server) -> PgConnectOptions {
     let options = PgConnectOptions::new().host(&server.host).port(server.port);
-    let mut options = options.application_name("distlock");
+    let mut options = options.application_name("distlock").options([DIRECT]);
     if let Some(user) = &server.user {
         options = options.username(user);
     }

@@ -85,7 +85,7 @@ async fn ask(
         .insist(("acquire", Rank::Ask), script, entry.patience(), deadline, Some(attempt))
         .await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        clean_up(session, entry);
+        session.clean_up(vec![entry.clone()]);
     }
     answer
 }
@@ -129,11 +129,11 @@ pub(crate) fn ended(session: &Arc<Session>, entry: &Arc<Entry>, end: End) -> Err
         End::Closed => error::closed(dialect),
         End::Gone => {
             // It may have expired and still be there.
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             error::gone(dialect)
         }
         End::Unreachable => {
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             let silent = format!("the database did not answer for {:?}", entry.ttl);
             error::unavailable(dialect, "acquire", Effect::Unknown, silent)
         }
@@ -153,25 +153,8 @@ async fn confirm(session: &Arc<Session>, entry: &Arc<Entry>, sent: Instant) -> R
         // The grant still holds, for a shorter time.
         Err(_) if CLOCK.now() < safe_until(sent, entry.ttl) => Ok(sent),
         Err(error) => {
-            clean_up(session, entry);
+            session.clean_up(vec![entry.clone()]);
             Err(error)
         }
     }
-}
-
-/// Removes in the background what an attempt may have left behind.
-pub(crate) fn clean_up(session: &Arc<Session>, entry: &Arc<Entry>) {
-    clean_up_all(session, vec![entry.clone()]);
-}
-
-/// As [`clean_up`] for attempts that were made together.
-pub(crate) fn clean_up_all(session: &Arc<Session>, entries: Vec<Arc<Entry>>) {
-    let (session, busy) = (session.clone(), session.busy());
-    // By then they have expired.
-    let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
-    let deadline = CLOCK.now() + longest * 2;
-    tokio::spawn(async move {
-        let _busy = busy;
-        drop(session.withdraw(&entries, true, deadline).await);
-    });
 }

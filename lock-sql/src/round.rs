@@ -156,7 +156,7 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !entries.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next one will do.
+            // If it fails, the next one will do. The next round waits for it: it waits for nobody.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
@@ -185,7 +185,7 @@ impl Session {
             let script = self.script().held(entries.iter().map(|entry| entry.attempt));
             // If it fails, the next renewal finds out.
             let Ok((_, rows)) =
-                self.database.run(Rank::Renew, &script, Duration::from_secs(2)).await
+                self.database.run(Rank::HandOver, &script, Duration::from_secs(2)).await
             else {
                 return;
             };

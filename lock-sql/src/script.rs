@@ -24,6 +24,9 @@ use crate::{
     row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
 };
 
+/// How many entries of a queue are read to find out who holds the lock.
+pub(crate) const HEAD: usize = 256;
+
 /// A new entry.
 #[derive(Debug)]
 pub(crate) struct Wish<'a> {
@@ -160,6 +163,27 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
+    /// Returns the first entries of a queue, with the holder of the very first, and then the
+    /// entries of these attempts with their place among all, as a token. The version tells the two
+    /// apart.
+    ///
+    /// The database goes through the queue once, up to the last of the attempts: it has no index
+    /// that counts.
+    pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
+        let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
+        let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
+        let nothing = self.0.maybe_bytes(None);
+        format!(
+            "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
+             CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
+             {nothing} AS value, 0 * token AS version, since {queue} ORDER BY token LIMIT {HEAD}; \
+             SELECT * FROM (SELECT name, ROW_NUMBER() OVER (ORDER BY entry.token) AS token, attempt, kind, \
+             weight, lim, 0 * token AS alive, {nothing} AS holder, {nothing} AS value, \
+             1 + 0 * token AS version, since FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
+             (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line WHERE attempt IN ({ids});"
+        )
+    }
+
     /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered
     /// may still be under way.
     pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
@@ -172,13 +196,16 @@ impl Script {
             true => self.after_arrivals(&names),
             false => self.after_arrivals_if_pushed(&names),
         };
-        let wake = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
-            let ids = self.ids(entries.iter().map(|entry| entry.attempt));
-            self.wake(&self.name(name), &ids, Leaving::of(entries), client)
-        };
-        let wake: String = queues.iter().map(wake).collect();
         let ids = self.ids(entries.iter().map(|entry| entry.attempt));
         let names = self.names(names);
+        let one_by_one = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
+            let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+            self.wake(&self.name(name), &ids, Leaving::of(entries.iter().copied()), client)
+        };
+        let wake = match Leaving::of(entries.iter()) {
+            Leaving::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
+            _ => queues.iter().map(one_by_one).collect(),
+        };
         let (remove, leads) = (remove(&ids, &names), entries.iter().any(|entry| entry.leads));
         if !leads && after.is_empty() {
             return remove;

@@ -19,6 +19,7 @@ use crate::{
     dialect::Dialect,
     entry::Entry,
     error::{self, is_final, told},
+    janitor::Janitor,
     looks,
     observe::Observers,
     round::{self, Book},
@@ -46,6 +47,7 @@ pub(crate) struct Session {
     /// over.
     busy: Arc<RwLock<()>>,
     pub(crate) observers: Observers,
+    pub(crate) janitor: Janitor,
     /// Rings when a renewal is due earlier than before, or the session ends.
     pub(crate) round_due: Arc<Notify>,
     /// The same for looks.
@@ -65,6 +67,7 @@ impl Session {
             book: Mutex::default(),
             busy: Arc::default(),
             observers: Observers::default(),
+            janitor: Janitor::default(),
             round_due: Arc::default(),
             look_due: Arc::default(),
         });
@@ -138,9 +141,9 @@ impl Session {
         self.observers.ring_all();
     }
 
-    /// Sends a script that may be executed twice, again and again until it is answered. Answers when
-    /// the answered one was sent, and the answer. Waits for its turn as long as the database answers
-    /// others; the deadline is for the rest.
+    /// Sends a script that may be executed twice, again and again until it is answered. Answers
+    /// when the answered one was sent, and the answer. Waits for its turn as long as the database
+    /// answers others; the deadline is for the rest.
     ///
     /// # Errors
     ///
@@ -213,24 +216,12 @@ impl Session {
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
-    /// Takes back whatever attempts have left: their places in the queues, or the locks. Later nobody knows
-    /// them. `doubtful`: a request of theirs may still be under way.
+    /// Removes entries from their queues.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(
-        &self,
-        entries: &[Arc<Entry>],
-        doubtful: bool,
-        deadline: Instant,
-    ) -> Result<()> {
-        let _busy = self.busy();
-        entries.iter().for_each(|entry| self.forget(entry));
-        self.leave("release", entries, doubtful, deadline).await
-    }
-
-    async fn leave(
+    pub(crate) async fn leave(
         &self,
         op: &'static str,
         entries: &[Arc<Entry>],

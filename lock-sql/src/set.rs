@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     entry::Entry,
     error,
-    queue::{TRY_LIMIT, clean_up_all},
+    queue::TRY_LIMIT,
     row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
@@ -78,7 +78,7 @@ async fn ask(
     let answer =
         session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        clean_up_all(session, entries.to_vec());
+        session.clean_up(entries.to_vec());
     }
     answer
 }
@@ -99,7 +99,7 @@ fn granted(
         Some((row.confirmed(sent, entry.ttl), row.token))
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
-        clean_up_all(session, entries.to_vec());
+        session.clean_up(entries.to_vec());
         error::gone(session.dialect())
     });
     granted.map(Some)

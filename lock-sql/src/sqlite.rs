@@ -37,7 +37,8 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 /// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
 
-/// SQLite lets one write at a time. Within a process in order, which is quicker than its trying again.
+/// SQLite lets one write at a time. Within a process in order, which is quicker than its trying
+/// again.
 pub(crate) const PLACES: [usize; 3] = [1, 1, 1];
 
 /// The script that does nothing but need a connection.

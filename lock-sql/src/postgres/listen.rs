@@ -9,6 +9,7 @@ use lock_core::{LockName, deadline::jitter, trace};
 use sqlx::{
     Executor,
     postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
+    raw_sql,
 };
 use tokio::{
     sync::Notify,
@@ -16,6 +17,7 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use super::{STATE, State, is_fit};
 use crate::{script::OBSERVERS, session::Session};
 
 /// Pauses between attempts to connect grow up to the longest.
@@ -62,6 +64,11 @@ async fn connect(id: Uuid, options: &PgConnectOptions) -> sqlx::Result<PgListene
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let mut listener = PgListener::connect_with(&one.connect_lazy_with(options.clone())).await?;
     listener.eager_reconnect(false);
+    // It may be the former primary, which pushes nothing.
+    let state = State::read(Some(&raw_sql(STATE).fetch_one(&mut listener).await?))?;
+    if is_fit(&state).is_err() {
+        return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
+    }
     listener.listen(&format!("distlock_v1_{}", id.simple())).await?;
     listener.listen(OBSERVERS).await?;
     Ok(listener)

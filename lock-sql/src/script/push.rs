@@ -18,7 +18,7 @@ pub(crate) const OBSERVERS: &str = "distlock_v1_values";
 const NOTIFY: &str = "pg_notify('distlock_v1_' || encode(client, 'hex'), encode(name, 'hex'))";
 
 /// Who leaves a queue, as far as it is known: the question who is let in is simpler then.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Leaving {
     Writers,
     Permits,
@@ -27,8 +27,8 @@ pub(super) enum Leaving {
 }
 
 impl Leaving {
-    pub(super) fn of(entries: &[&Arc<Entry>]) -> Self {
-        let all = |is: fn(Kind) -> bool| entries.iter().all(|entry| is(entry.kind));
+    pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
+        let all = |is: fn(Kind) -> bool| entries.clone().all(|entry| is(entry.kind));
         if all(|kind| kind == Kind::Exclusive) {
             Self::Writers
         } else if all(|kind| matches!(kind, Kind::Permit { .. })) {
@@ -103,6 +103,21 @@ impl Script {
         format!(
             "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM ({next}) AS woken \
              WHERE attempt NOT IN ({ids}) AND client <> {own}) AS woken;"
+        )
+    }
+
+    /// As [`wake`](Self::wake) for several queues, if all who leave are writers.
+    pub(super) fn wake_after_writers(self, names: &str, ids: &str, client: Uuid) -> String {
+        if self.0 != Dialect::Postgres {
+            return String::new();
+        }
+        let own = self.id(client);
+        format!(
+            "SELECT {NOTIFY} FROM (SELECT DISTINCT client, name FROM distlock_v1_entries AS next \
+             WHERE name IN ({names}) AND attempt NOT IN ({ids}) AND client <> {own} \
+             AND token <= COALESCE((SELECT MIN(token) FROM distlock_v1_entries AS writer \
+             WHERE writer.name = next.name AND writer.kind = {EXCLUSIVE} \
+             AND writer.attempt NOT IN ({ids})), token)) AS woken;"
         )
     }
 

@@ -13,6 +13,7 @@ mod replies;
 #[path = "../support/mod.rs"]
 mod support;
 mod users;
+mod vain;
 
 use std::path::Path;
 

@@ -5,12 +5,16 @@ mod closing;
 mod costs;
 mod fenced;
 mod pushes;
+mod read_only;
 mod replies;
 mod rights;
+mod stall;
+mod storm;
 #[path = "../support/mod.rs"]
 mod support;
-mod stall;
 mod tls;
+mod unfit;
+mod vain;
 
 use std::ops::Deref;
 

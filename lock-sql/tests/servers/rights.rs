@@ -5,10 +5,15 @@ use lock_sql::{Dialect, schema};
 
 use crate::{Database, connect, locks, on_both};
 
-on_both!(tables_by_a_migration, no_password_is_printed, a_database_that_is_not_there);
+on_both!(
+    tables_by_a_migration,
+    no_password_is_printed,
+    a_database_that_is_not_there,
+    a_lock_whose_release_is_denied_is_free_after_its_ttl,
+);
 
 /// A user without any right but to log in, and the statements that let him lock.
-fn user(dialect: Dialect) -> (&'static str, String) {
+pub fn user(dialect: Dialect) -> (&'static str, String) {
     let tables = ["slots", "entries", "values"].map(|table| format!("distlock_v1_{table}"));
     let grant = |to: &str| {
         let grants = tables
@@ -69,4 +74,24 @@ async fn no_password_is_printed(dialect: Dialect) {
     for shown in [format!("{locks:?}"), format!("{guard:?}"), format!("{:?}", locks.driver())] {
         assert!(!shown.contains(&password), "{shown}");
     }
+}
+
+/// The release is not tried again: what is not renewed expires, whatever else happens.
+async fn a_lock_whose_release_is_denied_is_free_after_its_ttl(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (create, grant) = user(dialect);
+    server.sql(create).await;
+    server.sql(&schema(dialect)).await;
+    server.sql(&grant).await;
+    let locks = locks(&server.url_as("plain:plain")).await;
+    let lock = locks.lock("a").unwrap().ttl(std::time::Duration::from_secs(1));
+    let guard = lock.acquire().await.unwrap();
+    let to = if dialect == Dialect::Postgres { "plain" } else { "plain@'%'" };
+    server.sql(&format!("REVOKE DELETE ON distlock_v1_entries FROM {to}")).await;
+    let refused = guard.release().await.unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    assert_eq!(server.entries().await, 1);
+    server.sql(&format!("GRANT DELETE ON distlock_v1_entries TO {to}")).await;
+    lock.acquire().await.unwrap().release().await.unwrap();
+    assert_eq!(server.entries().await, 0);
 }

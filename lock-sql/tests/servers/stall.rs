@@ -9,7 +9,7 @@ use lock_sql::{
 };
 use tokio::task::JoinSet;
 
-use crate::{Database, eventually, locks, on_both};
+use crate::{Database, eventually, locks, on_both, support};
 
 on_both!(a_stall_uses_up_no_connections);
 
@@ -80,6 +80,7 @@ async fn insist(locks: Locks, name: String) {
 }
 
 async fn a_stall_uses_up_no_connections(dialect: Dialect) {
+    let _turn = support::turn().await;
     let server = Database::start(dialect).await;
     let locks = locks(&server.url()).await;
     locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
@@ -98,5 +99,5 @@ async fn a_stall_uses_up_no_connections(dialect: Dialect) {
     // The table is still locked.
     eventually("no statement is left", async || clients(&server).await.1 == 0).await;
     blocker.end().await;
-    locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap().release().await.unwrap();
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }

@@ -1,11 +1,15 @@
 //! What the tests on a file and those on servers share.
 
 pub mod burst;
+mod turn;
+pub mod vain;
 
 use std::time::Duration;
 
 use lock_core::{Result, StoreUrl};
 use lock_sql::{SqlConfig, SqlLock};
+
+pub use self::turn::turn;
 
 /// Connects as a program does.
 pub async fn connect(url: &str) -> Result<SqlLock> {

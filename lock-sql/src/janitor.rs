@@ -1,0 +1,211 @@
+//! Removes what attempts leave behind: one at a time at once, many of them together.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use lock_core::{Effect, Error, Instant, Result};
+use tokio::sync::{OwnedRwLockReadGuard, oneshot};
+
+use crate::{
+    dialect::Dialect,
+    entry::Entry,
+    error,
+    session::{CLOCK, Session},
+};
+
+/// How many entries one request removes. PostgreSQL asks for each of their queues who is next, and
+/// keeps others out of them meanwhile.
+const TOGETHER: usize = 100;
+
+/// How many such requests are on their way at once. Others go together when one of them is
+/// answered.
+fn requests(dialect: Dialect) -> usize {
+    match dialect {
+        // One write at a time.
+        Dialect::Sqlite => 1,
+        Dialect::MySql | Dialect::Postgres => 4,
+    }
+}
+
+/// What is to be removed.
+#[derive(Debug, Default)]
+pub(crate) struct Janitor(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Departure>,
+    requests: usize,
+}
+
+/// Attempts that leave together.
+#[derive(Debug)]
+struct Departure {
+    entries: Vec<Arc<Entry>>,
+    /// A request of theirs may still be under way.
+    doubtful: bool,
+    deadline: Instant,
+    /// `close` waits for this.
+    _busy: Option<OwnedRwLockReadGuard<()>>,
+    /// Nobody, for what is cleaned up in the background.
+    told: Option<oneshot::Sender<Result<()>>>,
+}
+
+impl Departure {
+    fn tell(self, result: Result<()>) {
+        if let Some(told) = self.told {
+            // Who has left does not hear it.
+            let _ = told.send(result);
+        }
+    }
+}
+
+impl Janitor {
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a departure in. Answers whether the caller is to send a request.
+    fn admit(&self, departure: Departure, most: usize) -> bool {
+        let mut state = self.state();
+        state.waiting.push_back(departure);
+        let free = state.requests < most;
+        state.requests += usize::from(free);
+        free
+    }
+
+    /// Those that leave with the next request.
+    fn take(&self) -> Vec<Departure> {
+        let mut state = self.state();
+        let (mut taken, mut room) = (Vec::new(), TOGETHER);
+        while let Some(next) = state.waiting.front() {
+            if !taken.is_empty() && next.entries.len() > room {
+                break;
+            }
+            room = room.saturating_sub(next.entries.len());
+            taken.extend(state.waiting.pop_front());
+        }
+        taken
+    }
+
+    /// Ends a request if nothing waits for another one.
+    fn finish_if_idle(&self) -> bool {
+        let mut state = self.state();
+        let idle = state.waiting.is_empty();
+        state.requests -= usize::from(idle);
+        idle
+    }
+}
+
+/// One of a janitor's requests. It ends with this, also if its future is dropped.
+struct Sending {
+    session: Arc<Session>,
+    over: bool,
+}
+
+impl Sending {
+    /// Sends one request, and the others in the background if more have come meanwhile.
+    async fn run(mut self) {
+        self.session.send_departures().await;
+        if !self.finish_if_idle() {
+            tokio::spawn(self.run_all());
+        }
+    }
+
+    /// Sends requests until nobody waits for one.
+    async fn run_all(mut self) {
+        while !self.finish_if_idle() {
+            self.session.send_departures().await;
+        }
+    }
+
+    fn finish_if_idle(&mut self) -> bool {
+        self.over = self.session.janitor.finish_if_idle();
+        self.over
+    }
+}
+
+impl Drop for Sending {
+    fn drop(&mut self) {
+        if !self.over {
+            self.session.janitor.state().requests -= 1;
+        }
+    }
+}
+
+impl Session {
+    /// Takes back whatever attempts have left: their places in the queues, or the locks. Later
+    /// nobody knows them. `doubtful`: a request of theirs may still be under way.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn withdraw(
+        self: &Arc<Self>,
+        entries: &[Arc<Entry>],
+        doubtful: bool,
+        deadline: Instant,
+    ) -> Result<()> {
+        let (told, answer) = oneshot::channel();
+        if let Some(sending) = self.depart(entries.to_vec(), doubtful, deadline, Some(told)) {
+            sending.run().await;
+        }
+        // Without an answer the runtime ends.
+        answer.await.unwrap_or_else(|_| Err(error::closed(self.dialect())))
+    }
+
+    /// Removes in the background what attempts may have left that were made together.
+    pub(crate) fn clean_up(self: &Arc<Self>, entries: Vec<Arc<Entry>>) {
+        // By then they have expired.
+        let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
+        if let Some(sending) = self.depart(entries, true, CLOCK.now() + longest * 2, None) {
+            tokio::spawn(sending.run_all());
+        }
+    }
+
+    fn depart(
+        self: &Arc<Self>,
+        entries: Vec<Arc<Entry>>,
+        doubtful: bool,
+        deadline: Instant,
+        told: Option<oneshot::Sender<Result<()>>>,
+    ) -> Option<Sending> {
+        let _busy = self.busy();
+        entries.iter().for_each(|entry| self.forget(entry));
+        let departure = Departure { entries, doubtful, deadline, _busy, told };
+        let first = self.janitor.admit(departure, requests(self.dialect()));
+        first.then(|| Sending { session: self.clone(), over: false })
+    }
+
+    /// Removes the entries of those that come next, and tells them. Those with time left wait for
+    /// another request if the database did not answer this one.
+    async fn send_departures(&self) {
+        let now = CLOCK.now();
+        let (late, batch): (Vec<_>, Vec<_>) =
+            self.janitor.take().into_iter().partition(|departure| departure.deadline <= now);
+        late.into_iter().for_each(|departure| departure.tell(Err(self.too_late())));
+        let Some(deadline) = batch.iter().map(|departure| departure.deadline).min() else { return };
+        let doubtful = batch.iter().any(|departure| departure.doubtful);
+        let entries: Vec<_> =
+            batch.iter().flat_map(|departure| departure.entries.clone()).collect();
+        let left = self.leave("release", &entries, doubtful, deadline).await;
+        let now = CLOCK.now();
+        for departure in batch {
+            match &left {
+                Ok(()) => departure.tell(Ok(())),
+                Err(Error::Unavailable { .. }) if departure.deadline > now => {
+                    self.janitor.state().waiting.push_back(departure);
+                }
+                Err(error) => departure.tell(Err(error::same(self.dialect(), error))),
+            }
+        }
+    }
+
+    /// For a departure that no request has reached in time.
+    fn too_late(&self) -> Error {
+        let why = "the database did not answer before the entry expired";
+        error::unavailable(self.dialect(), "release", Effect::None, why)
+    }
+}

@@ -1,0 +1,126 @@
+//! Servers that take no writes: a primary that stopped being one, and a standby.
+
+use std::{
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::Error;
+use lock_sql::{Dialect, schema};
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+};
+
+use crate::{Database, connect, eventually, locks, on_both, rights::user};
+
+on_both!(a_server_that_became_read_only_is_left, a_read_only_server_is_refused_with_the_reason);
+
+const TTL: Duration = Duration::from_secs(5);
+
+/// An address that can be led to another server. Connections that there are stay where they are.
+struct Address {
+    addr: SocketAddr,
+    target: Arc<Mutex<SocketAddr>>,
+}
+
+impl Address {
+    async fn of(target: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (addr, target) = (listener.local_addr().unwrap(), Arc::new(Mutex::new(target)));
+        let leads_to = target.clone();
+        tokio::spawn(async move {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let target = *leads_to.lock().unwrap();
+                tokio::spawn(async move {
+                    let mut server = TcpStream::connect(target).await.unwrap();
+                    let _ = copy_bidirectional(&mut client, &mut server).await;
+                });
+            }
+        });
+        Self { addr, target }
+    }
+}
+
+impl Database {
+    async fn set_read_only(&self, on: bool) {
+        match self {
+            Self::Postgres(server) => {
+                let set = format!("ALTER SYSTEM SET default_transaction_read_only = {on}");
+                server.sql_as_admin(&set).await.unwrap();
+                server.sql_as_admin("SELECT pg_reload_conf()").await.unwrap();
+            }
+            Self::MariaDb(server) => {
+                let set = format!("SET GLOBAL read_only = {}", u8::from(on));
+                server.sql_as_admin(&set).await.unwrap();
+            }
+        }
+    }
+
+    /// A server with the tables, for a user whose password all such servers know.
+    async fn start_for_everyone(dialect: Dialect) -> Self {
+        let server = Self::start(dialect).await;
+        let (create, grant) = user(dialect);
+        server.sql(create).await;
+        server.sql(&schema(dialect)).await;
+        server.sql(&grant).await;
+        server
+    }
+}
+
+/// The address leads to the new primary by then, but connections stay with the old one.
+async fn a_server_that_became_read_only_is_left(dialect: Dialect) {
+    let (old, new) =
+        (Database::start_for_everyone(dialect).await, Database::start_for_everyone(dialect).await);
+    let address = Address::of(old.addr()).await;
+    let (path, old_addr) = (old.url_as("plain:plain"), old.addr().to_string());
+    let locks = locks(&path.replace(&old_addr, &address.addr.to_string())).await;
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
+    *address.target.lock().unwrap() = new.addr();
+    old.set_read_only(true).await;
+    let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    assert_eq!(new.entries().await, 1);
+    guard.release().await.unwrap();
+    assert_eq!(new.entries().await, 0);
+}
+
+async fn a_read_only_server_is_refused_with_the_reason(dialect: Dialect) {
+    let server = Database::start_for_everyone(dialect).await;
+    let url = server.url_as("plain:plain");
+    let before = locks(&url).await;
+    server.set_read_only(true).await;
+    let refused = connect(&url).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("the server is read-only"), "{refused}");
+    // It passes: those who were there before go on when it is over.
+    let lock = before.lock("a").unwrap().ttl(TTL);
+    let attempt = tokio::spawn(lock.acquire());
+    server.set_read_only(false).await;
+    attempt.await.unwrap().unwrap().release().await.unwrap();
+    connect(&url).await.unwrap();
+}
+
+/// A copy that follows nobody is a standby, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_standby_is_refused_until_it_is_promoted() {
+    let server = Database::start(Dialect::Postgres).await;
+    let Database::Postgres(postgres) = &server else { unreachable!() };
+    locks(&server.url()).await.close().await.unwrap();
+    let home = std::fs::read_link(format!("/proc/{}/cwd", server.pid())).unwrap();
+    server.kill();
+    std::fs::write(standby_signal(home), "").unwrap();
+    server.restart().await.unwrap();
+    let refused = connect(&server.url()).await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("the server is a standby"), "{refused}");
+    postgres.sql_as_admin("SELECT pg_promote()").await.unwrap();
+    eventually("it is the primary", async || connect(&server.url()).await.is_ok()).await;
+}
+
+/// A server's directory is its data, or contains it.
+fn standby_signal(home: PathBuf) -> PathBuf {
+    let data = home.join("data");
+    if data.is_dir() { data } else { home }.join("standby.signal")
+}

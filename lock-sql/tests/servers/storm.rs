@@ -1,0 +1,65 @@
+//! Thousands of locks that end at once.
+
+use std::time::Duration;
+
+use lock_core::{LockSetGuard, Locks};
+use lock_lab::Proxy;
+use lock_sql::Dialect;
+
+use crate::{Database, eventually, locks, on_both, support};
+
+on_both!(lost_locks_are_removed_together, locks_that_are_dropped_together_are_removed_together,);
+
+const TTL: Duration = Duration::from_secs(5);
+const LOCKS: usize = 10_000;
+/// A hundred entries with each.
+const REQUESTS: u64 = 100;
+/// Those that were sent before the others came, were not answered, or met another one (MySQL 1213).
+const MORE: u64 = 60;
+
+/// Takes as many locks as one client may lose.
+async fn hold(locks: &Locks, ttl: Duration) -> Vec<LockSetGuard> {
+    let at_once = locks.guarantees().names_at_once;
+    let mut held = Vec::new();
+    for set in 0..LOCKS / at_once {
+        let names: Vec<_> = (0..at_once).map(|n| format!("{set}/{n}")).collect();
+        let set = locks.all(&names).unwrap().ttl(ttl);
+        held.push(set.try_acquire().await.unwrap().expect("a free set"));
+    }
+    assert!(held.iter().all(LockSetGuard::is_valid));
+    held
+}
+
+/// Cut off for longer than their TTL.
+async fn lost_locks_are_removed_together(dialect: Dialect) {
+    let _turn = support::turn().await;
+    let server = Database::start(dialect).await;
+    let proxy = Proxy::start(server.addr()).await.unwrap();
+    let locks = locks(&server.url_via(&proxy)).await;
+    let held = hold(&locks, TTL).await;
+    proxy.cut();
+    eventually("all are lost", async || !held.iter().any(LockSetGuard::is_valid)).await;
+    let before = server.counters().await.unwrap();
+    drop(held);
+    proxy.heal();
+    // It waits for what is being removed. What nobody has removed in time has expired.
+    locks.close().await.unwrap();
+    let since = server.counters().await.unwrap().since(&before);
+    let deleted = since.get("cmd.delete");
+    println!("{dialect:?}: {since}");
+    assert!(deleted <= REQUESTS + MORE, "{deleted} requests");
+}
+
+async fn locks_that_are_dropped_together_are_removed_together(dialect: Dialect) {
+    let _turn = support::turn().await;
+    let server = Database::start(dialect).await;
+    let locks = locks(&server.url()).await;
+    let held = hold(&locks, TTL * 6).await;
+    let before = server.counters().await.unwrap();
+    drop(held);
+    eventually("all are gone", async || server.entries().await == 0).await;
+    let since = server.counters().await.unwrap().since(&before);
+    let deleted = since.get("cmd.delete");
+    println!("{dialect:?}: {since}");
+    assert!(deleted <= REQUESTS + MORE, "{deleted} requests");
+}

@@ -1,0 +1,10 @@
+//! Tests that keep the machine busy run one at a time.
+
+use tokio::sync::{Mutex, MutexGuard};
+
+static BUSY: Mutex<()> = Mutex::const_new(());
+
+/// Waits until no other of them runs in this program.
+pub async fn turn() -> MutexGuard<'static, ()> {
+    BUSY.lock().await
+}
