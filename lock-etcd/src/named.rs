@@ -71,6 +71,12 @@ impl Named {
         self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(..)))
     }
 
+    /// Whether nothing here needs a watch: none of ours is left, or each has lost its lock.
+    pub(crate) fn is_over(&self) -> bool {
+        let is_lost = |mine: &Mine| matches!(mine, Mine::Holding(validity) if validity.has_ended());
+        self.queue.mine().all(is_lost)
+    }
+
     /// When to list it next.
     pub(crate) fn next_poll(&self) -> Instant {
         let wait = match self.is_waited() {

@@ -335,7 +335,7 @@ impl Names {
             let Some(named) = self.named.get_mut(&queue) else { continue };
             named.queue.watch_ended();
             named.watch = None;
-            if named.queue.is_idle() {
+            if named.is_over() {
                 self.close(&queue);
                 continue;
             }
@@ -346,8 +346,16 @@ impl Names {
         }
     }
 
+    /// The next watch to ask for. An outage may have ended what it was for.
     pub(crate) fn next_open(&mut self) -> Option<Open> {
-        self.watches.next_open()
+        while let Some((id, queue)) = self.watches.next_queue() {
+            if self.named.get(&queue).is_some_and(|named| !named.is_over()) {
+                return self.watches.next_open();
+            }
+            self.close(&queue);
+            self.watches.close(id);
+        }
+        None
     }
 
     pub(crate) fn next_close(&mut self) -> Option<i64> {
@@ -374,7 +382,7 @@ impl Names {
     fn fall_due(&mut self, queue: &Arc<str>, now: Instant) {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.due = None;
-        if named.queue.is_idle() {
+        if named.is_over() {
             return self.close(queue);
         }
         if named.watch.is_none() {

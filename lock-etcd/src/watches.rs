@@ -55,11 +55,13 @@ impl Watches {
         if self.queues.remove(&id).is_none() {
             return;
         }
-        let unsent = self.to_open.len();
-        self.to_open.retain(|open| open.id != id);
-        if self.to_open.len() == unsent {
-            self.closed.insert(id);
-            self.to_close.push(id);
+        // Mostly the next one, so the search begins there.
+        match self.to_open.iter().rposition(|open| open.id == id) {
+            Some(unsent) => drop(self.to_open.remove(unsent)),
+            None => {
+                self.closed.insert(id);
+                self.to_close.push(id);
+            }
         }
     }
 
@@ -100,6 +102,11 @@ impl Watches {
     pub(crate) fn clear(&mut self) {
         let last = self.last;
         *self = Self { last, ..Self::default() };
+    }
+
+    /// The name of the next watch to ask for, and the watch's id.
+    pub(crate) fn next_queue(&self) -> Option<(i64, Arc<str>)> {
+        self.to_open.last().map(|open| (open.id, open.queue.clone()))
     }
 
     /// The next watch to ask for.
