@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Clock, Instant, Validity};
+use lock_core::{Instant, Validity};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -78,12 +78,12 @@ impl Named {
     }
 
     /// When to list it next.
-    pub(crate) fn next_poll(&self) -> Instant {
+    pub(crate) fn next_poll(&self, now: Instant) -> Instant {
         let wait = match self.is_waited() {
             true => STEPS.get(self.step).copied().unwrap_or(self.poll),
             false => HELD,
         };
-        Clock::Boot.now() + wait
+        now + wait
     }
 }
 

@@ -64,7 +64,7 @@ impl Names {
         named.queue.enter(own, before, Mine::Waiting(attempt, tell));
         named.hot = true;
         named.poll = ttl;
-        let poll = named.next_poll();
+        let poll = named.next_poll(Clock::Boot.now());
         self.watch(queue, 0);
         if set_due {
             self.set_due(queue, Some(poll));
@@ -94,7 +94,7 @@ impl Names {
         let own = Place { revision, key: key.as_bytes().to_vec(), kind };
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
-        let poll = named.due.is_none().then(|| named.next_poll());
+        let poll = named.due.is_none().then(|| named.next_poll(Clock::Boot.now()));
         self.watch(&queue, revision + 1);
         if poll.is_some() {
             self.set_due(&queue, poll);
@@ -240,7 +240,7 @@ impl Names {
         }
         if synced_now {
             named.step = STEPS.len();
-            let poll = named.due.map(|_| named.next_poll());
+            let poll = named.due.map(|_| named.next_poll(Clock::Boot.now()));
             self.set_due(queue, poll);
         }
         self.judge(queue, None);
@@ -340,7 +340,7 @@ impl Names {
                 continue;
             }
             named.step = 0;
-            let poll = named.next_poll();
+            let poll = named.next_poll(Clock::Boot.now());
             self.watch(&queue, 0);
             self.set_due(&queue, Some(poll));
         }
@@ -396,7 +396,7 @@ impl Names {
             self.to_list.push(queue.clone());
         }
         named.step = (named.step + 1).min(STEPS.len());
-        let next = named.next_poll();
+        let next = named.next_poll(now);
         self.set_due(queue, Some(next));
     }
 
