@@ -64,7 +64,10 @@ async fn every_state_change_is_told() {
     store.delete(&LockName::new("traced").unwrap());
     guard.lost().await;
     let guard = lock.acquire().await.unwrap();
+    let other = locks.lock("other").unwrap().ttl(Duration::from_secs(2));
+    let released_in_vain = other.acquire().await.unwrap();
     faults.partition();
+    drop(released_in_vain);
     guard.lost().await;
     tokio::time::sleep(Duration::from_secs(5)).await;
 
