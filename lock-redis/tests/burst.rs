@@ -71,7 +71,7 @@ async fn a_burst_waits_in_this_process_and_what_is_cancelled_there_is_never_sent
     nothing_is_left(&server).await;
     let calls = calls(&server).await - before;
     // What was in flight, and its releases.
-    assert!(calls <= 200, "{calls}");
+    assert!(calls <= 600, "{calls}");
 }
 
 fn start(driver: &Arc<RedisLock>, lock: &str) -> Waiter {
