@@ -1,6 +1,14 @@
 //! One connection to one server. What a cluster or Sentinel does differently belongs in here.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    future::Future,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use futures_util::future::{join, join_all};
 use redis::{
@@ -19,6 +27,10 @@ use crate::{
 const CONNECT_LIMIT: Duration = Duration::from_secs(3);
 /// How many requests wait for the socket before their callers do.
 const BUFFER: usize = 1024;
+/// In how many steps a caller's patience is counted.
+const STEPS: u32 = 4;
+/// After how many steps it ends, though others are answered.
+const MOST_STEPS: u32 = 3 * STEPS;
 
 /// What a connection does with pushes.
 pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
@@ -35,6 +47,8 @@ pub(crate) struct Connector {
 #[derive(Clone, Debug)]
 pub(crate) struct Connection {
     redis: MultiplexedConnection,
+    /// How many requests were answered.
+    answers: Arc<AtomicU64>,
     /// Which of the client's connections this is, counted from 1.
     pub(crate) number: u64,
     /// How the server knows this connection, if it says so.
@@ -90,7 +104,8 @@ impl Connector {
     ) -> RedisResult<Connection> {
         let attempt = async {
             let redis = self.open(on_push).await?;
-            self.prepare(Connection { redis, number, peer: None }, previous).await
+            let connection = Connection { redis, answers: Arc::default(), number, peer: None };
+            self.prepare(connection, previous).await
         };
         timeout(CONNECT_LIMIT, attempt).await.unwrap_or_else(|_| Err(timed_out()))
     }
@@ -138,12 +153,13 @@ impl Connector {
 }
 
 impl Connection {
-    /// Sends one command and waits for its answer at most this long. A command that the server
-    /// does not have the script for is sent again after the script.
+    /// Sends one command and waits for its answer. A command that the server does not have the script
+    /// for is sent again after the script.
     ///
     /// # Errors
     ///
-    /// What the client library says; a timeout if no answer came.
+    /// What the client library says; a timeout if the server was silent for `limit`, or has answered
+    /// others only for three times as long.
     ///
     /// # Cancel safety
     ///
@@ -161,7 +177,30 @@ impl Connection {
                 answer => answer,
             }
         };
-        timeout(limit, call).await.unwrap_or_else(|_| Err(timed_out()))
+        self.patiently(limit, call).await
+    }
+
+    /// Answers come in the order of the requests, so one that is behind many others comes late, and
+    /// is not lost. Nor is one that came while this process stood still: a step that took longer
+    /// than it should counts as one.
+    async fn patiently<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = RedisResult<T>>,
+    ) -> RedisResult<T> {
+        let mut call = pin!(call);
+        let (mut heard, mut silent) = (self.answers.load(Ordering::Relaxed), 0);
+        for _ in 0..MOST_STEPS {
+            if let Ok(answer) = timeout(limit / STEPS, &mut call).await {
+                return answer;
+            }
+            let before = std::mem::replace(&mut heard, self.answers.load(Ordering::Relaxed));
+            silent = if heard == before { silent + 1 } else { 0 };
+            if silent == STEPS {
+                break;
+            }
+        }
+        Err(timed_out())
     }
 
     /// Has the server send what is published on a channel, or not any more. Doing it twice does nothing.
@@ -191,7 +230,9 @@ impl Connection {
 
     async fn send(&self, command: &Cmd) -> RedisResult<Value> {
         // A clone is two counters, and the library wants one for itself per call.
-        self.redis.clone().send_packed_command(command).await?.extract_error()
+        let answer = self.redis.clone().send_packed_command(command).await?;
+        self.answers.fetch_add(1, Ordering::Relaxed);
+        answer.extract_error()
     }
 
     /// In one flight.

@@ -24,10 +24,12 @@
 //! waiter keeps its queue alive, and removes the dead from the first 32 places and from one other page of
 //! 32, a different one each time.
 //!
-//! Renewals, conversions, releases and revokes go before everything else. Of acquires and looks at most 256
+//! Renewals, conversions, releases and revokes go before everything else. Of acquires and looks at most 64
 //! are in flight per client; more wait in this process, in order, and one that is cancelled there is never
-//! sent. Releases go by themselves, 64 at a time; while there are more, 200 go by one command. So
-//! 10,000 locks that are given back during an outage are some 110 commands after it.
+//! sent. A connection counts as broken when the server is silent for a third of a TTL (100 ms to 2 s), or
+//! does not answer one request for a whole one though it answers others. Releases go by themselves, 64 at
+//! a time; while there are more, 200 go by one command. So 10,000 locks that are given back during an outage
+//! are some 110 commands after it.
 //!
 //! The end of a wait in vain asks for one holder and the places of the attempts that gave up: one command
 //! and one for the holder's description. Its cost does not grow with the queue, except that a place is

@@ -338,3 +338,35 @@ async fn a_blackholed_server_is_an_error_in_time() {
     let error = connecting.await.expect("no answer within 5 s").unwrap_err();
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_late_answer_among_others_is_no_outage() {
+    let (server, proxy, far) = behind_a_proxy().await;
+    let ttl = Duration::from_secs(2);
+    let held = acquire(&far, "held", ttl).await.unwrap();
+    let before = proxy.stats().connections_total;
+    // Longer than a request waits in silence, a third of the TTL.
+    proxy.delay(Duration::from_millis(400));
+    let end = Clock::Boot.now() + ttl * 3;
+    let others: Vec<_> = (0..20)
+        .map(|i| {
+            let far = far.clone();
+            tokio::spawn(async move {
+                // So that answers come all the time.
+                tokio::time::sleep(Duration::from_millis(40) * i).await;
+                while Clock::Boot.now() < end {
+                    let lease = acquire(&far, &format!("n{i}"), TTL).await.unwrap();
+                    lease.release().await.unwrap();
+                }
+            })
+        })
+        .collect();
+    for other in others {
+        other.await.unwrap();
+    }
+    assert!(!held.validity().has_ended());
+    assert_eq!(proxy.stats().connections_total, before);
+    proxy.delay(Duration::ZERO);
+    held.release().await.unwrap();
+    nothing_is_left(&server).await;
+}

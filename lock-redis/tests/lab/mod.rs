@@ -1,6 +1,7 @@
 //! What the tests share: a private server, clients, and foreign clients.
 #![allow(dead_code, reason = "no test file uses all of it")]
 
+pub mod beat;
 pub mod election;
 
 use std::{future::Future, sync::Arc, time::Duration};
