@@ -370,7 +370,7 @@ pub(crate) async fn acquire(
     let mut taken = Vec::new();
     loop {
         let session = store.sessions.get(request.ttl, attempt).await?;
-        let turn = store.connection.turn(attempt, request.ttl).await;
+        let turn = store.connection.turn(request.wait, attempt, request.ttl).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;

@@ -167,7 +167,6 @@ impl DistributedLock for EtcdLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
-        let _turn = self.store.connection.turns.look().await;
         operate::inspect(&self.store, name).await
     }
 
@@ -183,7 +182,6 @@ impl DistributedLock for EtcdLock {
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         self.store.sessions.check_open()?;
-        let _turn = self.store.connection.turns.look().await;
         operate::names(&self.store, prefix).await
     }
 

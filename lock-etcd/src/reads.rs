@@ -6,7 +6,7 @@ use std::sync::Arc;
 use etcd_client::{GetOptions, GetResponse, Txn, TxnOp};
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Word},
     error::Failure,
     layout::{self, Role, end_of_prefix},
     listing::{self, Standing, places},
@@ -39,9 +39,10 @@ pub(crate) async fn list(
     }
     let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    let answer = match connection.call(|member| send_txn(member, &txn)).await {
+    let word = if exact { Word::Leader } else { Word::Member };
+    let answer = match connection.look(word, |member| send_txn(member, &txn)).await {
         Err(failure) if failure.is_answer_too_large() => {
-            return list_each(connection, queues, &options).await;
+            return list_each(connection, queues, &options, word).await;
         }
         answer => answer?,
     };
@@ -53,10 +54,11 @@ async fn list_each(
     connection: &Connection,
     queues: &[Arc<str>],
     options: &GetOptions,
+    word: Word,
 ) -> Result<Lists, Failure> {
     let mut lists = Lists { revision: i64::MAX, queues: Vec::with_capacity(queues.len()) };
     for queue in queues {
-        let all = read_all(connection, queue, options, KEYS).await?;
+        let all = read_all(connection, queue, (options, word), KEYS).await?;
         lists.revision = lists.revision.min(revision_of(&all)?);
         lists.queues.push(places(all.0.kvs));
     }
@@ -80,7 +82,7 @@ pub(crate) async fn inspect(
 
 /// A queue as it stands, with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    read_all(connection, queue, &GetOptions::new(), VALUES).await
+    read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
 }
 
 /// A candidate's note; empty if the candidate is gone.
@@ -98,7 +100,7 @@ pub(crate) async fn note(
 async fn read_all(
     connection: &Connection,
     start: &str,
-    options: &GetOptions,
+    (options, word): (&GetOptions, Word),
     mut limit: i64,
 ) -> Result<GetResponse, Failure> {
     let to = end_of_prefix(start.as_bytes());
@@ -109,7 +111,7 @@ async fn read_all(
             Some(all) => (behind_last(all), revision_of(all)?),
         };
         let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
-        let page = connection.call(|member| {
+        let page = connection.look(word, |member| {
             let mut kv = member.kv.clone();
             async move { kv.get(from, Some(options)).await }
         });
@@ -151,7 +153,7 @@ pub(crate) async fn page(
 ) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
     let page = connection
-        .call(|member| {
+        .look(Word::Leader, |member| {
             let (mut kv, from) = (member.kv.clone(), from.to_owned());
             async move { kv.get(from, Some(options)).await }
         })

@@ -8,7 +8,7 @@ use etcd_client::{
 };
 
 use crate::{
-    connection::{Connection, Member},
+    connection::{Connection, Member, Word},
     epoch::{self, Guard},
     error::Failure,
     layout::{self, Role, end_of_entry, role},
@@ -270,7 +270,8 @@ pub(crate) async fn ttl_left(
         let mut leases = member.lease.clone();
         async move { leases.time_to_live(lease, None).await }
     };
-    let left = connection.call(ask).await?.ttl();
+    // The leader answers it by its own clock, also when it is cut off.
+    let left = connection.look(Word::Member, ask).await?.ttl();
     Ok(u64::try_from(left).ok().map(Duration::from_secs))
 }
 
@@ -281,7 +282,7 @@ pub(crate) async fn exists(
     revision: i64,
 ) -> Result<bool, Failure> {
     let answer = connection
-        .call(|member| {
+        .look(Word::Leader, |member| {
             let (mut kv, key) = (member.kv.clone(), key.to_owned());
             async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
         })
