@@ -195,6 +195,9 @@ impl Claim {
         let give_up = || patience.is_over();
         let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
         or_over(raised, patience).await??;
+        if epoch.was_deleted() {
+            janitor::retire(&self.store, &self.session);
+        }
         if let Stake::Doubtful(_) = self.stake {
             self.stake = Stake::Doubtful(None);
         }

@@ -60,6 +60,8 @@ pub(crate) struct Connection {
     down: AtomicBool,
     /// When a request was answered last that no member answers without a leader.
     heard: Mutex<Instant>,
+    /// The member may crash at a read-only transaction.
+    reads_alone: AtomicBool,
     /// The client is closed: nothing is tried again.
     closed: AtomicBool,
     pub(crate) turns: Turns,
@@ -115,6 +117,7 @@ impl Connection {
                         dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
                         heard: Mutex::new(Clock::Boot.now()),
+                        reads_alone: AtomicBool::new(false),
                         closed: AtomicBool::new(false),
                         turns: Turns::new(),
                     };
@@ -253,6 +256,15 @@ impl Connection {
             }
             Box::pin(pause.wait()).await;
         }
+    }
+
+    /// The servers may crash at a read-only transaction: none is sent from now on.
+    pub(crate) fn set_reads_alone(&self) {
+        self.reads_alone.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reads_alone(&self) -> bool {
+        self.reads_alone.load(Ordering::Relaxed)
     }
 
     /// Nothing is tried again from now on.

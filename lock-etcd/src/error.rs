@@ -65,6 +65,16 @@ impl Failure {
         Self::new(Kind::Unclear, what)
     }
 
+    /// What was carried out all the same is nobody's concern.
+    pub(crate) fn without_effect(self) -> Self {
+        let kind = match self.kind {
+            Kind::Broken | Kind::Silent => Kind::Refused,
+            Kind::Unclear => Kind::Rejected,
+            kind => kind,
+        };
+        Self { kind, ..self }
+    }
+
     /// On a stream nobody logs in again for us.
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();

@@ -71,6 +71,9 @@ impl EtcdLock {
             drop(probe.await);
             return Err(error);
         }
+        if server.crashes_at_reads() {
+            connection.set_reads_alone();
+        }
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,

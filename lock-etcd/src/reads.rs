@@ -1,9 +1,13 @@
 //! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes in
 //! several.
+//!
+//! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
+//! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, Txn, TxnOp};
+use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
+use futures_util::future::join_all;
 
 use crate::{
     connection::{Connection, Word},
@@ -20,34 +24,42 @@ const KEYS: i64 = 2000;
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
 
-/// Several queues as they stand at one revision, or later.
-pub(crate) struct Lists {
+/// A queue as it stands at a revision, or later.
+pub(crate) struct Listed {
     pub(crate) revision: i64,
-    pub(crate) queues: Vec<Vec<Place>>,
+    pub(crate) places: Vec<Place>,
 }
 
-/// Lists several queues in one request, or in more if they are long. Not `exact`: as the member at
+/// Lists several queues in one request, or each by itself if they are long, or the login may not read
+/// all of them, or etcd takes no transaction for so many. Not `exact`: as the member at
 /// hand knows them, which may be a while ago, and asks no other member.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
     exact: bool,
-) -> Result<Lists, Failure> {
+) -> Vec<Result<Listed, Failure>> {
     let mut options = GetOptions::new().with_keys_only();
     if !exact {
         options = options.with_serializable();
     }
+    let word = if exact { Word::Leader } else { Word::Member };
+    if queues.len() == 1 || connection.reads_alone() {
+        return list_each(connection, queues, &options, word).await;
+    }
     let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    let word = if exact { Word::Leader } else { Word::Member };
-    let answer = match connection.look(word, |member| send_txn(member, &txn)).await {
-        Err(failure) if failure.is_answer_too_large() => {
-            return list_each(connection, queues, &options, word).await;
+    match connection.look(word, |member| send_txn(member, &txn)).await.and_then(listed) {
+        Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
+        Err(failure) if failure.kind.is_passing() => {
+            queues.iter().map(|_| Err(failure.clone())).collect()
         }
-        answer => answer?,
-    };
+        _ => list_each(connection, queues, &options, word).await,
+    }
+}
+
+fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     let revision = revision(&answer)?;
-    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
+    Ok(ranges(answer).map(|range| Listed { revision, places: places(range.kvs) }).collect())
 }
 
 async fn list_each(
@@ -55,14 +67,22 @@ async fn list_each(
     queues: &[Arc<str>],
     options: &GetOptions,
     word: Word,
-) -> Result<Lists, Failure> {
-    let mut lists = Lists { revision: i64::MAX, queues: Vec::with_capacity(queues.len()) };
-    for queue in queues {
+) -> Vec<Result<Listed, Failure>> {
+    let lists = queues.iter().map(async |queue| {
         let all = read_all(connection, queue, (options, word), KEYS).await?;
-        lists.revision = lists.revision.min(revision_of(&all)?);
-        lists.queues.push(places(all.0.kvs));
-    }
-    Ok(lists)
+        Ok(Listed { revision: revision_of(&all)?, places: places(all.0.kvs) })
+    });
+    join_all(lists.collect::<Vec<_>>()).await
+}
+
+/// Asks the cluster whether the login may read a queue.
+pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
+    let options = GetOptions::new().with_prefix().with_count_only();
+    let asked = connection.look(Word::Leader, |member| {
+        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
+        async move { kv.get(queue, Some(options)).await }
+    });
+    asked.await.map(drop)
 }
 
 /// A queue with its notes, in order.
