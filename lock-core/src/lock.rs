@@ -231,13 +231,18 @@ impl Lock {
 
     async fn at_once(&self) -> Result<LockGuard> {
         let attempt = self.new_attempt();
-        let id = attempt.id();
-        match self.answer(ANSWER_LIMIT, self.attempt(Wait::Try, attempt), "acquire").await {
-            Err(Error::Contended { .. }) => {
+        let (id, started) = (attempt.id(), self.client.clock.now());
+        match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
+            Ok(Err(Error::Contended { .. })) => {
                 let found = self.client.in_the_way(&self.request.name, id).await;
                 Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
             }
-            answer => answer,
+            Ok(answer) => answer,
+            // Slow, but there: others' answers have come meanwhile.
+            Err(_) if self.client.heard.since(started) => {
+                Err(self.in_vain(ANSWER_LIMIT, Found::default()))
+            }
+            Err(_) => Err(self.unanswered(ANSWER_LIMIT, "acquire")),
         }
     }
 

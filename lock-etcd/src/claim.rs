@@ -195,6 +195,9 @@ impl Claim {
         let give_up = || patience.is_over();
         let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
         or_over(raised, patience).await??;
+        if epoch.was_deleted() {
+            janitor::retire(&self.store, &self.session);
+        }
         if let Stake::Doubtful(_) = self.stake {
             self.stake = Stake::Doubtful(None);
         }
@@ -370,7 +373,7 @@ pub(crate) async fn acquire(
     let mut taken = Vec::new();
     loop {
         let session = store.sessions.get(request.ttl, attempt).await?;
-        let turn = store.connection.turn(attempt, request.ttl).await;
+        let turn = store.connection.turn(request.wait, attempt, request.ttl).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;

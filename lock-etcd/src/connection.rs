@@ -17,7 +17,7 @@ use std::{
 use etcd_client::{
     Client, ClusterClient, ConnectOptions, KvClient, LeaseClient, MaintenanceClient, WatchClient,
 };
-use lock_core::{Attempt, Clock, Instant, trace};
+use lock_core::{Attempt, Clock, Instant, Wait, trace};
 use tokio::{sync::watch, time::timeout};
 use uuid::Uuid;
 
@@ -58,11 +58,22 @@ pub(crate) struct Connection {
     /// How many rounds of dialing there were.
     dialed: AtomicU64,
     down: AtomicBool,
-    /// When a request was answered last.
+    /// When a request was answered last that no member answers without a leader.
     heard: Mutex<Instant>,
+    /// The member may crash at a read-only transaction.
+    reads_alone: AtomicBool,
     /// The client is closed: nothing is tried again.
     closed: AtomicBool,
     pub(crate) turns: Turns,
+}
+
+/// Whose word an answer is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Word {
+    /// A member without a leader does not give it.
+    Leader,
+    /// The member at hand gives it alone, also when it is cut off from all others.
+    Member,
 }
 
 /// What an idempotent request came to after some tries.
@@ -106,6 +117,7 @@ impl Connection {
                         dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
                         heard: Mutex::new(Clock::Boot.now()),
+                        reads_alone: AtomicBool::new(false),
                         closed: AtomicBool::new(false),
                         turns: Turns::new(),
                     };
@@ -133,26 +145,27 @@ impl Connection {
         self.changes.subscribe()
     }
 
-    /// Waits for the turn of an acquire.
+    /// Waits for the turn of an acquire, or of a try.
     ///
     /// # Errors
     ///
     /// As [`Turns::acquire`].
     pub(crate) async fn turn(
         &self,
+        wait: Wait,
         attempt: &Attempt,
         ttl: Duration,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        self.turns.acquire(attempt, ttl, || self.heard()).await
+        self.turns.acquire(wait, attempt, ttl, || self.heard()).await
     }
 
-    /// When a request was answered last.
+    /// When a request was answered last that no member answers without a leader.
     pub(crate) fn heard(&self) -> Instant {
         // Nothing panics while it holds this lock.
         *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a request once.
+    /// Sends a request once that needs the leader.
     pub(crate) async fn call<T, F>(&self, send: impl FnOnce(&Member) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
@@ -161,11 +174,26 @@ impl Connection {
             None => Box::pin(self.turns.request()).await,
             room => room,
         };
-        self.send(room, send).await
+        self.send(Word::Leader, room, send).await
+    }
+
+    /// Sends a request once that only looks, when its turn has come.
+    pub(crate) async fn look<T, F>(
+        &self,
+        word: Word,
+        send: impl FnOnce(&Member) -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = Result<T, etcd_client::Error>>,
+    {
+        let _turn = self.turns.look().await;
+        let room = self.turns.request().await;
+        self.send(word, room, send).await
     }
 
     async fn send<T, F>(
         &self,
+        word: Word,
         room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
     ) -> Result<T, Failure>
@@ -177,7 +205,7 @@ impl Connection {
         drop(room);
         let failure = match answer {
             Ok(Ok(answer)) => {
-                self.works();
+                self.works(word);
                 return Ok(answer);
             }
             Ok(Err(error)) => Failure::from(error),
@@ -189,7 +217,7 @@ impl Connection {
         Err(failure)
     }
 
-    /// Sends an idempotent request until the answer is definite or `give_up` says so.
+    /// Sends an idempotent request that needs the leader until the answer is definite or `give_up` says so.
     pub(crate) async fn insist<T, F>(
         &self,
         give_up: impl Fn() -> bool,
@@ -213,7 +241,7 @@ impl Connection {
                 }
                 room => room,
             };
-            match self.send(room, &send).await {
+            match self.send(Word::Leader, room, &send).await {
                 Err(failure) if failure.kind.is_passing() => {
                     ambiguous |= failure.kind.is_ambiguous();
                     if give_up() {
@@ -228,6 +256,15 @@ impl Connection {
             }
             Box::pin(pause.wait()).await;
         }
+    }
+
+    /// The servers may crash at a read-only transaction: none is sent from now on.
+    pub(crate) fn set_reads_alone(&self) {
+        self.reads_alone.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn reads_alone(&self) -> bool {
+        self.reads_alone.load(Ordering::Relaxed)
     }
 
     /// Nothing is tried again from now on.
@@ -262,8 +299,10 @@ impl Connection {
     }
 
     /// A request was answered.
-    pub(crate) fn works(&self) {
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
+    pub(crate) fn works(&self, word: Word) {
+        if word == Word::Leader {
+            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
+        }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
         }

@@ -5,7 +5,7 @@ use lock_core::{Diagnosis, Holder, LockName, Result};
 use uuid::Uuid;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Word},
     entry,
     error::Failure,
     layout::{self, Role, role},
@@ -30,7 +30,6 @@ pub(crate) async fn diagnose(
     let queue = store.layout.queue(name)?;
     let (first, places) = store.watcher.names().standing(&queue, attempts);
     let connection = &store.connection;
-    let _turn = connection.turns.look().await;
     let known = match first {
         Some(first) => known(connection, &first).await,
         None => Ok(None),
@@ -83,7 +82,7 @@ async fn get(
 ) -> Result<GetResponse, Failure> {
     let (key, options) = (key.into(), options.with_serializable());
     connection
-        .call(|member| {
+        .look(Word::Member, |member| {
             let mut kv = member.kv.clone();
             async move { kv.get(key, Some(options)).await }
         })

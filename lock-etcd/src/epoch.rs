@@ -7,8 +7,11 @@
 //! epoch is raised before anything else is sent for that attempt: the key is written, and whatever
 //! was sent in an earlier epoch does nothing when it arrives.
 //!
-//! Revisions only rise, so no epoch comes twice. A raise that arrives late asks for the epoch that it
-//! was to end, and does nothing.
+//! Revisions only rise, so no epoch comes twice, but for the first one if an operator deletes the
+//! key: the session is retired when that is found out. A raise that arrives late asks for the epoch
+//! that it was to end, and does nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 use tokio::sync::RwLock;
@@ -22,7 +25,10 @@ use crate::{
 /// The epoch of one session. Nothing is read while it is being raised: what is sent in between would
 /// be in vain.
 #[derive(Debug, Default)]
-pub(crate) struct Epoch(RwLock<i64>);
+pub(crate) struct Epoch {
+    known: RwLock<i64>,
+    deleted: AtomicBool,
+}
 
 /// What an acquiring transaction asks for.
 #[derive(Clone, Copy, Debug)]
@@ -45,11 +51,11 @@ impl Guard<'_> {
 impl Epoch {
     /// `None` while it is being raised.
     pub(crate) fn known(&self) -> Option<i64> {
-        self.0.try_read().ok().map(|epoch| *epoch)
+        self.known.try_read().ok().map(|epoch| *epoch)
     }
 
     pub(crate) async fn current(&self) -> i64 {
-        *self.0.read().await
+        *self.known.read().await
     }
 
     /// Makes it greater than `old`, unless it is. One request for all attempts that want it.
@@ -61,11 +67,21 @@ impl Epoch {
         lease: i64,
         give_up: impl Fn() -> bool,
     ) -> Result<(), Failure> {
-        let mut epoch = self.0.write().await;
+        let mut epoch = self.known.write().await;
         while *epoch <= old {
-            *epoch = raise(Guard { key, epoch: *epoch }, connection, lease, &give_up).await?;
+            let raised = raise(Guard { key, epoch: *epoch }, connection, lease, &give_up).await?;
+            if raised < *epoch {
+                self.deleted.store(true, Ordering::Release);
+            }
+            *epoch = raised;
         }
         Ok(())
+    }
+
+    /// Whether somebody has deleted the key: the first epoch of all came again, and with it whatever
+    /// was sent in it and has not arrived. Nothing new is to begin in such a session.
+    pub(crate) fn was_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
     }
 }
 

@@ -65,6 +65,25 @@ impl Failure {
         Self::new(Kind::Unclear, what)
     }
 
+    /// What was carried out all the same is nobody's concern.
+    pub(crate) fn without_effect(self) -> Self {
+        let kind = match self.kind {
+            Kind::Broken | Kind::Silent => Kind::Refused,
+            Kind::Unclear => Kind::Rejected,
+            kind => kind,
+        };
+        Self { kind, ..self }
+    }
+
+    /// On a stream nobody logs in again for us.
+    pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
+        let failure: Self = error.into();
+        match failure.kind == Kind::Denied && failure.source.to_string().contains("auth token") {
+            true => Self { kind: Kind::LoggedOut, ..failure },
+            false => failure,
+        }
+    }
+
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.
     pub(crate) fn is_too_large(&self) -> bool {
         let says = self.source.to_string();

@@ -5,13 +5,19 @@
 //! few requests, tries again what was refused as long as the session lives, and stops with it. The
 //! end of a session removes its entries without any of this.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use lock_core::Result;
+use lock_core::{Clock, Instant, Result};
 use tokio::time::sleep;
 
 use crate::{
-    claim::Stake, connection::Connection, error::Failure, requests, session::Session, slots::Slot,
+    claim::Stake,
+    connection::Connection,
+    error::{Failure, Kind},
+    layout::queue_of,
+    requests,
+    session::Session,
+    slots::Slot,
     store::Store,
 };
 
@@ -70,8 +76,18 @@ pub(crate) async fn remove(
 
 /// Leaves a leftover to the janitor.
 pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftover) {
+    session.todo().leftovers.push(leftover);
+    wake(store, session);
+}
+
+/// No attempt begins in this session any more, and it ends with the last one that lives by it.
+pub(crate) fn retire(store: &Arc<Store>, session: &Arc<Session>) {
+    store.sessions.retire(session);
+    wake(store, session);
+}
+
+fn wake(store: &Arc<Store>, session: &Arc<Session>) {
     let mut todo = session.todo();
-    todo.leftovers.push(leftover);
     if !std::mem::replace(&mut todo.running, true) {
         store.runtime.spawn(run(store.clone(), session.clone()));
     } else {
@@ -80,12 +96,15 @@ pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftov
 }
 
 async fn run(store: Arc<Store>, session: Arc<Session>) {
-    let (mut refused, mut pause) = (Vec::new(), PAUSES[0]);
+    let mut refused = Refused::default();
     while !session.ended.is_cancelled() {
-        let mut todo = std::mem::take(&mut session.todo().leftovers);
-        todo.append(&mut refused);
-        refused = remove_all(&store, &session, todo).await;
-        if !refused.is_empty() {
+        let todo = std::mem::take(&mut session.todo().leftovers);
+        let mut new = remove_all(&store, &session, todo).await;
+        if let Some(old) = refused.due(Clock::Boot.now()) {
+            new.extend(one_by_one(&store, &session, old).await);
+        }
+        refused.add(new, Clock::Boot.now());
+        if !refused.leftovers.is_empty() {
             store.sessions.retire(&session);
         }
         if session.is_retired() {
@@ -95,13 +114,48 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
             tokio::select! {
                 () = session.ended.cancelled() => {}
                 () = session.for_janitor.notified() => {}
-                () = sleep(pause) => pause = (pause * 2).min(PAUSES[1]),
+                () = sleep(refused.again.since(Clock::Boot.now()).min(PAUSES[1])) => {}
             }
         } else if session.todo().rest() {
             return;
         }
     }
     session.todo().leftovers.clear();
+}
+
+/// What etcd refused to remove. It is tried again in its own time, whatever else there is to do.
+#[derive(Debug)]
+struct Refused {
+    leftovers: Vec<Leftover>,
+    again: Instant,
+    pause: Duration,
+}
+
+impl Default for Refused {
+    fn default() -> Self {
+        Self { leftovers: Vec::new(), again: Instant::NEVER, pause: PAUSES[0] }
+    }
+}
+
+impl Refused {
+    /// All of it if it is to be tried again now.
+    fn due(&mut self, now: Instant) -> Option<Vec<Leftover>> {
+        (now >= self.again).then(|| {
+            self.again = Instant::NEVER;
+            std::mem::take(&mut self.leftovers)
+        })
+    }
+
+    /// This was refused just now.
+    fn add(&mut self, leftovers: Vec<Leftover>, now: Instant) {
+        self.leftovers.extend(leftovers);
+        if self.leftovers.is_empty() {
+            *self = Self::default();
+        } else if self.again == Instant::NEVER {
+            self.again = now + self.pause;
+            self.pause = (self.pause * 2).min(PAUSES[1]);
+        }
+    }
 }
 
 impl Todo {
@@ -114,8 +168,8 @@ impl Todo {
 
 /// Removes what it can, and returns what etcd refused to remove.
 async fn remove_all(
-    store: &Store,
-    session: &Session,
+    store: &Arc<Store>,
+    session: &Arc<Session>,
     mut leftovers: Vec<Leftover>,
 ) -> Vec<Leftover> {
     let mut refused = Vec::new();
@@ -127,10 +181,32 @@ async fn remove_all(
             continue;
         }
         // One that is refused must not keep the others.
-        for mut leftover in batch {
+        refused.extend(one_by_one(store, session, batch).await);
+    }
+    refused
+}
+
+/// Removes what it can, one after the other, and returns the rest: what is refused of a queue speaks
+/// for all that comes after it in the same.
+async fn one_by_one(
+    store: &Arc<Store>,
+    session: &Arc<Session>,
+    leftovers: Vec<Leftover>,
+) -> Vec<Leftover> {
+    let mut queues: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for leftover in leftovers {
+        let queue = queue_of(leftover.key.as_bytes()).to_vec();
+        queues.entry(queue).or_default().push(leftover);
+    }
+    let mut refused = Vec::new();
+    for (_, mut queue) in queues {
+        while let Some(mut leftover) = queue.pop() {
             match clean(store, session, std::slice::from_mut(&mut leftover)).await {
-                Ok(()) => leftovers.extend(leftover.then.map(|next| *next)),
-                Err(_) => refused.push(leftover),
+                Ok(()) => queue.extend(leftover.then.map(|next| *next)),
+                Err(_) => {
+                    refused.push(leftover);
+                    refused.append(&mut queue);
+                }
             }
         }
     }
@@ -139,8 +215,8 @@ async fn remove_all(
 
 /// Removes all of these or fails, and then some may be gone.
 async fn clean(
-    store: &Store,
-    session: &Session,
+    store: &Arc<Store>,
+    session: &Arc<Session>,
     leftovers: &mut [Leftover],
 ) -> Result<(), Failure> {
     let connection = &store.connection;
@@ -151,7 +227,16 @@ async fn clean(
     let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
     if let Some(late) = late {
         let key = store.layout.epoch(session.lease);
-        session.epoch.raise(late, connection, &key, session.lease, give_up).await?;
+        match session.epoch.raise(late, connection, &key, session.lease, give_up).await {
+            Err(failure) if failure.kind == Kind::LeaseGone => {
+                store.sessions.gone(session);
+                return Ok(());
+            }
+            raised => raised?,
+        }
+        if session.epoch.was_deleted() {
+            retire(store, session);
+        }
     }
     find(connection, leftovers, give_up).await?;
     delete(connection, leftovers, give_up).await
@@ -197,4 +282,32 @@ async fn delete(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::slots::Slots;
+
+    fn leftover() -> Leftover {
+        let slot = Arc::new(Arc::new(Slots::default()).take(&"a/".into()));
+        let stake = Stake::Entry(1);
+        Leftover { key: "a/1.0".into(), _slot: slot, stake, belongs: false, then: None }
+    }
+
+    #[test]
+    fn what_is_refused_later_does_not_bring_the_earlier_ones_forward() {
+        let now = Clock::Boot.now();
+        let mut refused = Refused::default();
+        refused.add(vec![leftover()], now);
+        refused.add(vec![leftover()], now + PAUSES[0] / 2);
+        assert!(refused.due(now + PAUSES[0] / 2).is_none());
+        let both = refused.due(now + PAUSES[0]).unwrap();
+        assert_eq!(both.len(), 2);
+        refused.add(both, now + PAUSES[0]);
+        assert!(refused.due(now + PAUSES[0] * 2).is_none(), "each pause is longer");
+        assert!(refused.due(now + PAUSES[0] * 3).is_some());
+        refused.add(Vec::new(), now);
+        assert_eq!(refused.pause, PAUSES[0]);
+    }
 }

@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
 use lock_core::{Clock, Instant, trace};
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    connection::{Connection, Pause},
+    connection::{Connection, Pause, Word},
     error::{Failure, Kind, STORE},
     session::{Next, Session},
     sessions::Sessions,
@@ -30,7 +30,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
                 answered(&sessions, &first, true);
                 // While the stream lives, the session may become idle and make room for another.
                 drop(first);
-                connection.works();
+                connection.works(Word::Leader);
                 tokio::select! {
                     failure = pump(&sessions, &connection, keeper, replies) => failure,
                     // On another member from now on.
@@ -43,6 +43,11 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
             }
             Err(failure) => Some(failure),
         };
+        let denied = failure.as_ref().filter(|failure| failure.kind == Kind::Denied);
+        if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
+            denied.set_alone(true);
+            tokio::spawn(renew_alone(sessions.clone(), connection.clone(), denied));
+        }
         for session in sessions.all() {
             session.unpinged();
         }
@@ -55,20 +60,63 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
     }
 }
 
-/// The session whose keep-alive is due first, when it is due.
+/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
+/// one that it denies.
+fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
+    let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
+    under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())
+}
+
+/// Renews a session on streams of its own, until that is confirmed once or the session has ended.
+async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, session: Arc<Session>) {
+    while !session.ended.is_cancelled() {
+        let (sent, mut leases) = (Clock::Boot.now(), connection.member().lease.clone());
+        let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
+        match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
+            Ok(Ok(_)) => {
+                if !session.confirm_alone(sent) {
+                    sessions.expire(Clock::Boot.now());
+                }
+                return sessions.work.notify_one();
+            }
+            Ok(Err(failure)) if failure.kind == Kind::LeaseGone => return sessions.gone(&session),
+            // The common stream finds out about the connection.
+            _ => {}
+        }
+        tokio::select! {
+            () = sleep(session.ttl / 12) => {}
+            () = session.ended.cancelled() => {}
+        }
+    }
+}
+
+/// The session with the least time left of those whose keep-alive is due, when one is due.
 async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Session> {
     loop {
         let now = Clock::Boot.now();
         sessions.expire(now);
-        let mut wake = Instant::NEVER;
-        for session in sessions.all() {
-            match session.next(now, connection.heard()) {
-                Next::Ping | Next::Silent => return session,
-                Next::Wait(at) => wake = wake.min(at),
-            }
+        let (first, wake) = due_first(&sessions.all(), now, connection.heard());
+        if let Some(first) = first {
+            return first;
         }
         wait(sessions, wake.since(now)).await;
     }
+}
+
+/// The due session with the least time left, and when the next of the others is due.
+fn due_first(
+    sessions: &[Arc<Session>],
+    now: Instant,
+    heard: Instant,
+) -> (Option<Arc<Session>>, Instant) {
+    let (mut due, mut wake) = (Vec::new(), Instant::NEVER);
+    for session in sessions {
+        match session.next(now, heard) {
+            Next::Ping | Next::Silent => due.push(session),
+            Next::Wait(at) => wake = wake.min(at),
+        }
+    }
+    (due.into_iter().min_by_key(|session| session.until()).cloned(), wake)
 }
 
 async fn wait(sessions: &Sessions, time: Duration) {
@@ -117,7 +165,7 @@ async fn pump(
             reply = replies.message() => match reply {
                 Ok(Some(reply)) => take(sessions, &reply),
                 Ok(None) => return Some(Failure::new(Kind::Broken, "the keep-alives ended")),
-                Err(error) => return Some(error.into()),
+                Err(error) => return Some(Failure::of_stream(error)),
             },
             () = wait(sessions, wake) => {}
         }
@@ -159,5 +207,38 @@ fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
         sessions.gone(session);
     } else if !session.confirm() {
         sessions.expire(Clock::Boot.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(lease: i64, seconds: u64, age: u64) -> Arc<Session> {
+        let sent = Clock::Boot.now() - Duration::from_secs(age);
+        Arc::new(Session::new(lease, Duration::from_secs(seconds), sent))
+    }
+
+    #[test]
+    fn the_due_session_with_the_least_time_left_goes_first() {
+        let now = Clock::Boot.now();
+        let sessions = [session(1, 60, 30), session(2, 9, 6), session(3, 9, 1)];
+        let (first, wake) = due_first(&sessions, now, now);
+        assert_eq!(first.map(|session| session.lease), Some(2));
+        assert!(wake < now + Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_session_whose_keep_alive_is_denied_does_not_keep_the_others_from_theirs() {
+        let now = Clock::Boot.now();
+        let sessions = [session(1, 9, 6), session(2, 9, 5)];
+        sessions[0].pinged(now);
+        sessions[1].pinged(now + Duration::from_nanos(1));
+        let denied = denied_one(&sessions).unwrap();
+        assert_eq!(denied.lease, 1);
+        denied.set_alone(true);
+        sessions.iter().for_each(|session| session.unpinged());
+        let (first, _) = due_first(&sessions, now, now);
+        assert_eq!(first.map(|session| session.lease), Some(2));
     }
 }

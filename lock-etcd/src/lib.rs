@@ -83,7 +83,7 @@
 //!
 //! Many clients that wait on one name get one event each per release.
 //!
-//! A client has at most 64 requests under way, 32 of them acquires and 8 looks. A burst beyond that waits
+//! A client has at most 64 requests under way, 32 of them acquires, 8 tries and 8 looks. A burst beyond that waits
 //! in the process, in order, and may be given up there. For etcd confirms a keep-alive only after it
 //! has applied all that was committed before: without the bound a burst of thousands of acquires
 //! delays the keep-alives of the same client past the TTL. Releases and revokes never wait for
@@ -97,8 +97,12 @@
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
 //! - A watch that etcd refuses, because the login has expired or the password was set anew, begins
 //!   again with a new login, and what happened meanwhile is listed. If the login may not read the
-//!   queue any more, its waiters end with `Denied`. Its holders keep the lock, are told of a loss by
-//!   their deadline only (event `unwatched`), and the watch is tried again every 5 s.
+//!   queue any more, its waiters end with `Denied`. Its holders keep the lock, and are *not told* if
+//!   it is deleted or taken away meanwhile (event `unwatched`); the watch is tried again every 5 s.
+//! - Current versions of etcd deny a *keep-alive* if any key of the lease may not be written any more
+//!   (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with that
+//!   lease, too. A client's locks with the same TTL share a lease: if a login loses the right to one
+//!   of the names, all of them end within a TTL. Those with other TTLs do not.
 //! - While etcd is out of reach each caller fails after its own TTL, and one that leaves does so at
 //!   once; one request for a session is under way for all of them. Each client tries the endpoints in
 //!   an order of its own, and one that failed last.
@@ -109,7 +113,8 @@
 //!   every 2 to 30 s. Other grants of the session go on, no attempt begins in it any more, and the
 //!   entry goes with the last of them.
 //! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
-//!   taken: an acquire behind some 40,000 others is refused, and leaves nothing.
+//!   taken: what an acquire lists is not read in pages, so one behind some 40,000 others is refused, and
+//!   leaves nothing.
 //! - Whoever asks for permits with another limit than the first one in line is refused, and stands in
 //!   the queue for a moment.
 //! - An observer is told every change in order, also late if it does not look for a while. Only after

@@ -6,27 +6,36 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant};
 use tokio::time::sleep;
 
-use crate::{connection::Pause, names::ToList, reads, watch::Watcher};
+use crate::{connection::Pause, error::Kind, names::ToList, reads, watch::Watcher};
 
 /// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.
 const AT_ONCE: usize = 4;
 
+/// What is under way.
+enum Work {
+    List(ToList),
+    /// Whether the login may read a queue that it may not watch; why not.
+    Ask(Arc<str>, String),
+}
+
 /// Lists what is to be listed until it is aborted.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
-    let mut lists = FuturesUnordered::new();
+    let mut works = FuturesUnordered::new();
     loop {
         let now = Clock::Boot.now();
         let mut wake = watcher.grow_up(now);
-        while lists.len() < AT_ONCE {
+        let doubted = watcher.names().take_doubted();
+        works.extend(doubted.into_iter().map(|(queue, why)| work(&watcher, Work::Ask(queue, why))));
+        while works.len() < AT_ONCE {
             let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
                 wake = wake.min(next);
                 break;
             };
-            lists.push(list(&watcher, todo));
+            works.push(work(&watcher, Work::List(todo)));
         }
         tokio::select! {
-            Some(()) = lists.next() => {}
+            Some(()) = works.next() => {}
             () = watcher.list_work.notified() => {}
             () = wait_until(wake, now) => {}
         }
@@ -40,21 +49,38 @@ async fn wait_until(wake: Instant, now: Instant) {
     }
 }
 
+async fn work(watcher: &Watcher, work: Work) {
+    match work {
+        Work::List(todo) => list(watcher, todo).await,
+        Work::Ask(queue, reason) => ask(watcher, &queue, &reason).await,
+    }
+}
+
 async fn list(watcher: &Watcher, todo: ToList) {
-    match reads::list(&watcher.connection, &todo.queues, todo.exact).await {
-        Ok(lists) => {
-            let mut names = watcher.names();
-            for (queue, places) in todo.queues.iter().zip(&lists.queues) {
-                names.listed(queue, lists.revision, places);
-            }
+    let lists = reads::list(&watcher.connection, &todo.queues, todo.exact).await;
+    let mut failed = Vec::new();
+    for (queue, list) in todo.queues.iter().zip(lists) {
+        match list {
+            Ok(list) => watcher.names().listed(queue, list.revision, &list.places),
+            Err(_) => failed.push(queue),
         }
-        Err(_) => {
-            // The longest pause at once: the watch is the fast way, and it is mended elsewhere.
-            Pause::longest().wait().await;
-            let mut names = watcher.names();
-            for queue in &todo.queues {
-                names.not_listed(queue);
-            }
-        }
+    }
+    if failed.is_empty() {
+        return;
+    }
+    // The longest pause at once: the watch is the fast way, and it is mended elsewhere.
+    Pause::longest().wait().await;
+    let mut names = watcher.names();
+    for queue in failed {
+        names.not_listed(queue);
+    }
+}
+
+/// Some versions say "permission denied" for whatever ails a login, and a watch may be refused on a
+/// login of before: a read has the last word.
+async fn ask(watcher: &Watcher, queue: &Arc<str>, reason: &str) {
+    match reads::check_right(&watcher.connection, queue).await {
+        Err(failure) if failure.kind == Kind::Denied => watcher.names().deny(queue, reason),
+        _ => watcher.names().watch_again(queue),
     }
 }

@@ -71,6 +71,9 @@ impl EtcdLock {
             drop(probe.await);
             return Err(error);
         }
+        if server.crashes_at_reads() {
+            connection.set_reads_alone();
+        }
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
             layout: config.layout,
@@ -167,7 +170,6 @@ impl DistributedLock for EtcdLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
-        let _turn = self.store.connection.turns.look().await;
         operate::inspect(&self.store, name).await
     }
 
@@ -183,7 +185,6 @@ impl DistributedLock for EtcdLock {
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         self.store.sessions.check_open()?;
-        let _turn = self.store.connection.turns.look().await;
         operate::names(&self.store, prefix).await
     }
 

@@ -24,6 +24,9 @@ use crate::{
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
 const LIST_AT_ONCE: usize = 64;
 
+/// When to watch again what was refused by mistake.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// Names to be listed in one request.
 #[derive(Debug)]
 pub(crate) struct ToList {
@@ -41,6 +44,9 @@ pub(crate) struct Names {
     generation: u64,
     due: BTreeSet<(Instant, Arc<str>)>,
     to_list: Vec<Arc<str>>,
+    /// Watches that etcd refused after a new login, too, and why: whether the login may read the queue
+    /// is to be asked.
+    doubted: Vec<(Arc<str>, String)>,
     /// There is something to open or to close.
     pub(crate) stream_work: Arc<Notify>,
     /// There is something to list, or due earlier than before.
@@ -255,7 +261,10 @@ impl Names {
         let forbidden = reason.contains("permission denied");
         if forbidden && anew {
             self.watches.ended(id);
-            self.deny(queue, reason);
+            named.queue.watch_ended();
+            named.watch = None;
+            self.doubted.push((queue.clone(), reason.to_owned()));
+            self.list_work.notify_one();
             return Ok(());
         }
         let kind = match forbidden || reason.contains("auth") || reason.contains("user name") {
@@ -278,9 +287,19 @@ impl Names {
         }
     }
 
+    /// The watches that etcd refused for want of rights, as it says.
+    pub(crate) fn take_doubted(&mut self) -> Vec<(Arc<str>, String)> {
+        std::mem::take(&mut self.doubted)
+    }
+
+    /// The login may read a queue whose watch was refused.
+    pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
+        self.set_due(queue, Some(Clock::Boot.now() + AGAIN));
+    }
+
     /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what they
-    /// have until their deadline. The watch is tried again by and by.
-    fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+    /// have, and are not told of a deletion. The watch is tried again by and by.
+    pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.queue.watch_ended();
         named.watch = None;
@@ -364,9 +383,10 @@ impl Names {
 
     /// What to list now, and when to come again.
     pub(crate) fn next_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
-        while let Some((at, queue)) = self.due.first().filter(|(at, _)| *at <= now).cloned() {
-            self.due.remove(&(at, queue.clone()));
-            self.fall_due(&queue, now);
+        let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
+        for due in due {
+            self.due.remove(&due);
+            self.fall_due(&due.1, now);
         }
         let wake = self.due.first().map_or(Instant::NEVER, |(at, _)| *at);
         if self.to_list.is_empty() {

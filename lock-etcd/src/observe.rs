@@ -11,7 +11,7 @@ use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result}
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
-    connection::{Connection, Pause},
+    connection::{Connection, Pause, Word},
     entry,
     error::Failure,
     layout::{Role, role},
@@ -154,7 +154,7 @@ impl Observer {
         };
         let answer = self
             .connection
-            .call(|member| {
+            .look(Word::Member, |member| {
                 let mut kv = member.kv.clone();
                 async move { kv.get(key, Some(options)).await }
             })

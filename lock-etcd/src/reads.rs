@@ -1,12 +1,16 @@
 //! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes in
 //! several.
+//!
+//! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
+//! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
 
 use std::sync::Arc;
 
-use etcd_client::{GetOptions, GetResponse, Txn, TxnOp};
+use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
+use futures_util::future::join_all;
 
 use crate::{
-    connection::Connection,
+    connection::{Connection, Word},
     error::Failure,
     layout::{self, Role, end_of_prefix},
     listing::{self, Standing, places},
@@ -20,47 +24,65 @@ const KEYS: i64 = 2000;
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
 
-/// Several queues as they stand at one revision, or later.
-pub(crate) struct Lists {
+/// A queue as it stands at a revision, or later.
+pub(crate) struct Listed {
     pub(crate) revision: i64,
-    pub(crate) queues: Vec<Vec<Place>>,
+    pub(crate) places: Vec<Place>,
 }
 
-/// Lists several queues in one request, or in more if they are long. Not `exact`: as the member at
+/// Lists several queues in one request, or each by itself if they are long, or the login may not read
+/// all of them, or etcd takes no transaction for so many. Not `exact`: as the member at
 /// hand knows them, which may be a while ago, and asks no other member.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
     exact: bool,
-) -> Result<Lists, Failure> {
+) -> Vec<Result<Listed, Failure>> {
     let mut options = GetOptions::new().with_keys_only();
     if !exact {
         options = options.with_serializable();
     }
+    let word = if exact { Word::Leader } else { Word::Member };
+    if queues.len() == 1 || connection.reads_alone() {
+        return list_each(connection, queues, &options, word).await;
+    }
     let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
     let txn = Txn::new().and_then(queues.iter().map(range).collect::<Vec<_>>());
-    let answer = match connection.call(|member| send_txn(member, &txn)).await {
-        Err(failure) if failure.is_answer_too_large() => {
-            return list_each(connection, queues, &options).await;
+    match connection.look(word, |member| send_txn(member, &txn)).await.and_then(listed) {
+        Ok(lists) if lists.len() == queues.len() => lists.into_iter().map(Ok).collect(),
+        Err(failure) if failure.kind.is_passing() => {
+            queues.iter().map(|_| Err(failure.clone())).collect()
         }
-        answer => answer?,
-    };
+        _ => list_each(connection, queues, &options, word).await,
+    }
+}
+
+fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     let revision = revision(&answer)?;
-    Ok(Lists { revision, queues: ranges(answer).map(|range| places(range.kvs)).collect() })
+    Ok(ranges(answer).map(|range| Listed { revision, places: places(range.kvs) }).collect())
 }
 
 async fn list_each(
     connection: &Connection,
     queues: &[Arc<str>],
     options: &GetOptions,
-) -> Result<Lists, Failure> {
-    let mut lists = Lists { revision: i64::MAX, queues: Vec::with_capacity(queues.len()) };
-    for queue in queues {
-        let all = read_all(connection, queue, options, KEYS).await?;
-        lists.revision = lists.revision.min(revision_of(&all)?);
-        lists.queues.push(places(all.0.kvs));
-    }
-    Ok(lists)
+    word: Word,
+) -> Vec<Result<Listed, Failure>> {
+    let lists = queues.iter().map(async |queue| {
+        let all = read_all(connection, queue, (options, word), KEYS).await?;
+        Ok(Listed { revision: revision_of(&all)?, places: places(all.0.kvs) })
+    });
+    join_all(lists.collect::<Vec<_>>()).await
+}
+
+/// Asks the cluster whether the login may read a queue.
+pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
+    let options = GetOptions::new().with_prefix().with_count_only();
+    let asked = connection.look(Word::Leader, |member| {
+        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
+        async move { kv.get(queue, Some(options)).await }
+    });
+    asked.await.map(drop)
 }
 
 /// A queue with its notes, in order.
@@ -80,7 +102,7 @@ pub(crate) async fn inspect(
 
 /// A queue as it stands, with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
-    read_all(connection, queue, &GetOptions::new(), VALUES).await
+    read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
 }
 
 /// A candidate's note; empty if the candidate is gone.
@@ -98,7 +120,7 @@ pub(crate) async fn note(
 async fn read_all(
     connection: &Connection,
     start: &str,
-    options: &GetOptions,
+    (options, word): (&GetOptions, Word),
     mut limit: i64,
 ) -> Result<GetResponse, Failure> {
     let to = end_of_prefix(start.as_bytes());
@@ -109,7 +131,7 @@ async fn read_all(
             Some(all) => (behind_last(all), revision_of(all)?),
         };
         let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
-        let page = connection.call(|member| {
+        let page = connection.look(word, |member| {
             let mut kv = member.kv.clone();
             async move { kv.get(from, Some(options)).await }
         });
@@ -151,7 +173,7 @@ pub(crate) async fn page(
 ) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
     let page = connection
-        .call(|member| {
+        .look(Word::Leader, |member| {
             let (mut kv, from) = (member.kv.clone(), from.to_owned());
             async move { kv.get(from, Some(options)).await }
         })

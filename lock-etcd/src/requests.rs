@@ -3,12 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
-    Compare, CompareOp, DeleteOptions, GetOptions, PutOptions, Txn, TxnOp, TxnResponse,
+    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
+    TxnResponse,
     proto::{PbRangeResponse, PbResponseOp, PbTxnOpResponse},
 };
+use futures_util::future::try_join_all;
 
 use crate::{
-    connection::{Connection, Member},
+    connection::{Connection, Member, Word},
     epoch::{self, Guard},
     error::Failure,
     layout::{self, Role, end_of_entry, role},
@@ -151,25 +153,41 @@ pub(crate) async fn standing(
     key: &str,
     give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
-    let txn = Txn::new().and_then([range(queue)]);
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
-    let all = ranges(answer).next().map(|range| places(range.kvs)).unwrap_or_default();
+    let options = GetOptions::new().with_prefix().with_keys_only();
+    let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
+    let all = places(answer.await.result?.0.kvs);
     let own = all.iter().find(|place| place.key == key.as_bytes());
     let Some(revision) = own.map(|place| place.revision) else { return Ok(None) };
     let before = all.into_iter().filter(|place| place.revision < revision).collect();
     Ok(Some(Entered { revision, before }))
 }
 
-/// The create revisions of entries; `None` for those that do not stand.
+/// The create revisions of entries; `None` for those that do not stand. A read of several in one
+/// transaction may crash the member if the client leaves (see [`reads`](crate::reads)).
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],
     give_up: impl Fn() -> bool,
 ) -> Result<Vec<Option<i64>>, Failure> {
-    let get = |key: &&str| TxnOp::get(*key, Some(GetOptions::new().with_keys_only()));
-    let txn = Txn::new().and_then(keys.iter().map(get).collect::<Vec<_>>());
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
-    Ok(ranges(answer).map(|range| range.kvs.first().map(|kv| kv.create_revision)).collect())
+    let (options, give_up) = (GetOptions::new().with_keys_only(), &give_up);
+    let get = |key: &&str| {
+        let (key, options) = ((*key).to_owned(), options.clone());
+        async move {
+            let found = connection.insist(give_up, |member| send_get(member, &key, &options));
+            let found = found.await.result?;
+            Ok(found.kvs().first().map(|kv| kv.create_revision()))
+        }
+    };
+    try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
+}
+
+fn send_get(
+    member: &Member,
+    key: &str,
+    options: &GetOptions,
+) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
+    let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+    async move { kv.get(key, Some(options)).await }
 }
 
 pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
@@ -270,7 +288,8 @@ pub(crate) async fn ttl_left(
         let mut leases = member.lease.clone();
         async move { leases.time_to_live(lease, None).await }
     };
-    let left = connection.call(ask).await?.ttl();
+    // The leader answers it by its own clock, also when it is cut off.
+    let left = connection.look(Word::Member, ask).await?.ttl();
     Ok(u64::try_from(left).ok().map(Duration::from_secs))
 }
 
@@ -281,7 +300,7 @@ pub(crate) async fn exists(
     revision: i64,
 ) -> Result<bool, Failure> {
     let answer = connection
-        .call(|member| {
+        .look(Word::Leader, |member| {
             let (mut kv, key) = (member.kv.clone(), key.to_owned());
             async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
         })

@@ -56,6 +56,12 @@ impl Server {
         self.is_before(31, 13)
     }
 
+    /// A read-only transaction whose client leaves crashes the member: etcd#14110 and #14891, corrected
+    /// by pull requests 14149 and 14895.
+    pub(crate) fn crashes_at_reads(&self) -> bool {
+        self.is_before(23, 7)
+    }
+
     /// In which ways a holder may hear of its loss late.
     pub(crate) fn overlaps(&self) -> Vec<Overlap> {
         let mut overlaps = vec![Overlap::Revoked, Overlap::Deleted, Overlap::SessionRevokedEarly];
@@ -120,6 +126,13 @@ mod tests {
         assert!(server("none", 3).cautions().is_empty());
         assert_eq!(server("none", 3).overlaps(), server("3.4.23", 3).overlaps());
         assert!(server("3.6.1", 3).overlaps().len() < server("3.4.23", 3).overlaps().len());
+    }
+
+    #[test]
+    fn reads_are_sent_alone_to_what_may_crash_at_several() {
+        let crashes = |text| server(text, 3).crashes_at_reads();
+        assert!(crashes("3.4.22") && crashes("3.5.1") && crashes("none"));
+        assert!(!crashes("3.4.23") && !crashes("3.5.7") && !crashes("3.6.0"));
     }
 
     #[test]

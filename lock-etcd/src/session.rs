@@ -59,6 +59,9 @@ struct State {
     pinged: Option<Instant>,
     /// Somebody wants a keep-alive now.
     hurry: bool,
+    /// etcd denied a keep-alive, and ended the stream of all sessions for it: the next ones go on
+    /// streams of their own.
+    alone: bool,
     holds: Vec<Option<Hold>>,
     free: Vec<usize>,
 }
@@ -89,6 +92,7 @@ impl Session {
                 renewed: sent,
                 pinged: None,
                 hurry: false,
+                alone: false,
                 holds: Vec::new(),
                 free: Vec::new(),
             }),
@@ -198,12 +202,17 @@ impl Session {
         }
     }
 
-    /// What to do now. A keep-alive without an answer is no silence while etcd, which confirms it only
-    /// after all that was committed before, still answers other requests: the last was `heard` then.
+    /// What to do now. A keep-alive without an answer is no silence at once while the leader, which
+    /// confirms it only after all that was committed before, still answers other requests: the last
+    /// was `heard` then. What is left after two thirds of the TTL is for another member.
     pub(crate) fn next(&self, now: Instant, heard: Instant) -> Next {
         let state = self.state();
+        if state.alone {
+            return Next::Wait(safe_until(state.renewed, self.ttl));
+        }
         if let Some(pinged) = state.pinged {
-            let limit = pinged.max(heard) + self.answer_limit();
+            let latest = (state.renewed + self.ttl * 2 / 3).max(pinged + self.answer_limit());
+            let limit = (pinged.max(heard) + self.answer_limit()).min(latest);
             return if now >= limit { Next::Silent } else { Next::Wait(limit) };
         }
         let due = state.renewed + self.ttl / 3;
@@ -225,6 +234,25 @@ impl Session {
     /// The stream broke: what was under way is not answered any more.
     pub(crate) fn unpinged(&self) {
         self.state().pinged = None;
+    }
+
+    /// When the keep-alive under way on the common stream was sent.
+    pub(crate) fn under_way(&self) -> Option<Instant> {
+        let state = self.state();
+        state.pinged.filter(|_| !state.alone)
+    }
+
+    /// From now on keep-alives go on streams of their own, or on the common one again.
+    pub(crate) fn set_alone(&self, alone: bool) {
+        self.state().alone = alone;
+    }
+
+    /// A keep-alive on a stream of its own was confirmed.
+    pub(crate) fn confirm_alone(&self, sent: Instant) -> bool {
+        let mut state = self.state();
+        (state.alone, state.pinged) = (false, Some(sent));
+        drop(state);
+        self.confirm()
     }
 
     /// The keep-alive under way was confirmed. Answers whether it came in time.
@@ -307,13 +335,34 @@ mod tests {
         session.pinged(sent);
         assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
         assert_eq!(session.next(now + TTL, now), Next::Silent);
-        assert_eq!(
-            session.next(now + TTL, now + TTL),
-            Next::Wait(now + TTL + session.answer_limit())
-        );
         assert!(session.confirm());
         assert_eq!(validity.until(), safe_until(sent, TTL));
         assert_eq!(session.next(now, now), Next::Wait(sent + TTL / 3));
+    }
+
+    #[test]
+    fn a_keep_alive_is_given_up_after_two_thirds_of_the_ttl_whatever_else_is_answered() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let sent = now + TTL / 3;
+        session.pinged(sent);
+        let (late, silent) = (now + TTL * 2 / 3, sent + session.answer_limit());
+        assert_eq!(session.next(silent, sent), Next::Silent);
+        assert_eq!(session.next(silent, silent), Next::Wait(late));
+        assert_eq!(session.next(late, late), Next::Silent);
+    }
+
+    #[test]
+    fn a_denied_session_is_left_alone_until_a_keep_alive_of_its_own_is_confirmed() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now - TTL / 2);
+        session.pinged(now);
+        assert_eq!(session.under_way(), Some(now));
+        session.set_alone(true);
+        assert_eq!(session.under_way(), None);
+        assert_eq!(session.next(now, now), Next::Wait(session.until()));
+        assert!(session.confirm_alone(now));
+        assert_eq!(session.next(now, now), Next::Wait(now + TTL / 3));
     }
 
     #[test]

@@ -137,8 +137,8 @@ impl Sessions {
             Made::Failed(failure) | Made::NotYet(Some(failure)) => failure,
             Made::NotYet(None) => Failure::silent(ttl.min(ANSWER_LIMIT)),
         };
-        // A lease that etcd made all the same is not renewed and ends by itself.
-        Err(failure.into_error("acquire", false))
+        // A lease that etcd made all the same is not renewed, ends by itself, and locks nothing.
+        Err(failure.without_effect().into_error("acquire", false))
     }
 
     /// Joins the attempt that is under way, or begins it.

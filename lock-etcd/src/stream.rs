@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    connection::{ANSWER_LIMIT, Connection, Pause},
+    connection::{ANSWER_LIMIT, Connection, Pause, Word},
     error::{Failure, Kind},
     watches::Open,
 };
@@ -122,7 +122,7 @@ async fn beat<S: Side>(side: &S) {
     loop {
         sleep(pause).await;
         let anything = GetOptions::new().with_count_only().with_serializable();
-        let asked = side.connection().call(|member| {
+        let asked = side.connection().look(Word::Member, |member| {
             let mut kv = member.kv.clone();
             async move { kv.get("\0", Some(anything)).await }
         });

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Error, Instant, Kind, Result, Wish};
+use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish};
 
 use crate::{
     claim::{Claim, Stake, give_up},
@@ -30,7 +30,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     loop {
         let session = store.sessions.get(request.ttl, caller).await?;
-        let turn = store.connection.turn(caller, request.ttl).await;
+        let turn = store.connection.turn(Wait::Try, caller, request.ttl).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;

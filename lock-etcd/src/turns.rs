@@ -2,13 +2,13 @@
 //!
 //! etcd confirms a keep-alive only after it has applied everything that was committed before. A client
 //! that sends thousands of acquires at once thereby delays its own keep-alives past the TTL. So what
-//! is under way is bounded, and a burst waits in this process, in order. Acquires and looks take a
-//! turn first, and there are fewer turns than requests under way: a release or a revoke never waits
+//! is under way is bounded, and a burst waits in this process, in order. Acquires, tries and looks take
+//! a turn first, and there are fewer turns than requests under way: a release or a revoke never waits
 //! for an acquire. Keep-alives and watches have streams of their own and wait for nothing here.
 
 use std::time::Duration;
 
-use lock_core::{Attempt, Clock, Instant};
+use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::{Failure, Kind};
@@ -20,6 +20,9 @@ const REQUESTS: usize = 64;
 /// How many of them may be acquires.
 const ACQUIRES: usize = 32;
 
+/// How many of them may be tries, which do not stand behind what may wait.
+const TRIES: usize = 8;
+
 /// How many of them may be looks: what operators ask, and why waits were in vain.
 const LOOKS: usize = 8;
 
@@ -28,6 +31,7 @@ const LOOKS: usize = 8;
 pub(crate) struct Turns {
     requests: Semaphore,
     acquires: Semaphore,
+    tries: Semaphore,
     looks: Semaphore,
 }
 
@@ -39,6 +43,7 @@ impl Turns {
         Self {
             requests: Semaphore::new(REQUESTS),
             acquires: Semaphore::new(ACQUIRES),
+            tries: Semaphore::new(TRIES),
             looks: Semaphore::new(LOOKS),
         }
     }
@@ -59,42 +64,47 @@ impl Turns {
         self.looks.acquire().await.ok()
     }
 
-    /// Waits for the turn of an acquire.
+    /// Waits for the turn of an acquire, or of a `try` to acquire.
     ///
     /// # Errors
     ///
     /// The caller has left, or nothing was `heard` of the store for a TTL.
     pub(crate) async fn acquire(
         &self,
+        wait: Wait,
         attempt: &Attempt,
         ttl: Duration,
         heard: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        match self.acquires.try_acquire() {
+        let turns = match wait {
+            Wait::Try => &self.tries,
+            _ => &self.acquires,
+        };
+        match turns.try_acquire() {
             Ok(turn) => Ok(Some(turn)),
-            Err(_) => Box::pin(self.wait(attempt, ttl, heard)).await,
+            Err(_) => Box::pin(wait_for(turns, attempt, ttl, heard)).await,
         }
     }
+}
 
-    async fn wait(
-        &self,
-        attempt: &Attempt,
-        ttl: Duration,
-        heard: impl Fn() -> Instant,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        let mut turn = std::pin::pin!(self.acquires.acquire());
-        let asked = Clock::Boot.now();
-        loop {
-            let until = asked.max(heard()) + ttl;
-            if Clock::Boot.now() >= until {
-                return Err(unsent("the store was out of reach before its turn came"));
-            }
-            tokio::select! {
-                biased;
-                () = attempt.cancelled() => return Err(unsent("the caller has left")),
-                turn = &mut turn => return Ok(turn.ok()),
-                () = Clock::Boot.sleep_until(until) => {}
-            }
+async fn wait_for<'a>(
+    turns: &'a Semaphore,
+    attempt: &Attempt,
+    ttl: Duration,
+    heard: impl Fn() -> Instant,
+) -> Result<Option<Turn<'a>>, Failure> {
+    let mut turn = std::pin::pin!(turns.acquire());
+    let asked = Clock::Boot.now();
+    loop {
+        let until = asked.max(heard()) + ttl;
+        if Clock::Boot.now() >= until {
+            return Err(unsent("the store was out of reach before its turn came"));
+        }
+        tokio::select! {
+            biased;
+            () = attempt.cancelled() => return Err(unsent("the caller has left")),
+            turn = &mut turn => return Ok(turn.ok()),
+            () = Clock::Boot.sleep_until(until) => {}
         }
     }
 }
