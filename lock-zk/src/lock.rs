@@ -122,13 +122,15 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let (members, access) =
-        tokio::join!(members(&session), check_access(&session, sessions.config()));
+    let config = sessions.config();
+    let (members, alone, access) = tokio::join!(
+        members(&session),
+        probe::stands_alone(&config.hosts),
+        check_access(&session, config)
+    );
     access?;
-    let least = match members {
-        Some(0) => least,
-        _ => least.max(tick * LEAST_TICKS),
-    };
+    let alone = alone && members == Some(0);
+    let least = if alone { least } else { least.max(tick * LEAST_TICKS) };
     checked_ttl(default_ttl, &(least..=most))?;
     drop(session);
     let mut guarantees = Guarantees::least(STORE);
@@ -137,7 +139,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
-    if members != Some(0) {
+    if !alone {
         guarantees.overlaps.push(Overlap::LeaderStalled);
     }
     guarantees.fairness = Fairness::Fifo;
@@ -152,7 +154,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// How many servers vote; none if the server stands alone. `None` if the server does not say: it is
+/// How many servers vote; none if the server does not know of others. `None` if the server does not say: it is
 /// older than 3.5, or forbids it.
 async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
