@@ -31,8 +31,9 @@ use crate::{
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 /// The TTL of a lock whose builder and URL name none.
 const USUAL_TTL: Duration = Duration::from_secs(15);
-/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time.
-const LEAST_TICKS: u32 = 2;
+/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time to
+/// find another server.
+const LEAST_TICKS: u32 = 3;
 /// Shorter sessions leave the client no time to notice a broken connection and build another.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 
