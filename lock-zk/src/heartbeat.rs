@@ -79,12 +79,16 @@ async fn ask(
 ///
 /// Either alone does not suffice: an ensemble that began as a standalone server may have lost the list
 /// of its members, and behind one address there may be several servers.
-async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
+pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
     let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
     drop(alive);
-    let (members, alone) = tokio::join!(exchange.config(), probe::stands_alone(&hosts));
-    life.set_standalone(alone && members.is_ok_and(|(members, _)| members.is_empty()));
+    let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
+    if let Ok(Ok((members, _))) = members
+        && members.is_empty()
+    {
+        life.set_standalone(probe::stands_alone(&hosts).await);
+    }
 }
 
 /// Follows the client crate's view of the session to its end.
@@ -97,7 +101,7 @@ pub(crate) async fn follow(
     hosts: Arc<[String]>,
 ) {
     let ask = || ask_deployment(session.clone(), hosts.clone()).boxed().fuse();
-    let mut asking = ask();
+    let mut asking = Fuse::terminated();
     loop {
         let state = tokio::select! {
             biased;

@@ -225,6 +225,8 @@ impl Sessions {
         self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
         self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
+        // A break meanwhile is told below.
+        heartbeat::ask_deployment(weak.clone(), self.hosts.clone()).await;
         self.runtime.spawn(heartbeat::follow(
             weak,
             states,
