@@ -220,7 +220,7 @@ async fn a_fixed_term_ends_on_time_and_can_be_renewed() {
 #[tokio::test]
 async fn a_renewal_after_the_end_of_a_fixed_term_is_refused() {
     let driver = as_dyn(driver(&shared().await.url()).await.unwrap());
-    let mut request = Request::new(LockName::new(&fresh("late")).unwrap(), SHORT);
+    let mut request = Request::new(LockName::new(fresh("late")).unwrap(), SHORT);
     request.term = Term::Fixed;
     let lease = driver.acquire(request, Attempt::new()).await.unwrap();
     Clock::Boot.sleep_until(lease.validity().until()).await;
