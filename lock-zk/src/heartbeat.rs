@@ -83,11 +83,17 @@ pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>)
     let Some(alive) = session.upgrade() else { return };
     let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
     drop(alive);
+    let sent = exchange.sent();
     let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
     if let Ok(Ok((members, _))) = members
         && members.is_empty()
+        && probe::stands_alone(&hosts).await
     {
-        life.set_standalone(probe::stands_alone(&hosts).await);
+        life.set_standalone(true);
+        // Only now the answer is known to prove something: after an outage there may be no time for
+        // another one.
+        life.answered_read(sent);
+        let _ = session.upgrade().inspect(|session| session.extend_all());
     }
 }
 

@@ -310,8 +310,9 @@ impl Model for Ensemble {
         let silent = state.heard_by_leader + self.sync_limit;
         let steps_down = runs && state.now >= silent;
         let must_step_down = steps_down && state.now >= silent + 2;
+        let busy = arrives || heard || must_step_down || runs && state.ping_due;
         let mut when = |may: bool, action| may.then(|| actions.push(action));
-        when(!arrives && !heard && !(runs && state.ping_due) && !must_step_down, Action::Time);
+        when(!busy, Action::Time);
         when(runs && state.ping_due, Action::Ping);
         when(arrives, Action::ArriveAtOther);
         when(heard, Action::ArriveAtLeader);
