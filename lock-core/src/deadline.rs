@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 /// A reading of a [`Clock`]. Readings of different clocks must not be compared. The default is
 /// earlier than every reading.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct Instant(u64);
 
 impl Instant {

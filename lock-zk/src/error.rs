@@ -86,6 +86,8 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
 
 #[cfg(test)]
 mod tests {
+    use zookeeper_client::MultiWriteError;
+
     use super::*;
 
     #[test]
@@ -118,6 +120,15 @@ mod tests {
         for (error, expected) in rows {
             assert_eq!(meaning(&error), expected, "{error:?}");
         }
+    }
+
+    /// Of each write in it: so it is no proof that the leader still has the session.
+    #[test]
+    fn a_transaction_that_is_refused_because_the_session_is_over_is_no_answer() {
+        let refused = |source| ZkError::from(MultiWriteError::OperationFailed { index: 0, source });
+        assert!(is_an_answer(&refused(ZkError::NoNode)));
+        assert!(!is_an_answer(&refused(ZkError::SessionExpired)));
+        assert_eq!(meaning(&refused(ZkError::SessionExpired)), Meaning::Over);
     }
 
     #[test]

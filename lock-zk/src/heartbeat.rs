@@ -8,6 +8,7 @@
 
 use std::sync::{Arc, Weak};
 
+use futures_util::{FutureExt, future::Fuse};
 use lock_core::{Clock, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -15,7 +16,7 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
     error::STORE,
-    nodelay,
+    nodelay, probe,
     session::{End, Session},
 };
 
@@ -32,6 +33,7 @@ pub(crate) async fn beat(
         let Some(alive) = session.upgrade() else { return };
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
+            alive.hear_of_end(&error);
             // A request that is sent while the connection is down waits for the next one.
             pause = alive.ttl() / 100;
         }
@@ -73,13 +75,25 @@ async fn ask(
     }
 }
 
-/// Asks whether the server of this connection stands alone.
-async fn ask_deployment(session: &Weak<Session>) {
+/// Asks whether the server of this connection stands alone: it says so, and has no members.
+///
+/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the list
+/// of its members, and behind one address there may be several servers.
+pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
     let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
     drop(alive);
-    if let Ok((members, _)) = exchange.config().await {
-        life.set_standalone(members.is_empty());
+    let sent = exchange.sent();
+    let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
+    if let Ok(Ok((members, _))) = members
+        && members.is_empty()
+        && probe::stands_alone(&hosts).await
+    {
+        life.set_standalone(true);
+        // Only now the answer is known to prove something: after an outage there may be no time for
+        // another one.
+        life.answered_read(sent);
+        let _ = session.upgrade().inspect(|session| session.extend_all());
     }
 }
 
@@ -90,19 +104,27 @@ pub(crate) async fn follow(
     terminated: CancellationToken,
     reconnected: Arc<Notify>,
     ports: Arc<[u16]>,
+    hosts: Arc<[String]>,
 ) {
-    ask_deployment(&session).await;
+    let ask = || ask_deployment(session.clone(), hosts.clone()).boxed().fuse();
+    let mut asking = Fuse::terminated();
     loop {
-        match states.changed().await {
+        let state = tokio::select! {
+            biased;
+            state = states.changed() => state,
+            () = &mut asking => continue,
+        };
+        // The next connection may lead to a member of an ensemble; a short break is told as one.
+        asking = Fuse::terminated();
+        let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
+        match state {
             SessionState::Disconnected => {
-                // The next connection may lead to a member of an ensemble.
-                let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
                 trace::disconnected(STORE, &"the connection broke; the session is kept");
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
                 nodelay::set(&ports).await;
                 trace::connected(STORE);
-                ask_deployment(&session).await;
+                asking = ask();
                 reconnected.notify_one();
             }
             // `Closed` comes after our own end of it, and that counted first.

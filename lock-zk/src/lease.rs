@@ -190,8 +190,9 @@ impl Lease for ZkLease {
             match asked {
                 Ok(()) => {
                     entry.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
-                    entry.extend(Clock::Boot.now(), self.session.safe_until());
-                    return Ok(());
+                    let held = entry.extend(Clock::Boot.now(), self.session.safe_until());
+                    let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
+                    return if held { Ok(()) } else { Err(self.lost(reason())) };
                 }
                 Err(ZkError::NoNode) => {
                     let _said = self.said.lock().await;
@@ -201,7 +202,10 @@ impl Lease for ZkLease {
                         return Err(self.lost(LossReason::EntryGone));
                     }
                 }
-                Err(error) => return Err(error::read_failed("renew", error)),
+                Err(error) => {
+                    self.session.hear_of_end(&error);
+                    return Err(error::read_failed("renew", error));
+                }
             }
         }
     }

@@ -62,29 +62,35 @@
 //! that is cut off answers reads and `sync` for about as long, while the others end the session.
 //!
 //! So only a write proves something: it is answered when a majority has it, and no later leader
-//! counted before. An answered request, and then an answered write that was sent at least a tick later,
-//! prove that the leader was told of the first one; the deadline is the send time of the first one plus
-//! the TTL. A heartbeat is such a write. It is a transaction that checks that `/` exists and changes
+//! counted before. An answered request, then an answered write that was sent at least a tick later, and
+//! then an answered write that was sent after that, prove that the leader was told of the first one; the
+//! deadline is the send time of the first one plus the TTL. A heartbeat is such a write. It is a transaction that checks that `/` exists and changes
 //! nothing. A standalone server counts from each request, so there any answer proves its send time,
-//! and a heartbeat is a read. A program model in `tests/model.rs` tries this rule, and weaker ones.
+//! and a heartbeat is a read. A server is taken for one only if it says so (`srvr`) and has no members
+//! in its configuration; before 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model.rs` tries this rule, and weaker ones.
 //!
-//! - **A deadline is a tick and a heartbeat older than the last answer.** Right after a grant a lock of
-//!   15 s has about 10 s or more before it with the usual tick of 2 s, and a lock of four ticks about half
-//!   of its TTL. That is how long an outage may last. TTLs below two ticks are refused.
+//! - **A deadline is a tick and two heartbeats older than the last answer.** A lock of 15 s has about 9 s
+//!   or more before it with the usual tick of 2 s, and a lock of four ticks about 2 of them. That is how
+//!   long an outage may last, and the client crate needs up to two fifths of the TTL to leave a server that
+//!   is silent: give at least six ticks if locks shall survive that. TTLs below three ticks are refused.
 //! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server permits
 //!   that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout or a
 //!   twentieth of the longest, whichever is longer, which is right or too long unless both
 //!   `minSessionTimeout` and `maxSessionTimeout` are set to less than they are by default. If only
 //!   `maxSessionTimeout` is set, and to much more, the guess is far too long: the option `tick` says what
 //!   it is.
+//! - **All servers must grant the same timeouts.** A session that moves to a server with a lower
+//!   `maxSessionTimeout` is cut to it, and the client is not told.
 //! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late. Give
 //!   twice the tick by the option `tick`, or do not connect to them.
 //!
-//! What is left: a leader that stalls while a heartbeat is on its way, answers it before it pings its
-//! followers, and then stalls again or is cut off from the client's follower within half a tick, although
-//! it still has a majority. It may end the session up to one tick, or the length of its stall, before
-//! the holder's deadline ([`Overlap::LeaderStalled`](lock_core::Overlap::LeaderStalled)). A cut alone
-//! does not lead to it, nor does a stall alone. The fencing token covers it.
+//! What is left: a leader that stalls while heartbeats are on their way, answers two of them before it
+//! pings its followers, and then stalls again or is cut off from the client's follower before the answer
+//! to its ping comes, although it still has a majority. It may end the session up to a TTL less than the
+//! length of its stall before the holder's deadline
+//! ([`Overlap::LeaderStalled`](lock_core::Overlap::LeaderStalled)). A cut alone does not lead to it, also
+//! one that heals, nor does a stall alone. Servers that lose touches when their tables are swapped at the
+//! same moment are not covered either. The fencing token covers both.
 //!
 //! # What it costs
 //!

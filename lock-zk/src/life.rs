@@ -105,8 +105,11 @@ impl Life {
         safe_until(self.state().confirmed, self.ttl)
     }
 
-    /// Waits until the session must be given up: nothing was proven for one TTL, or heard while there
-    /// were no entries.
+    /// Waits until the session is given up: for one TTL no write was answered, or nothing at all while
+    /// there were no entries.
+    ///
+    /// Writes may be answered too slowly to prove anything. Then each holder is told by its own deadline,
+    /// which stays once it has passed, and waiters need not leave.
     pub(crate) async fn silence(&self) {
         while Clock::Boot.now() < self.last_moment() {
             Clock::Boot.sleep_until(self.last_moment()).await;
@@ -115,6 +118,24 @@ impl Life {
 
     fn last_moment(&self) -> Instant {
         let state = self.state();
-        state.used.map_or(state.heard, |used| used.max(state.confirmed)) + self.ttl
+        let of_used = |used: Instant| used.max(state.confirmed).max(state.wrote);
+        state.used.map_or(state.heard, of_used) + self.ttl
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_session_whose_writes_are_answered_too_slowly_for_a_proof_is_not_given_up() {
+        let (ttl, begun) = (Duration::from_millis(100), Clock::Boot.now());
+        let life = Life::new(ttl, ttl * 10, begun);
+        life.set_used(true);
+        Clock::Boot.sleep_until(begun + ttl).await;
+        let sent = Clock::Boot.now();
+        life.answered_write(sent);
+        assert_eq!(life.last_moment(), sent + ttl);
+        assert_eq!(life.safe_until(), safe_until(begun, ttl), "holders are told");
     }
 }

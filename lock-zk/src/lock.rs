@@ -31,8 +31,9 @@ use crate::{
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 /// The TTL of a lock whose builder and URL name none.
 const USUAL_TTL: Duration = Duration::from_secs(15);
-/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time.
-const LEAST_TICKS: u32 = 2;
+/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time to
+/// find another server.
+const LEAST_TICKS: u32 = 3;
 /// Shorter sessions leave the client no time to notice a broken connection and build another.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 
@@ -122,13 +123,15 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let (members, access) =
-        tokio::join!(members(&session), check_access(&session, sessions.config()));
+    let config = sessions.config();
+    let (members, alone, access) = tokio::join!(
+        members(&session),
+        probe::stands_alone(&config.hosts),
+        check_access(&session, config)
+    );
     access?;
-    let least = match members {
-        Some(0) => least,
-        _ => least.max(tick * LEAST_TICKS),
-    };
+    let alone = alone && members == Some(0);
+    let least = if alone { least } else { least.max(tick * LEAST_TICKS) };
     checked_ttl(default_ttl, &(least..=most))?;
     drop(session);
     let mut guarantees = Guarantees::least(STORE);
@@ -137,7 +140,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.survives.restart = true;
     guarantees.survives.failover = members.is_some_and(|members| members >= 3);
     guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
-    if members != Some(0) {
+    if !alone {
         guarantees.overlaps.push(Overlap::LeaderStalled);
     }
     guarantees.fairness = Fairness::Fifo;
@@ -152,7 +155,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// How many servers vote; none if the server stands alone. `None` if the server does not say: it is
+/// How many servers vote; none if the server does not know of others. `None` if the server does not say: it is
 /// older than 3.5, or forbids it.
 async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;

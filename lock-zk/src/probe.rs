@@ -9,18 +9,20 @@ use std::{io, ops::RangeInclusive, time::Duration};
 
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpStream, ToSocketAddrs, lookup_host},
     time::timeout,
 };
 
 const CLOSE_SESSION: i32 = -11;
 /// Longer than any answer to a handshake.
 const MOST_BYTES: usize = 1024;
-/// Longer than any answer to `conf`.
-const MOST_CONF_BYTES: u64 = 64 * 1024;
+/// Longer than any answer to `conf` or `srvr`.
+const MOST_WORD_BYTES: u64 = 64 * 1024;
 /// How long all hosts may take together, and each of them at least.
 const LIMIT: Duration = Duration::from_secs(3);
 const HOST_LIMIT: Duration = Duration::from_millis(200);
+/// How long the question may take whether a server stands alone.
+const MODE_LIMIT: Duration = Duration::from_secs(1);
 /// How long the end of a session that was asked for may take.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
@@ -62,19 +64,45 @@ pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
 }
 
 async fn timing_of(host: &str) -> io::Result<Timing> {
-    if let Some(timing) = parse_conf(&conf(host).await?) {
+    if let Some(timing) = parse_conf(&word(host, b"conf").await?) {
         return Ok(timing);
     }
     Ok(Timing::of_timeouts(grant(host, 1).await?, grant(host, i32::MAX).await?))
 }
 
-/// Asks for the configuration, which most servers do not permit.
-async fn conf(host: &str) -> io::Result<String> {
-    let mut stream = TcpStream::connect(host).await?;
-    stream.write_all(b"conf").await?;
+/// Whether whatever serves at these hosts says that it stands alone. Servers permit the question
+/// (`srvr`) unless they are configured not to; what is not known counts as an ensemble.
+pub(crate) async fn stands_alone(hosts: &[String]) -> bool {
+    let answers = async {
+        let mut answers = Vec::new();
+        for host in hosts {
+            // A name may have several addresses.
+            for addr in lookup_host(host).await? {
+                answers.push(word(addr, b"srvr").await);
+            }
+        }
+        io::Result::Ok(answers)
+    };
+    matches!(timeout(MODE_LIMIT, answers).await, Ok(Ok(answers)) if says_alone(&answers))
+}
+
+/// Nothing serves where a connection is refused.
+fn says_alone(answers: &[io::Result<String>]) -> bool {
+    let is_alone = |answer: &String| answer.lines().any(|line| line == "Mode: standalone");
+    answers.iter().any(Result::is_ok)
+        && answers.iter().all(|answer| match answer {
+            Ok(answer) => is_alone(answer),
+            Err(error) => error.kind() == io::ErrorKind::ConnectionRefused,
+        })
+}
+
+/// Asks with one of the commands of four letters. Most servers do not permit `conf`.
+async fn word(addr: impl ToSocketAddrs, word: &[u8; 4]) -> io::Result<String> {
+    let mut stream = TcpStream::connect(addr).await?;
+    stream.write_all(word).await?;
     let mut answer = Vec::new();
     // A server that does not know the word closes the connection in its own way.
-    let _ = stream.take(MOST_CONF_BYTES).read_to_end(&mut answer).await;
+    let _ = stream.take(MOST_WORD_BYTES).read_to_end(&mut answer).await;
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
@@ -175,6 +203,18 @@ mod tests {
             let guess = Timing::of_timeouts(millis(least), millis(most));
             assert_eq!(guess.tick, millis(tick), "{least} to {most}");
         }
+    }
+
+    #[test]
+    fn only_servers_that_all_say_so_stand_alone() {
+        let server = |mode: &str| Ok(format!("Zookeeper version: 3.8.0\n{mode}\nNode count: 5\n"));
+        let (alone, leads) = (|| server("Mode: standalone"), || server("Mode: leader"));
+        let failed = |kind| Err(io::Error::from(kind));
+        let refused = || failed(io::ErrorKind::ConnectionRefused);
+        assert!(says_alone(&[alone()]) && says_alone(&[refused(), alone()]));
+        assert!(!says_alone(&[]) && !says_alone(&[refused()]) && !says_alone(&[leads()]));
+        assert!(!says_alone(&[alone(), leads()]) && !says_alone(&[server("")]));
+        assert!(!says_alone(&[alone(), failed(io::ErrorKind::TimedOut)]));
     }
 
     #[test]

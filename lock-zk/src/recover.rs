@@ -208,6 +208,7 @@ impl Session {
     /// next one, but a client whose runtime is shutting down answers at once, and a loop without a
     /// pause would never let go of the runtime.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
+        self.hear_of_end(&error);
         match error::meaning(&error) {
             Meaning::Unanswered | Meaning::NotNow if !self.is_over() => {
                 tokio::time::sleep(PAUSE).await;

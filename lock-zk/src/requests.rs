@@ -7,8 +7,8 @@ use std::sync::Arc;
 use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
-    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteError, MultiWriteResult,
-    MultiWriter, OneshotWatcher, Stat,
+    Client, CreateOptions, CreateSequence, Error as ZkError, MultiWriteResult, MultiWriter,
+    OneshotWatcher, Stat,
 };
 
 use crate::{error, life::Life};
@@ -154,15 +154,8 @@ impl Exchange {
         mut multi: MultiWriter<'_>,
     ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
         let reply = multi.commit();
-        async move {
-            match reply.await {
-                // The leader found one of the writes impossible, and a majority knows.
-                Err(MultiWriteError::OperationFailed { source, .. }) => {
-                    self.life.answered_write(self.sent);
-                    Err(source)
-                }
-                reply => self.written(async { reply.map_err(ZkError::from) }).await,
-            }
-        }
+        // If the leader found one of the writes impossible, a majority knows. But it refuses each of
+        // them if the session is over.
+        self.written(async { reply.await.map_err(ZkError::from) })
     }
 }

@@ -11,12 +11,12 @@ use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
-use zookeeper_client::Client;
+use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
     child,
     entry::Entry,
-    error::{self, STORE},
+    error::{self, Meaning, STORE},
     janitor::Chores,
     life::Life,
     requests::Exchange,
@@ -176,6 +176,13 @@ impl Session {
         }
         lock(&self.client).take();
         self.over.cancel();
+    }
+
+    /// Ends the session for us if a request of it was refused because it is over.
+    pub(crate) fn hear_of_end(&self, error: &ZkError) {
+        if error::meaning(error) == Meaning::Over {
+            self.finish(End::Ended);
+        }
     }
 
     pub(crate) fn is_over(&self) -> bool {

@@ -39,6 +39,7 @@ pub(crate) struct Sessions {
     tick: Duration,
     runtime: Handle,
     ports: Arc<[u16]>,
+    hosts: Arc<[String]>,
     slots: Mutex<Slots>,
     /// For what works in the background: the client is closed or dropped.
     closed: CancellationToken,
@@ -68,6 +69,7 @@ impl Sessions {
         let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
             ports: ports.collect(),
+            hosts: config.hosts.clone().into(),
             config,
             tick,
             runtime: Handle::current(),
@@ -223,12 +225,15 @@ impl Sessions {
         self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
         self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
+        // A break meanwhile is told below.
+        heartbeat::ask_deployment(weak.clone(), self.hosts.clone()).await;
         self.runtime.spawn(heartbeat::follow(
             weak,
             states,
             session.terminated.clone(),
             reconnected,
             self.ports.clone(),
+            self.hosts.clone(),
         ));
         session
     }

@@ -4,7 +4,10 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{DistributedLock, Error, Fencing, LossReason, Requirement};
+use lock_core::{
+    Attempt, Clock, DistributedLock, Error, Fencing, LockName, LossReason, Request, Requirement,
+    Term,
+};
 use support::*;
 
 #[tokio::test]
@@ -211,6 +214,20 @@ async fn a_fixed_term_ends_on_time_and_can_be_renewed() {
     assert_eq!(soon("the term ends", guard.lost()).await, LossReason::TermOver);
     let next = soon("the next one holds", next).await.unwrap().unwrap();
     assert!(next.remaining() > SHORT * 8 / 10, "a full term: {:?}", next.remaining());
+}
+
+/// The driver itself says so, too, whose caller may have been slow.
+#[tokio::test]
+async fn a_renewal_after_the_end_of_a_fixed_term_is_refused() {
+    let driver = as_dyn(driver(&shared().await.url()).await.unwrap());
+    let mut request = Request::new(LockName::new(fresh("late")).unwrap(), SHORT);
+    request.term = Term::Fixed;
+    let lease = driver.acquire(request, Attempt::new()).await.unwrap();
+    Clock::Boot.sleep_until(lease.validity().until()).await;
+    let renewed = lease.renew().await;
+    assert!(matches!(renewed, Err(Error::Lost { .. })), "{renewed:?}");
+    assert!(lease.validity().until() <= Clock::Boot.now());
+    drop(lease);
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@ mod support;
 
 use std::{error::Error, time::Duration};
 
-use lock_core::{Clock, Instant, Locks, LossReason};
+use lock_core::{Clock, Instant, Locks, LossReason, Overlap};
 use lock_lab::{Network, Place, Side, ZooKeeper, ZooKeeperCluster, network_tests};
 use support::{PATIENCE, SHORT, open, soon};
 
@@ -123,7 +123,27 @@ async fn holding_survives_the_end_of_the_leader() -> Outcome {
     Ok(())
 }
 
+/// It has lost the list of its members, as after a snapshot that was taken while it stood alone.
+async fn an_ensemble_that_does_not_know_its_members_is_no_standalone_server() -> Outcome {
+    let network = Network::new()?;
+    let builder = ZooKeeper::builder().in_memory().arg("-XX:TieredStopAtLevel=1");
+    let cluster = builder.arg("-Dzookeeper.skipACL=yes").start_cluster(&network).await?;
+    let operator = network.side()?;
+    let addr = cluster.node(0).addr().to_string();
+    operator
+        .run(async move {
+            let raw = lock_zk::client::Client::connect(&addr).await.unwrap();
+            raw.set_data("/zookeeper/config", b"", None).await.unwrap();
+        })
+        .await;
+    let client = Client::start(&network, cluster.url()).await?;
+    let guarantees = client.locks.guarantees();
+    assert!(guarantees.overlaps.contains(&Overlap::LeaderStalled), "{guarantees:?}");
+    Ok(())
+}
+
 network_tests!(
+    an_ensemble_that_does_not_know_its_members_is_no_standalone_server,
     a_holder_beside_a_cut_off_follower_is_told_before_the_next_grant,
     a_holder_beside_a_cut_off_leader_is_told_before_the_next_grant,
     holding_survives_the_end_of_the_leader,
