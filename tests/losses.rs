@@ -26,6 +26,8 @@ use tokio::{
 const GUARDS: u32 = 10_000;
 /// Sessions, connections, logins, one more lock, and all the renewals of a few seconds.
 const REQUESTS: u64 = 100;
+/// On ZooKeeper, besides: looks at own nodes, which go on until the session is ended.
+const LOOKS: u64 = 300;
 const URL: &str = "DISTLOCK_LOSSES_URL";
 
 /// This test program once more, in a shell that limits its files.
@@ -82,7 +84,8 @@ async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str
     loser.says("acquired").await;
     let since = settled(store, &server).await.since(&before);
     println!("{store}: {} requests after the loss of {GUARDS} locks", requests(store, &since));
-    assert!(requests(store, &since) < REQUESTS, "{since}");
+    let most = if store == "zookeeper" { REQUESTS + LOOKS } else { REQUESTS };
+    assert!(requests(store, &since) < most, "{since}");
     let others = connect(&server.url()).await;
     eventually("nothing is left", async || others.names("").await.unwrap().is_empty()).await;
     loser.go_on().await;

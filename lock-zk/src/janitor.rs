@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{
     entry::Node,
-    session::{Session, lock},
+    session::{End, Session, lock},
     sessions::Sessions,
 };
 
@@ -61,6 +61,10 @@ impl Chores {
         self.more.clone()
     }
 
+    fn len(&self) -> usize {
+        lock(&self.left).len()
+    }
+
     fn take(&self) -> Vec<Chore> {
         std::mem::take(&mut *lock(&self.left))
     }
@@ -79,7 +83,7 @@ pub(crate) async fn work(
             let mut pause = PAUSE;
             while {
                 tokio::time::sleep(pause).await;
-                round(&session).await
+                !end_if_lost(&session, &sessions) && round(&session).await
             } {
                 // Refused. Other locks of this session live on; new ones get another session, so that
                 // this one can end, and with it the node, when its last lock is released.
@@ -93,6 +97,19 @@ pub(crate) async fn work(
         () = over.cancelled() => {}
         () = work => {}
     }
+}
+
+/// Ends a session all of whose many locks were lost: one request removes what is left of it. Returns
+/// whether it did.
+fn end_if_lost(session: &Weak<Session>, sessions: &Weak<Sessions>) -> bool {
+    let Some(alive) = session.upgrade() else { return true };
+    if alive.chores.len() <= AT_ONCE || alive.is_used() {
+        return false;
+    }
+    // An acquire that is about to begin in it begins again in another one.
+    let _ = sessions.upgrade().inspect(|sessions| sessions.retire(&alive));
+    alive.finish(End::Ended);
+    true
 }
 
 /// Tries each chore once. Returns whether any is left.

@@ -75,10 +75,10 @@
 //!   is silent: give at least six ticks if locks shall survive that. TTLs below three ticks are refused.
 //! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server permits
 //!   that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout or a
-//!   twentieth of the longest, whichever is longer, which is right or too long unless both
-//!   `minSessionTimeout` and `maxSessionTimeout` are set to less than they are by default. If only
-//!   `maxSessionTimeout` is set, and to much more, the guess is far too long: the option `tick` says what
-//!   it is.
+//!   twentieth of the longest, whichever is longer, and at least 3 s unless the longest is ten times the
+//!   shortest, as it is by default. That is too short only if `minSessionTimeout` and
+//!   `maxSessionTimeout` are both set to less than they are by default; it is far too long if only
+//!   `maxSessionTimeout` is set, and to much more. In both cases give the option `tick`.
 //! - **All servers must grant the same timeouts.** A session that moves to a server with a lower
 //!   `maxSessionTimeout` is cut to it, and the client is not told.
 //! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late. Give

@@ -26,6 +26,9 @@ const MODE_LIMIT: Duration = Duration::from_secs(1);
 /// How long the end of a session that was asked for may take.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
+/// The tick of a server that is not configured (`ZooKeeperServer.DEFAULT_TICK_TIME`).
+const USUAL_TICK: Duration = Duration::from_secs(3);
+
 /// What a server says about its time.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Timing {
@@ -36,10 +39,13 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Unless configured otherwise, timeouts are 2 to 20 ticks. If one bound was configured, the other
-    /// tells the tick; the longer guess is right then, or safe.
+    /// Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another ratio were
+    /// configured: one of them may still tell the tick, or neither, so the tick is not taken for
+    /// shorter than a server's own default.
     fn of_timeouts(least: Duration, most: Duration) -> Self {
-        Self { timeouts: least..=most, tick: (least / 2).max(most / 20) }
+        let guess = (least / 2).max(most / 20);
+        let tick = if most == least * 10 { guess } else { guess.max(USUAL_TICK) };
+        Self { timeouts: least..=most, tick }
     }
 }
 
@@ -197,9 +203,13 @@ mod tests {
         let timeouts = millis(1000)..=millis(60_000);
         assert_eq!(parse_conf(conf), Some(Timing { timeouts, tick: millis(2000) }));
         assert_eq!(parse_conf("conf is not executed because it is not in the whitelist."), None);
-        for (least, most, tick) in
-            [(4000, 40_000, 2000), (1000, 40_000, 2000), (4000, 20_000, 2000), (4000, 90_000, 4500)]
-        {
+        for (least, most, tick) in [
+            (4000, 40_000, 2000),
+            (1000, 40_000, 3000),
+            (4000, 20_000, 3000),
+            (4000, 90_000, 4500),
+            (1000, 12_000, 3000),
+        ] {
             let guess = Timing::of_timeouts(millis(least), millis(most));
             assert_eq!(guess.tick, millis(tick), "{least} to {most}");
         }

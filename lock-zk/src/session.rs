@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, Validity, trace};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -137,6 +137,20 @@ impl Session {
             self.life.set_used(true);
         }
         entries.insert(entry.attempt, entry.clone());
+    }
+
+    /// Whether anything is held or has a place in a queue. What was lost and is not released yet does
+    /// not count, and what has no place yet can begin again in another session.
+    pub(crate) fn is_used(&self) -> bool {
+        let is_lost = |entry: &Arc<Entry>| entry.validity().is_some_and(Validity::has_ended);
+        !lock(&self.entries).values().all(|entry| is_lost(entry) || entry.node().is_none())
+    }
+
+    /// Whether all that was held in it was lost by its deadline. New locks get another session, so that
+    /// one request can end this one.
+    pub(crate) fn has_lost_all(&self) -> bool {
+        let passed = Clock::Boot.now() >= self.safe_until();
+        passed && !lock(&self.entries).is_empty() && !self.is_used()
     }
 
     /// Forgets an entry whose node is gone.

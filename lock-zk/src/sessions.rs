@@ -96,6 +96,7 @@ impl Sessions {
             if slots.closed {
                 return Err(Error::Closed { store: STORE });
             }
+            slots.retire_if(ttl, |session| session.has_lost_all());
             match slots.by_ttl.get(&ttl) {
                 Some(Slot::Open(session)) if !session.is_over() => return Ok(session.clone()),
                 Some(Slot::Opening(opening)) => opening.clone(),
@@ -137,13 +138,7 @@ impl Sessions {
 
     /// Gives no new locks to a session: it ends when its last lock is released.
     pub(crate) fn retire(&self, session: &Arc<Session>) {
-        let mut slots = self.slots();
-        let retires = |slot: &Slot| matches!(slot, Slot::Open(open) if Arc::ptr_eq(open, session));
-        if slots.by_ttl.get(&session.ttl()).is_some_and(retires) {
-            slots.by_ttl.remove(&session.ttl());
-            slots.retired.retain(|other| other.strong_count() > 0);
-            slots.retired.push(Arc::downgrade(session));
-        }
+        self.slots().retire_if(session.ttl(), |open| Arc::ptr_eq(open, session));
     }
 
     /// Cancelled when the client is closed or dropped.
@@ -264,6 +259,17 @@ impl Slot {
 }
 
 impl Slots {
+    /// Gives no new locks to the open session of this TTL if this is so of it.
+    fn retire_if(&mut self, ttl: Duration, is_so: impl Fn(&Arc<Session>) -> bool) {
+        let Some(Slot::Open(session)) = self.by_ttl.get(&ttl) else { return };
+        if is_so(session) {
+            let retired = Arc::downgrade(session);
+            self.by_ttl.remove(&ttl);
+            self.retired.retain(|other| other.strong_count() > 0);
+            self.retired.push(retired);
+        }
+    }
+
     /// Drops a session that nobody uses if there are too many.
     fn make_room(&mut self, ttl: Duration) -> Result<()> {
         if self.by_ttl.len() < MOST_SESSIONS || self.by_ttl.contains_key(&ttl) {
