@@ -16,14 +16,19 @@ fn set(locks: &Locks) -> LockSet {
     locks.all(NAMES).unwrap()
 }
 
-/// The entries of each name.
-async fn entries(raw: &Client) -> [usize; 3] {
-    let mut count = [0; 3];
-    for (name, count) in NAMES.iter().zip(&mut count) {
+/// The entries of each name, with their sequence numbers.
+async fn nodes(raw: &Client) -> [Vec<String>; 3] {
+    let mut nodes = [const { Vec::new() }; 3];
+    for (name, nodes) in NAMES.iter().zip(&mut nodes) {
         let children = children(raw, &format!("/locks/{name}")).await;
-        *count = children.iter().filter(|child| child.contains("-lock-")).count();
+        *nodes = children.into_iter().filter(|child| child.contains("-lock-")).collect();
     }
-    count
+    nodes
+}
+
+/// How many entries each name has.
+async fn entries(raw: &Client) -> [usize; 3] {
+    nodes(raw).await.map(|nodes| nodes.len())
 }
 
 async fn keep_all(server: &ZooKeeper, names: impl IntoIterator<Item = impl AsRef<str>>) {
@@ -192,12 +197,12 @@ async fn an_unanswered_creation_is_found_again() {
     let server = server().await;
     let (proxy, raw) = (proxy(&server).await, raw(&server).await);
     let attempt = unanswered(&server, &proxy, &raw).await;
-    let before = server.counters().await.unwrap();
+    let (before, created) = (server.counters().await.unwrap(), nodes(&raw).await);
     proxy.reset();
     proxy.heal();
     let held = soon("the set", attempt).await.unwrap().unwrap().unwrap();
     assert!(held.is_valid());
-    assert_eq!(entries(&raw).await, [1; 3]);
+    assert_eq!(nodes(&raw).await, created, "the nodes that were created before, and no others");
     let used = server.counters().await.unwrap().since(&before);
     // A heartbeat at the most: after a reset it is a write until the server says that it stands alone.
     assert!(used.get("requests.update") <= 1, "{used}");
