@@ -1,0 +1,140 @@
+//! C1: at any moment at most one client holds a lock.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade, Rule};
+use tokio::task::{JoinSet, yield_now};
+
+use crate::{
+    Claim, Contestant, Experiment, Failure, Figure, Hold, Nature, Outcome, Player, Scribe, Side,
+    Stage,
+};
+
+/// C1.
+pub(crate) struct MutualExclusion;
+
+const CLAIM: Claim = Claim {
+    number: 1,
+    title: "Mutual exclusion",
+    claimed: "At any moment at most one client holds a lock.",
+    done: "Eight clients, each with connections of its own, take one lock in turns as fast as they \
+           can, and look at their own hold while they have it.",
+    measured: "Pairs of holds that are certain at the same time, of all grants.",
+    threshold: "Holds if no two certain holds overlap and tokens rise.",
+};
+
+const CLIENTS: usize = 8;
+const TTL: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[async_trait]
+impl Experiment for MutualExclusion {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let lock: Box<dyn Contestant> = match stage.is_swapped() {
+            true => Box::new(NoLock),
+            false => Box::new(stage.distlock().await?),
+        };
+        let (trace, name) = (stage.trace(&lock.label()), stage.name("lock"));
+        let mut clients = JoinSet::new();
+        for number in 0..CLIENTS {
+            let (player, scribe) = (lock.client().await?, trace.client(format!("client {number}")));
+            let rounds = stage.quick_or_full(10, 40);
+            clients.spawn(take_turns(player, scribe, name.clone(), rounds));
+        }
+        while let Some(client) = clients.join_next().await {
+            client??;
+        }
+        let history = trace.history();
+        let checker = Checker::new().tokens(Grade::Strict);
+        let report = checker.check(&history)?;
+        let (overlaps, granted) = (report.count(Rule::Exclusion), report.summary.granted);
+        let kept = report.is_clean() && granted > 0;
+        let happened =
+            format!("{granted} grants to {CLIENTS} clients, {overlaps} pairs of holders");
+        let side = Side::new(lock.label(), lock.nature(), kept, happened.clone());
+        Ok(Outcome::holds_if(kept, happened)
+            .side(side.traced(history, &checker)?)
+            .figure(Figure::count("pairs of holders at once", overlaps as f64, "pairs"))
+            .figure(Figure::count("grants", granted as f64, "")))
+    }
+}
+
+async fn take_turns(
+    player: Arc<dyn Player>,
+    scribe: Scribe,
+    name: String,
+    rounds: usize,
+) -> Result<(), Failure> {
+    for _ in 0..rounds {
+        let entry = scribe.asks(&name);
+        let Some(hold) = player.acquire(&name, TTL, PATIENCE).await? else {
+            entry.ended("waited in vain");
+            continue;
+        };
+        entry.granted(hold.token());
+        for _ in 0..3 {
+            yield_now().await;
+            entry.believes(|| hold.believes());
+        }
+        entry.releasing();
+        hold.release().await?;
+        entry.released();
+    }
+    Ok(())
+}
+
+/// The control: a lock that lets everybody in.
+struct NoLock;
+
+struct Free;
+
+#[async_trait]
+impl Contestant for NoLock {
+    fn label(&self) -> String {
+        "no lock".into()
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::Simulation
+    }
+
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(NoLock)
+    }
+
+    async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
+        Ok(Arc::new(Free))
+    }
+}
+
+#[async_trait]
+impl Player for Free {
+    async fn acquire(
+        &self,
+        _name: &str,
+        _ttl: Duration,
+        _wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        Ok(Some(Box::new(Free)))
+    }
+}
+
+#[async_trait]
+impl Hold for Free {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
+    fn believes(&self) -> bool {
+        true
+    }
+
+    async fn release(self: Box<Self>) -> Result<bool, Failure> {
+        Ok(true)
+    }
+}

@@ -1,0 +1,148 @@
+//! Where an experiment takes place: a private server, an embedded store, or a store in use.
+
+use std::{collections::BTreeMap, ops::Deref, sync::Arc};
+
+use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+use uuid::Uuid;
+
+use crate::{Failure, Missing, Store};
+
+/// A running store.
+pub enum Ground {
+    /// A store of this process or of a file, which nobody else uses.
+    Embedded {
+        /// Its URL.
+        url: String,
+        /// Its file, which goes with it.
+        _folder: Option<TempDir>,
+    },
+    /// A private server, which ends with this value.
+    Private(Box<Private>),
+    /// A store in use: nothing may be done to it but what its users do.
+    InUse {
+        /// Its URL, perhaps with a password.
+        url: String,
+    },
+}
+
+/// A private server of some kind.
+pub enum Private {
+    /// Redis.
+    Redis(Redis),
+    /// etcd, one node.
+    Etcd(Etcd),
+    /// ZooKeeper, one node.
+    ZooKeeper(ZooKeeper),
+    /// PostgreSQL.
+    Postgres(Postgres),
+    /// MariaDB.
+    MariaDb(MariaDb),
+}
+
+impl Deref for Private {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        match self {
+            Self::Redis(server) => server,
+            Self::Etcd(server) => server,
+            Self::ZooKeeper(server) => server,
+            Self::Postgres(server) => server,
+            Self::MariaDb(server) => server,
+        }
+    }
+}
+
+impl Private {
+    async fn start(store: Store) -> Result<Self, LabError> {
+        match store {
+            Store::Redis => Redis::start().await.map(Self::Redis),
+            Store::Etcd => Etcd::start().await.map(Self::Etcd),
+            Store::ZooKeeper => ZooKeeper::start().await.map(Self::ZooKeeper),
+            Store::Postgres => Postgres::start().await.map(Self::Postgres),
+            Store::MySql => MariaDb::start().await.map(Self::MariaDb),
+            Store::Memory | Store::Sqlite => unreachable!("an embedded store has no server"),
+        }
+    }
+}
+
+impl Ground {
+    /// Starts a store that nobody else uses.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] if its server is not installed.
+    pub async fn start(store: Store) -> Result<Self, Failure> {
+        Ok(match store {
+            Store::Memory => {
+                let url = format!("memory:compare-{}", Uuid::new_v4().simple());
+                Self::Embedded { url, _folder: None }
+            }
+            Store::Sqlite => {
+                let folder = tempfile::tempdir()?;
+                let url = format!("sqlite:{}/locks.db", folder.path().display());
+                Self::Embedded { url, _folder: Some(folder) }
+            }
+            _ => Self::Private(Box::new(Private::start(store).await?)),
+        })
+    }
+
+    /// The URL for distlock.
+    pub fn url(&self) -> String {
+        match self {
+            Self::Embedded { url, .. } | Self::InUse { url } => url.clone(),
+            Self::Private(server) => server.url(),
+        }
+    }
+
+    /// The private server, if it is one.
+    pub fn server(&self) -> Option<&Private> {
+        match self {
+            Self::Private(server) => Some(server),
+            _ => None,
+        }
+    }
+}
+
+/// The stores of a run: each is started when it is first asked for, and serves all experiments
+/// that do no harm to it.
+#[derive(Default)]
+pub(crate) struct Grounds {
+    shared: BTreeMap<Store, OnceCell<Arc<Ground>>>,
+    in_use: BTreeMap<Store, String>,
+}
+
+impl Grounds {
+    /// Private stores, but for those that are given by URL.
+    pub(crate) fn new(in_use: BTreeMap<Store, String>) -> Self {
+        let shared = Store::ALL.into_iter().map(|store| (store, OnceCell::new()));
+        Self { shared: shared.collect(), in_use }
+    }
+
+    /// Whether a store is one in use.
+    pub(crate) fn is_in_use(&self, store: Store) -> bool {
+        self.in_use.contains_key(&store)
+    }
+
+    /// The store that all share.
+    pub(crate) async fn shared(&self, store: Store) -> Result<Arc<Ground>, Failure> {
+        let start = || async {
+            Ok(Arc::new(match self.in_use.get(&store) {
+                Some(url) => Ground::InUse { url: url.clone() },
+                None => Ground::start(store).await?,
+            }))
+        };
+        self.shared[&store].get_or_try_init(start).await.cloned()
+    }
+
+    /// A store for one experiment alone.
+    pub(crate) async fn own(&self, store: Store) -> Result<Ground, Failure> {
+        if self.is_in_use(store) {
+            let what = "it needs a server of its own, and this one is in use";
+            return Err(Missing::new(what, "leave --store away for this claim").into());
+        }
+        Ground::start(store).await
+    }
+}

@@ -1,0 +1,125 @@
+//! Keys in Redis, through the bare client.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use redis::{Client, Cmd, FromRedisValue, Script, aio::MultiplexedConnection, cmd};
+
+use crate::{Failure, KeySpace, Keys, Nature};
+
+/// As the articles print it.
+const COMPARE_AND_DEL: &str = "\
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('del', KEYS[1]) else return 0 end";
+const COMPARE_AND_EXPIRE: &str = "\
+if redis.call('get', KEYS[1]) == ARGV[1] then return redis.call('pexpire', KEYS[1], ARGV[2]) \
+else return 0 end";
+const COMPARE_AND_DECR: &str = "\
+if tonumber(redis.call('get', KEYS[1]) or '0') > 0 then return redis.call('decr', KEYS[1]) \
+else return -1 end";
+
+/// The keys of a Redis server.
+#[derive(Clone, Debug)]
+pub struct RedisKeys(Client);
+
+impl RedisKeys {
+    /// Those of the server with this URL.
+    ///
+    /// # Errors
+    ///
+    /// If it is no URL of Redis.
+    pub fn new(url: &str) -> Result<Self, Failure> {
+        Ok(Self(Client::open(url)?))
+    }
+}
+
+#[async_trait]
+impl KeySpace for RedisKeys {
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
+        Ok(Arc::new(Connected(self.0.get_multiplexed_async_connection().await?)))
+    }
+}
+
+struct Connected(MultiplexedConnection);
+
+impl Connected {
+    async fn send<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
+        Ok(command.query_async(&mut self.0.clone()).await?)
+    }
+
+    async fn script(&self, script: &str, key: &str, arguments: &[&str]) -> Result<i64, Failure> {
+        let script = Script::new(script);
+        let mut call = script.key(key);
+        for argument in arguments {
+            call.arg(*argument);
+        }
+        Ok(call.invoke_async(&mut self.0.clone()).await?)
+    }
+}
+
+fn millis(ttl: Duration) -> u64 {
+    u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[async_trait]
+impl Keys for Connected {
+    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        self.send(cmd("SETNX").arg(key).arg(value)).await
+    }
+
+    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+        let mut set = cmd("SET");
+        set.arg(key).arg(value).arg("NX").arg("PX").arg(millis(ttl));
+        Ok(self.send::<Option<String>>(&set).await?.is_some())
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        self.send(cmd("SET").arg(key).arg(value)).await
+    }
+
+    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
+        self.send(cmd("PEXPIRE").arg(key).arg(millis(ttl))).await
+    }
+
+    async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
+        let left: i64 = self.send(cmd("PTTL").arg(key)).await?;
+        Ok(match left {
+            -2 => None,
+            left => Some(u64::try_from(left).ok().map(Duration::from_millis)),
+        })
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, Failure> {
+        self.send(cmd("GET").arg(key)).await
+    }
+
+    async fn del(&self, key: &str) -> Result<bool, Failure> {
+        self.send(cmd("DEL").arg(key)).await
+    }
+
+    async fn decr(&self, key: &str) -> Result<i64, Failure> {
+        self.send(cmd("DECR").arg(key)).await
+    }
+
+    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        Ok(self.script(COMPARE_AND_DEL, key, &[value]).await? == 1)
+    }
+
+    async fn compare_and_expire(
+        &self,
+        key: &str,
+        value: &str,
+        ttl: Duration,
+    ) -> Result<bool, Failure> {
+        let ttl = millis(ttl).to_string();
+        Ok(self.script(COMPARE_AND_EXPIRE, key, &[value, &ttl]).await? == 1)
+    }
+
+    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
+        let left = self.script(COMPARE_AND_DECR, key, &[]).await?;
+        Ok(Some(left).filter(|left| *left >= 0))
+    }
+}

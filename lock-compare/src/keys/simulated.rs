@@ -1,0 +1,125 @@
+//! Keys in this process.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use lock_core::{Clock, Instant};
+
+use crate::{Failure, KeySpace, Keys, Nature};
+
+/// A simulation of Redis's keys. Each command is atomic, as it is there.
+#[derive(Clone, Debug, Default)]
+pub struct SimulatedKeys(Arc<Mutex<HashMap<String, Key>>>);
+
+#[derive(Debug)]
+struct Key {
+    value: String,
+    ends: Option<Instant>,
+}
+
+impl SimulatedKeys {
+    /// The keys that are not over.
+    fn keys(&self) -> MutexGuard<'_, HashMap<String, Key>> {
+        let (mut keys, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), now());
+        keys.retain(|_, key| key.ends.is_none_or(|ends| ends > now));
+        keys
+    }
+
+    fn set_unless_there(&self, key: &str, value: &str, ends: Option<Instant>) -> bool {
+        let mut keys = self.keys();
+        if keys.contains_key(key) {
+            return false;
+        }
+        keys.insert(key.to_owned(), Key { value: value.to_owned(), ends });
+        true
+    }
+}
+
+fn now() -> Instant {
+    Clock::Boot.now()
+}
+
+#[async_trait]
+impl KeySpace for SimulatedKeys {
+    fn nature(&self) -> Nature {
+        Nature::Simulation
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Keys for SimulatedKeys {
+    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        Ok(self.set_unless_there(key, value, None))
+    }
+
+    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+        Ok(self.set_unless_there(key, value, Some(now() + ttl)))
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        self.keys().insert(key.to_owned(), Key { value: value.to_owned(), ends: None });
+        Ok(())
+    }
+
+    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
+        let mut keys = self.keys();
+        let key = keys.get_mut(key);
+        Ok(key.map(|key| key.ends = Some(now() + ttl)).is_some())
+    }
+
+    async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
+        Ok(self.keys().get(key).map(|key| key.ends.map(|ends| ends.since(now()))))
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, Failure> {
+        Ok(self.keys().get(key).map(|key| key.value.clone()))
+    }
+
+    async fn del(&self, key: &str) -> Result<bool, Failure> {
+        Ok(self.keys().remove(key).is_some())
+    }
+
+    async fn decr(&self, key: &str) -> Result<i64, Failure> {
+        let mut keys = self.keys();
+        let key = keys.entry(key.to_owned()).or_insert(Key { value: "0".into(), ends: None });
+        let left = key.value.parse::<i64>()? - 1;
+        key.value = left.to_string();
+        Ok(left)
+    }
+
+    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        let mut keys = self.keys();
+        let is_ours = keys.get(key).is_some_and(|key| key.value == value);
+        Ok(is_ours && keys.remove(key).is_some())
+    }
+
+    async fn compare_and_expire(
+        &self,
+        key: &str,
+        value: &str,
+        ttl: Duration,
+    ) -> Result<bool, Failure> {
+        let mut keys = self.keys();
+        let ours = keys.get_mut(key).filter(|key| key.value == value);
+        Ok(ours.map(|key| key.ends = Some(now() + ttl)).is_some())
+    }
+
+    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
+        let mut keys = self.keys();
+        let Some(key) = keys.get_mut(key) else { return Ok(None) };
+        let left = key.value.parse::<i64>()? - 1;
+        if left < 0 {
+            return Ok(None);
+        }
+        key.value = left.to_string();
+        Ok(Some(left))
+    }
+}

@@ -1,0 +1,51 @@
+//! What articles say about distributed locks, put to the test on real stores.
+//!
+//! Five articles compare locks on Redis, etcd, ZooKeeper and MySQL. What they claim is a list of 44
+//! [`Claim`]s; each has an [`Experiment`], in a file of its own below `claims`, which is played on
+//! every [`Store`] that can take part and ends in a [`Verdict`] with its evidence. [`run`] plays
+//! them and makes a [`Report`].
+//!
+//! Servers are private: `lock-lab` starts them where they are installed. What is missing is named
+//! in the report, with what installs it.
+
+mod actor;
+mod claim;
+pub mod claims;
+mod contestant;
+mod experiment;
+mod failure;
+mod ground;
+pub mod keys;
+mod machine;
+mod outcome;
+mod printed;
+mod report;
+mod run;
+mod scenario;
+mod stage;
+mod store;
+mod time;
+mod timeline;
+mod trace;
+mod verdict;
+
+pub use self::{
+    actor::{Actor, Pause},
+    claim::Claim,
+    contestant::{Contestant, Distlock, Hold, Player},
+    experiment::Experiment,
+    failure::{Failure, Missing, missing},
+    ground::{Ground, Private},
+    keys::{KeySpace, Keys},
+    machine::Machine,
+    outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
+    printed::{Give, Printed, Take},
+    report::{Cell, ClaimText, Report, Row},
+    run::{Options, Progress, run},
+    stage::{Pace, Part, Stage},
+    store::Store,
+    time::Time,
+    timeline::{FaultSpan, Lane, Mark, Span, State, Timeline},
+    trace::{Breakage, Entry, Scribe, Trace},
+    verdict::Verdict,
+};

@@ -1,0 +1,89 @@
+//! Where a run takes place.
+
+use std::{collections::BTreeMap, fs, process::Command, thread};
+
+use serde::{Deserialize, Serialize};
+
+/// The machine, as far as it matters to figures.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+pub struct Machine {
+    /// The operating system and its kernel.
+    pub system: String,
+    /// The processor's model.
+    pub processor: String,
+    /// The processors that this process may use.
+    pub cores: usize,
+    /// The memory, in GiB.
+    pub memory: u64,
+}
+
+impl Machine {
+    /// This one.
+    pub fn this() -> Self {
+        let uname = rustix::system::uname();
+        let (name, release) =
+            (uname.sysname().to_string_lossy(), uname.release().to_string_lossy());
+        Self {
+            system: format!("{name} {release}"),
+            processor: field("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown".into()),
+            cores: thread::available_parallelism().map_or(1, usize::from),
+            memory: memory().unwrap_or_default(),
+        }
+    }
+}
+
+fn field(file: &str, name: &str) -> Option<String> {
+    let text = fs::read_to_string(file).ok()?;
+    let line = text.lines().find(|line| line.starts_with(name))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+fn memory() -> Option<u64> {
+    let kib: u64 = field("/proc/meminfo", "MemTotal")?.split(' ').next()?.parse().ok()?;
+    Some(kib.div_ceil(1024 * 1024))
+}
+
+/// The programs that tell their versions, and how.
+const PROGRAMS: [(&str, &str, &str); 5] = [
+    ("redis", "redis-server", "--version"),
+    ("etcd", "etcd", "--version"),
+    ("etcdctl", "etcdctl", "version"),
+    ("mariadb", "/usr/sbin/mariadbd", "--version"),
+    ("postgres", "psql", "--version"),
+];
+
+/// The versions of distlock and of the servers of this machine.
+pub(crate) fn versions() -> BTreeMap<String, String> {
+    let told = PROGRAMS.iter().filter_map(|(name, program, ask)| {
+        let output = Command::new(program).arg(ask).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        Some((name.to_string(), number(text.lines().next()?)?))
+    });
+    told.chain([("distlock".into(), env!("CARGO_PKG_VERSION").into())]).collect()
+}
+
+/// The first word with a digit and a dot in it.
+fn number(line: &str) -> Option<String> {
+    let mut words = line.split([' ', '=', ',', '-']).filter(|word| word.contains('.'));
+    let word = words
+        .find(|word| word.trim_start_matches('v').starts_with(|c: char| c.is_ascii_digit()))?;
+    Some(word.trim_start_matches('v').to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_each_programs_line_is_found() {
+        let lines = [
+            ("Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0", "7.0.15"),
+            ("etcd Version: 3.4.23", "3.4.23"),
+            ("/usr/sbin/mariadbd  Ver 10.11.14-MariaDB-0+deb12u2 for debian", "10.11.14"),
+            ("psql (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)", "15.14"),
+        ];
+        for (line, version) in lines {
+            assert_eq!(number(line).as_deref(), Some(version), "{line}");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! Locks as the articles print them, made of keys.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::{task::AbortHandle, time::sleep};
+use uuid::Uuid;
+
+use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, time::Time};
+
+/// Nobody tells whoever waits.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// How the key and its expiry are set.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Take {
+    /// `SETNX`, and then `EXPIRE`.
+    TwoSteps,
+    /// `SET .. NX PX`.
+    OneStep,
+}
+
+/// How the key is deleted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Give {
+    /// `DEL`, whoever holds the lock.
+    BareDel,
+    /// The script that compares the value first.
+    CompareAndDel,
+}
+
+/// A lock of the articles: a key with a unique value.
+#[derive(Clone)]
+pub struct Printed {
+    keys: Arc<dyn KeySpace>,
+    take: Take,
+    give: Give,
+    renews: bool,
+}
+
+impl Printed {
+    /// A lock without a watchdog.
+    pub fn new(keys: Arc<dyn KeySpace>, take: Take, give: Give) -> Self {
+        Self { keys, take, give, renews: false }
+    }
+
+    /// With a watchdog that prolongs the key every third of its TTL.
+    #[must_use]
+    pub fn renewed(mut self) -> Self {
+        self.renews = true;
+        self
+    }
+}
+
+#[async_trait]
+impl Contestant for Printed {
+    fn label(&self) -> String {
+        let take = match self.take {
+            Take::TwoSteps => "SETNX, then EXPIRE",
+            Take::OneStep => "SET NX PX",
+        };
+        let give = match self.give {
+            Give::BareDel => "bare DEL",
+            Give::CompareAndDel => "compare and DEL",
+        };
+        let renews = if self.renews { ", watchdog" } else { "" };
+        format!("{take}{renews}; {give}")
+    }
+
+    fn nature(&self) -> Nature {
+        self.keys.nature()
+    }
+
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(self.clone())
+    }
+
+    async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
+        let keys = self.keys.connect().await?;
+        Ok(Arc::new(Client { keys, lock: self.clone() }))
+    }
+}
+
+struct Client {
+    keys: Arc<dyn Keys>,
+    lock: Printed,
+}
+
+impl Client {
+    async fn take(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+        match self.lock.take {
+            Take::OneStep => self.keys.set_nx_px(key, value, ttl).await,
+            Take::TwoSteps => {
+                Ok(self.keys.set_nx(key, value).await? && self.keys.expire(key, ttl).await?)
+            }
+        }
+    }
+
+    fn watch(&self, key: String, value: String, ttl: Duration) -> AbortHandle {
+        let keys = self.keys.clone();
+        let renew = async move {
+            loop {
+                sleep(ttl / 3).await;
+                // The watchdog of the articles has nobody to tell.
+                let _ = keys.compare_and_expire(&key, &value, ttl).await;
+            }
+        };
+        tokio::spawn(renew).abort_handle()
+    }
+}
+
+#[async_trait]
+impl Player for Client {
+    async fn acquire(
+        &self,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let (value, time) = (Uuid::new_v4().to_string(), Time::start());
+        while !self.take(name, &value, ttl).await? {
+            if time.since() >= wait {
+                return Ok(None);
+            }
+            sleep(PAUSE).await;
+        }
+        let watchdog = self.lock.renews.then(|| self.watch(name.to_owned(), value.clone(), ttl));
+        let (keys, key, give) = (self.keys.clone(), name.to_owned(), self.lock.give);
+        Ok(Some(Box::new(Held { keys, key, value, give, watchdog })))
+    }
+}
+
+struct Held {
+    keys: Arc<dyn Keys>,
+    key: String,
+    value: String,
+    give: Give,
+    watchdog: Option<AbortHandle>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.watchdog.iter().for_each(AbortHandle::abort);
+    }
+}
+
+#[async_trait]
+impl Hold for Held {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
+    fn believes(&self) -> bool {
+        true
+    }
+
+    async fn release(self: Box<Self>) -> Result<bool, Failure> {
+        self.watchdog.iter().for_each(AbortHandle::abort);
+        match self.give {
+            Give::BareDel => self.keys.del(&self.key).await,
+            Give::CompareAndDel => self.keys.compare_and_del(&self.key, &self.value).await,
+        }
+    }
+}

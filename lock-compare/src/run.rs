@@ -1,0 +1,221 @@
+//! Plays experiments.
+
+use std::{collections::BTreeMap, fs, path::PathBuf, sync::Arc, time::Duration};
+
+use futures_util::{StreamExt, stream};
+use lock_core::deadline::wall_clock;
+use uuid::Uuid;
+
+use crate::{
+    Cell, Experiment, Failure, Machine, Outcome, Pace, Part, Report, Row, Stage, Store, Verdict,
+    claims, failure, ground::Grounds, machine, report::ClaimText, time::Time,
+};
+
+/// How many cells are played at once, but for those that measure time.
+const AT_ONCE: usize = 4;
+/// How long one cell may take.
+const LIMIT: Duration = Duration::from_secs(150);
+
+/// What to play.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The numbers of the claims; all if it is empty.
+    pub claims: Vec<u8>,
+    /// The stores; all if it is empty.
+    pub stores: Vec<Store>,
+    /// Stores in use, by URL: only what is harmless is played there.
+    pub in_use: BTreeMap<Store, String>,
+    /// How thorough to be.
+    pub pace: Pace,
+    /// Which parts the locks play.
+    pub part: Part,
+    /// The seed of everything random.
+    pub seed: u64,
+    /// The folder for traces, if they are to be kept. It is made if it is not there.
+    pub traces: Option<PathBuf>,
+}
+
+/// What a run has come to so far.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub enum Progress<'a> {
+    /// So many cells will be played.
+    Cells(usize),
+    /// A cell begins.
+    Begins(&'static str, Store),
+    /// A cell has ended: the claim's number, and what it came to.
+    Ended(u8, &'a Cell),
+}
+
+/// Plays all experiments of a run.
+///
+/// # Errors
+///
+/// If the folder for traces cannot be written. What goes wrong in an experiment is the verdict of
+/// its cell.
+pub async fn run(
+    options: &Options,
+    progress: &(dyn Fn(Progress<'_>) + Sync),
+) -> Result<Report, Failure> {
+    let (time, started) = (Time::start(), humantime::format_rfc3339_seconds(wall_clock()));
+    if let Some(folder) = &options.traces {
+        fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    let (stage, stores) = (options.stage(), options.stores());
+    let wanted = |number: &u8| options.claims.is_empty() || options.claims.contains(number);
+    let experiments: Vec<_> =
+        claims::all().iter().copied().filter(|one| wanted(&one.claim().number)).collect();
+    progress(Progress::Cells(experiments.len() * stores.len()));
+    let (alone, together): (Vec<_>, Vec<_>) =
+        experiments.iter().copied().partition(|experiment| experiment.is_alone());
+    let play = |experiment: &'static dyn Experiment, store| {
+        let stage = stage.of(experiment.claim(), store);
+        async move {
+            let claim = experiment.claim();
+            progress(Progress::Begins(claim.title, store));
+            let cell = cell(experiment, stage, options).await;
+            progress(Progress::Ended(claim.number, &cell));
+            ((claim.number, store), cell)
+        }
+    };
+    let cells = |of: &[&'static dyn Experiment]| {
+        let cells = of.iter().flat_map(|one| stores.iter().map(|store| play(*one, *store)));
+        cells.collect::<Vec<_>>()
+    };
+    // Servers are started while nothing is measured.
+    let together = stream::iter(cells(&together)).buffer_unordered(AT_ONCE);
+    let mut played: BTreeMap<_, _> = together.collect().await;
+    played.extend(stream::iter(cells(&alone)).buffered(1).collect::<BTreeMap<_, _>>().await);
+    let row = |experiment: &&dyn Experiment| {
+        let claim = experiment.claim();
+        let cells = stores.iter().filter_map(|store| played.remove(&(claim.number, *store)));
+        Row { claim: ClaimText::from(claim), cells: cells.collect() }
+    };
+    let rows: Vec<_> = experiments.iter().map(row).collect();
+    let mut report = Report {
+        format: Report::FORMAT,
+        started: started.to_string(),
+        took: time.since().as_secs_f64(),
+        seed: options.seed,
+        pace: options.pace,
+        part: options.part,
+        command: options.command(None, &[]),
+        machine: Machine::this(),
+        versions: machine::versions(),
+        missing: missing(&rows),
+        stores,
+        rows,
+    };
+    if let Some(folder) = &options.traces {
+        keep_traces(&mut report, folder)?;
+    }
+    Ok(report)
+}
+
+async fn cell(experiment: &'static dyn Experiment, stage: Stage, options: &Options) -> Cell {
+    let (time, store, number) = (Time::start(), stage.store, experiment.claim().number);
+    let harms = stage.grounds.is_in_use(store) && !experiment.is_harmless();
+    let outcome = match (store.is_compiled_in(), harms) {
+        (false, _) => {
+            let feature = store.scheme();
+            Outcome::not_run(format!("{store} is not compiled in; build with feature {feature:?}"))
+        }
+        (_, true) => Outcome::not_run("it would do harm to a store in use"),
+        _ => played(experiment, stage).await,
+    };
+    let command = options.command(Some(number), &[store]);
+    Cell { store, took: time.since().as_secs_f64(), command, outcome }
+}
+
+/// In a task of its own: a panic is the end of one cell.
+async fn played(experiment: &'static dyn Experiment, stage: Stage) -> Outcome {
+    let task = tokio::spawn(async move { experiment.run(&stage).await });
+    let stop = task.abort_handle();
+    let failed = |why: String| Outcome::new(Verdict::Failed, why);
+    match tokio::time::timeout(LIMIT, task).await {
+        Ok(Ok(Ok(outcome))) => outcome,
+        Ok(Ok(Err(failure))) => match failure::missing(&failure) {
+            Some(missing) => Outcome::not_run(missing),
+            None => failed(failure.to_string()),
+        },
+        Ok(Err(panic)) => failed(panic.to_string()),
+        Err(_) => {
+            stop.abort();
+            failed(format!("it took longer than {} s", LIMIT.as_secs()))
+        }
+    }
+}
+
+fn missing(rows: &[Row]) -> Vec<String> {
+    let cells = rows.iter().flat_map(|row| &row.cells);
+    let not_run = cells.filter(|cell| cell.outcome.verdict == Verdict::NotRun);
+    let mut missing: Vec<_> = not_run.map(|cell| cell.outcome.sentence.clone()).collect();
+    missing.sort();
+    missing.dedup();
+    missing
+}
+
+fn keep_traces(report: &mut Report, folder: &std::path::Path) -> Result<(), Failure> {
+    for row in &mut report.rows {
+        for cell in &mut row.cells {
+            for (number, side) in cell.outcome.sides.iter_mut().enumerate() {
+                let Some(history) = &side.history else { continue };
+                let file = format!("C{}-{}-{number}.jsonl", row.claim.number, cell.store.scheme());
+                let lines: Vec<_> = history.lines().collect();
+                fs::write(folder.join(&file), lines.join("\n") + "\n")?;
+                side.trace = Some(file);
+            }
+        }
+    }
+    Ok(())
+}
+
+impl Options {
+    fn stage(&self) -> Stage {
+        let run = Uuid::new_v4().simple().to_string();
+        Stage {
+            store: Store::Memory,
+            pace: self.pace,
+            part: self.part,
+            seed: self.seed,
+            claim: 0,
+            grounds: Arc::new(Grounds::new(self.in_use.clone())),
+            run: run[..8].into(),
+        }
+    }
+
+    /// In the order of the report.
+    fn stores(&self) -> Vec<Store> {
+        let wanted = |store: &Store| match self.stores.is_empty() {
+            true => self.in_use.is_empty() || self.in_use.contains_key(store),
+            false => self.stores.contains(store),
+        };
+        Store::ALL.into_iter().filter(wanted).collect()
+    }
+
+    /// The command that repeats the run, or a part of it. URLs may hold passwords, so they are not
+    /// in it.
+    fn command(&self, claim: Option<u8>, stores: &[Store]) -> String {
+        let mut command = String::from("distlock compare");
+        let claims: Vec<_> = match claim {
+            Some(claim) => vec![claim],
+            None => self.claims.clone(),
+        };
+        let claims: Vec<_> = claims.iter().map(|number| format!("C{number}")).collect();
+        if !claims.is_empty() {
+            command += &format!(" --claims {}", claims.join(","));
+        }
+        let stores = if stores.is_empty() { &self.stores } else { stores };
+        let schemes: Vec<_> = stores.iter().map(|store| store.scheme()).collect();
+        if !schemes.is_empty() {
+            command += &format!(" --stores {}", schemes.join(","));
+        }
+        if self.pace == Pace::Quick {
+            command += " --quick";
+        }
+        if self.part == Part::Swapped {
+            command += " --swap";
+        }
+        command + &format!(" --seed {}", self.seed)
+    }
+}

@@ -1,0 +1,116 @@
+//! What an experiment is given.
+
+use std::sync::Arc;
+
+use distlock::Locks;
+use serde::{Deserialize, Serialize};
+
+use crate::{Claim, Distlock, Failure, Ground, Store, Trace, ground::Grounds};
+
+/// How thorough a run is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pace {
+    /// Fewer repetitions and shorter TTLs; the same verdicts, with wider intervals.
+    Quick,
+    /// All of it.
+    #[default]
+    Full,
+}
+
+/// Which parts the locks play.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Each lock plays its own part.
+    #[default]
+    AsClaimed,
+    /// The control: the locks change parts, or the part of the server that the claim relies on is
+    /// broken. The verdict must turn, else the experiment can only say yes.
+    Swapped,
+}
+
+/// One experiment on one store. Cheap to clone.
+#[derive(Clone)]
+pub struct Stage {
+    /// The store that is asked.
+    pub store: Store,
+    /// How thorough to be.
+    pub pace: Pace,
+    /// Which parts the locks play.
+    pub part: Part,
+    /// The seed of everything random.
+    pub seed: u64,
+    pub(crate) claim: u8,
+    pub(crate) grounds: Arc<Grounds>,
+    /// Makes names unlike those of other runs on a store in use.
+    pub(crate) run: Arc<str>,
+}
+
+impl Stage {
+    pub(crate) fn of(&self, claim: &Claim, store: Store) -> Self {
+        Self { claim: claim.number, store, ..self.clone() }
+    }
+
+    /// Whether this is the control run, in which the locks change parts.
+    pub fn is_swapped(&self) -> bool {
+        self.part == Part::Swapped
+    }
+
+    /// The first, or the second in a control run.
+    pub fn pick<T>(&self, as_claimed: T, swapped: T) -> T {
+        if self.is_swapped() { swapped } else { as_claimed }
+    }
+
+    /// The first for a quick run, the second for a full one.
+    pub fn quick_or_full<T>(&self, quick: T, full: T) -> T {
+        if self.pace == Pace::Quick { quick } else { full }
+    }
+
+    /// A lock's name that nobody else uses: `compare/<run>/c7/<what>`. Call it once per lock.
+    pub fn name(&self, what: &str) -> String {
+        let part = self.pick("", "-swapped");
+        format!("compare/{}/c{}{part}/{what}", self.run, self.claim)
+    }
+
+    /// The store that all experiments share: nothing may be broken in it, nothing be counted.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub async fn shared(&self) -> Result<Arc<Ground>, Failure> {
+        self.grounds.shared(self.store).await
+    }
+
+    /// A store for this experiment alone, to be counted, stopped and killed. It ends with the value.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started; [`Missing`](crate::Missing) if the store is one in use.
+    pub async fn own(&self) -> Result<Ground, Failure> {
+        self.grounds.own(self.store).await
+    }
+
+    /// A new client of the shared store.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started or reached.
+    pub async fn connect(&self) -> Result<Locks, Failure> {
+        Ok(distlock::connect(self.shared().await?.url()).await?)
+    }
+
+    /// distlock on the shared store.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be started.
+    pub async fn distlock(&self) -> Result<Distlock, Failure> {
+        Ok(Distlock::new(self.shared().await?.url()))
+    }
+
+    /// A new trace, for one side of the experiment.
+    pub fn trace(&self, side: &str) -> Trace {
+        Trace::new(format!("C{} {side}", self.claim), self.seed, self.store)
+    }
+}

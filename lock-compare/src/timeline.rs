@@ -1,0 +1,156 @@
+//! A history as something to draw.
+
+use std::collections::BTreeMap;
+
+use lock_history::{Attempt, History, Misfit};
+use serde::{Deserialize, Serialize};
+
+/// How many clients are drawn at the most.
+const LANES: usize = 12;
+/// How many attempts of a client are drawn at the most.
+const SPANS: usize = 40;
+
+/// What clients did and believed, one lane each. Times are milliseconds from the first event.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Timeline {
+    /// The clients, by their first event.
+    pub lanes: Vec<Lane>,
+    /// What was broken meanwhile.
+    pub faults: Vec<FaultSpan>,
+    /// The end of the last event.
+    pub until: f64,
+    /// How many clients are left out.
+    pub left_out: usize,
+}
+
+/// One client.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Lane {
+    /// Its name.
+    pub client: String,
+    /// What it did, in order.
+    pub spans: Vec<Span>,
+    /// Single events.
+    pub marks: Vec<Mark>,
+}
+
+/// A time in which a client waits or holds.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Span {
+    /// What it does.
+    pub state: State,
+    /// From when, in ms.
+    pub from: f64,
+    /// Until when, in ms.
+    pub until: f64,
+    /// The fencing token, while it holds.
+    pub token: Option<u64>,
+    /// The lock's name.
+    pub name: String,
+}
+
+/// What a client does in a [`Span`].
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// It has asked and waits.
+    Waits,
+    /// It holds the lock, and believes so.
+    Holds,
+    /// It holds the lock no more, and knows so or may know.
+    Past,
+}
+
+/// A single event.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Mark {
+    /// When, in ms.
+    pub at: f64,
+    /// What.
+    pub what: String,
+}
+
+/// A fault, from its beginning to its healing.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FaultSpan {
+    /// What and whom: "kill of the primary".
+    pub what: String,
+    /// From when, in ms.
+    pub from: f64,
+    /// Until when, in ms; `None` if it was not healed.
+    pub until: Option<f64>,
+}
+
+impl Timeline {
+    /// Draws a history.
+    ///
+    /// # Errors
+    ///
+    /// [`Misfit`] if it is none.
+    pub fn of(history: &History) -> Result<Self, Misfit> {
+        let events = history.events.iter().map(|event| event.at);
+        let times = events.chain(history.faults.iter().map(|fault| fault.from));
+        let (start, end) = times.fold((u64::MAX, 0), |(a, b), at| (a.min(at), b.max(at)));
+        let ms = |at: u64| at.saturating_sub(start) as f64 / 1e6;
+        let mut clients: BTreeMap<(u64, String), Vec<Attempt>> = BTreeMap::new();
+        let mut first: BTreeMap<String, u64> = BTreeMap::new();
+        for attempt in history.attempts()? {
+            let client = attempt.client.to_string();
+            let first = *first.entry(client.clone()).or_insert(attempt.asked);
+            clients.entry((first, client)).or_default().push(attempt);
+        }
+        let left_out = clients.len().saturating_sub(LANES);
+        let lanes = clients.into_iter().take(LANES);
+        let lanes = lanes.map(|((_, client), attempts)| Lane::of(client, &attempts, end, &ms));
+        let faults = history.faults.iter().map(|fault| FaultSpan {
+            what: format!("{} of {}", fault.fault, fault.target),
+            from: ms(fault.from),
+            until: fault.until.map(&ms),
+        });
+        Ok(Self { lanes: lanes.collect(), faults: faults.collect(), until: ms(end), left_out })
+    }
+}
+
+impl Lane {
+    fn of(client: String, attempts: &[Attempt], end: u64, ms: &impl Fn(u64) -> f64) -> Self {
+        let (mut spans, mut marks) = (Vec::new(), Vec::new());
+        for attempt in attempts.iter().take(SPANS) {
+            spans.extend(spans_of(attempt, end, ms));
+            marks.extend(marks_of(attempt, ms));
+        }
+        Self { client, spans, marks }
+    }
+}
+
+fn spans_of(attempt: &Attempt, end: u64, ms: &impl Fn(u64) -> f64) -> Vec<Span> {
+    let over = attempt.over().unwrap_or(end);
+    let span = |state, from: u64, until: u64| Span {
+        state,
+        from: ms(from),
+        until: ms(until.max(from)),
+        token: attempt.token.filter(|_| state != State::Waits),
+        name: attempt.name.to_string(),
+    };
+    let Some(granted) = attempt.granted else {
+        return vec![span(State::Waits, attempt.asked, over)];
+    };
+    let sure = attempt.sure_until().unwrap_or(granted);
+    let mut spans =
+        vec![span(State::Waits, attempt.asked, granted), span(State::Holds, granted, sure)];
+    if attempt.last > sure {
+        spans.push(span(State::Past, sure, attempt.last));
+    }
+    spans
+}
+
+fn marks_of(attempt: &Attempt, ms: &impl Fn(u64) -> f64) -> Vec<Mark> {
+    let mark = |at: u64, what: String| Mark { at: ms(at), what };
+    let writes = attempt.writes.iter().map(|write| {
+        let what = if write.accepted { "wrote" } else { "rejected" };
+        mark(write.at, format!("{what} with token {}", write.token))
+    });
+    let lost = attempt.lost.iter().map(|lost| mark(lost.at, format!("lost: {}", lost.reason)));
+    let ended = attempt.ended.iter().map(|(at, why)| mark(*at, why.to_string()));
+    let released = attempt.released.iter().map(|at| mark(*at, "released".into()));
+    writes.chain(lost).chain(ended).chain(released).collect()
+}

@@ -1,0 +1,140 @@
+//! What the clients of an experiment did and believed.
+
+use std::sync::Arc;
+
+use lock_history::{AttemptLog, ClientLog, Fault, Header, History, Kind, Recorder};
+
+use crate::{Store, time::Time};
+
+/// Takes down one side of an experiment. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    recorder: Recorder,
+    time: Time,
+    header: Arc<Header>,
+}
+
+impl Trace {
+    pub(crate) fn new(run: String, seed: u64, store: Store) -> Self {
+        let header = Header::new(run, seed, store.scheme());
+        Self { recorder: Recorder::default(), time: Time::start(), header: header.into() }
+    }
+
+    /// Nanoseconds since the trace began.
+    pub fn now(&self) -> u64 {
+        self.time.now()
+    }
+
+    /// The log of a client; each has a name of its own.
+    pub fn client(&self, name: impl Into<Arc<str>>) -> Scribe {
+        Scribe { log: Arc::new(self.recorder.client(name)), time: self.time }
+    }
+
+    /// Takes down a fault that begins now. It ends when [`Breakage::healed`] is called.
+    pub fn fault(&self, what: impl Into<String>, target: impl Into<String>) -> Breakage {
+        let (fault, target) = (what.into(), target.into());
+        let fault = Fault { fault, target, from: self.now(), until: None };
+        Breakage { trace: self.clone(), fault: Some(fault) }
+    }
+
+    /// What was taken down so far.
+    pub fn history(&self) -> History {
+        self.recorder.history(Header::clone(&self.header))
+    }
+}
+
+/// A fault that is being played. Dropping it takes it down as never healed.
+#[derive(Debug)]
+pub struct Breakage {
+    trace: Trace,
+    fault: Option<Fault>,
+}
+
+impl Breakage {
+    /// The fault ends now.
+    pub fn healed(mut self) {
+        if let Some(fault) = &mut self.fault {
+            fault.until = Some(self.trace.now());
+        }
+    }
+}
+
+impl Drop for Breakage {
+    fn drop(&mut self) {
+        self.fault.take().into_iter().for_each(|fault| self.trace.recorder.fault(fault));
+    }
+}
+
+/// Takes down what one client does.
+#[derive(Clone, Debug)]
+pub struct Scribe {
+    log: Arc<ClientLog>,
+    time: Time,
+}
+
+impl Scribe {
+    /// The client asks for the exclusive lock of a name, now.
+    pub fn asks(&self, name: &str) -> Entry {
+        self.asks_for(name, Kind::Exclusive)
+    }
+
+    /// The client asks for a lock, now.
+    pub fn asks_for(&self, name: &str, kind: Kind) -> Entry {
+        Entry { log: self.log.asked(self.time.now(), name, kind), time: self.time }
+    }
+}
+
+/// Takes down what becomes of one attempt; the time of each event is that of the call. Call those
+/// of questions (`valid`, `releasing`) before the question is put or with its time, the others after
+/// the answer is there.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    log: AttemptLog,
+    time: Time,
+}
+
+impl Entry {
+    /// The lock is there.
+    pub fn granted(&self, token: Option<u64>) {
+        self.log.granted(self.time.now(), token);
+    }
+
+    /// Asks a holder whether it believes that it holds the lock, and takes down the answer with a
+    /// time from before the question.
+    pub fn believes(&self, ask: impl FnOnce() -> bool) -> bool {
+        let at = self.time.now();
+        let yes = ask();
+        self.log.valid(at, yes);
+        yes
+    }
+
+    /// The client was told by its own reckoning, or by the store.
+    pub fn lost(&self, loss: lock_history::Loss, reason: &str) {
+        self.log.lost(self.time.now(), loss, reason);
+    }
+
+    /// The release begins.
+    pub fn releasing(&self) {
+        self.log.releasing(self.time.now());
+    }
+
+    /// The release is confirmed.
+    pub fn released(&self) {
+        self.log.released(self.time.now());
+    }
+
+    /// It is over in another way.
+    pub fn ended(&self, why: &str) {
+        self.log.ended(self.time.now(), why);
+    }
+
+    /// The resource took a write.
+    pub fn wrote(&self, token: u64) {
+        self.log.wrote(self.time.now(), token);
+    }
+
+    /// The resource refused a write.
+    pub fn rejected(&self, token: u64) {
+        self.log.rejected(self.time.now(), token);
+    }
+}

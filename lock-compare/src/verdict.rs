@@ -1,0 +1,75 @@
+//! What an experiment ends in.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// What became of a claim on one store.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// What is claimed was seen.
+    Holds,
+    /// The claim is about a mistake or a danger, and it was seen to do the damage.
+    Breaks,
+    /// The opposite of what is claimed was seen.
+    Differs,
+    /// Of a claim that one is faster or cheaper: neither is, beyond the threshold.
+    NoDifference,
+    /// The claim has no meaning for this store.
+    CannotBeAsked,
+    /// Something is missing on this machine, or it would do harm to a store in use.
+    NotRun,
+    /// The experiment itself went wrong: no verdict.
+    Failed,
+}
+
+impl Verdict {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Holds,
+        Self::Breaks,
+        Self::Differs,
+        Self::NoDifference,
+        Self::CannotBeAsked,
+        Self::NotRun,
+        Self::Failed,
+    ];
+
+    /// The words for people.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::Breaks => "breaks as documented",
+            Self::Differs => "differs from the documents",
+            Self::NoDifference => "no difference",
+            Self::CannotBeAsked => "cannot be asked",
+            Self::NotRun => "not run",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// A sign of one column, for a terminal.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::Holds => "✓",
+            Self::Breaks => "✗",
+            Self::Differs => "≠",
+            Self::NoDifference => "=",
+            Self::CannotBeAsked => "·",
+            Self::NotRun => "-",
+            Self::Failed => "!",
+        }
+    }
+
+    /// Whether the store has answered the question.
+    pub fn is_answer(self) -> bool {
+        !matches!(self, Self::CannotBeAsked | Self::NotRun | Self::Failed)
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.words())
+    }
+}
