@@ -91,3 +91,11 @@ Examples:
   distlock check --store redis://10.0.0.1     everything, usually in 20 to 40 s
   distlock check --property loss --json       one promise of the usual store
   distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2";
+
+#[cfg(all(feature = "compare", target_os = "linux"))]
+pub(crate) const COMPARE: &str = "\
+Examples:
+  distlock compare --report report.html              all claims on all stores that are installed
+  distlock compare --quick --stores sqlite,memory    a look, with nothing installed
+  distlock compare --claims C7,C8 --stores redis     a late DEL, and a failover
+  distlock compare --store redis://10.0.0.5          what is harmless to a store in use";

@@ -6,6 +6,8 @@
 #[cfg(target_os = "linux")]
 mod check;
 mod choice;
+#[cfg(all(feature = "compare", target_os = "linux"))]
+mod compare;
 #[cfg(target_os = "linux")]
 mod elect;
 mod examples;
@@ -60,6 +62,11 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     log(&opt.common);
+    #[cfg(all(feature = "compare", target_os = "linux"))]
+    if let Command::Compare(options) = &opt.command {
+        let stores = &opt.common.store;
+        return compare::compare(options, stores).unwrap_or_else(Failure::report);
+    }
     runtime().and_then(|runtime| runtime.block_on(dispatch(&opt))).unwrap_or_else(Failure::report)
 }
 

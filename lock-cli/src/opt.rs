@@ -87,6 +87,8 @@ pub(crate) enum Command {
     #[command(after_help = examples::SCHEMA)]
     Schema,
     Check(Check),
+    #[cfg(all(feature = "compare", target_os = "linux"))]
+    Compare(Compare),
     Completions(Completions),
     #[command(name = "man")]
     ManPages(ManPages),
@@ -267,6 +269,43 @@ pub(crate) struct Check {
     /// Prints an array with an object for each store.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Puts what articles claim about distributed locks to the test, on private servers.
+///
+/// 44 claims about Redis, etcd, ZooKeeper, MySQL and others, each an experiment on every store that can
+/// take part. The servers are started where they are installed, and end with the command; what is missing
+/// is named with what installs it. With --store, what is harmless is tried on a store in use instead.
+/// Exits with 1 if an experiment itself failed.
+#[cfg(all(feature = "compare", target_os = "linux"))]
+#[derive(Args, Debug)]
+#[command(after_help = examples::COMPARE)]
+pub(crate) struct Compare {
+    /// Only these claims, such as C7,C12.
+    #[arg(long, value_name = "CLAIMS", value_delimiter = ',', value_parser = values::claim)]
+    pub(crate) claims: Vec<u8>,
+    /// Only these stores, such as redis,etcd.
+    #[arg(long, value_name = "STORES", value_delimiter = ',')]
+    pub(crate) stores: Vec<lock_compare::Store>,
+    /// Repeats less and waits less: some minutes for all of it.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Writes the report to this file, as one page of HTML.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+    /// Prints the report as an object.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Keeps what every client did and believed in this folder, as JSON lines; it is made if it is not
+    /// there.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) traces: Option<PathBuf>,
+    /// The seed of everything random. Default: another one each time; the report names it.
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) seed: Option<u64>,
+    /// The control: wrong locks and right ones change parts, and each verdict must be another one.
+    #[arg(long)]
+    pub(crate) swap: bool,
 }
 
 fn names() -> impl Iterator<Item = &'static str> {
