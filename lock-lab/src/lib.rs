@@ -108,7 +108,7 @@ pub use self::{
     network::{Network, Place, Side, network_trial, run_network_tests},
     postgres::Postgres,
     proxy::{Proxy, ProxyStats},
-    redis::Redis,
+    redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
     server::Server,
     state::{is_gone, state_of},
     zookeeper::ZooKeeper,

@@ -279,6 +279,11 @@ impl Server {
             .unwrap_or_default()
     }
 
+    /// Tells whether it was started and not killed since. A stopped one runs, too.
+    pub(crate) fn runs(&self) -> bool {
+        self.end().is_none()
+    }
+
     /// Does what asks the server, from where it can be reached.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
