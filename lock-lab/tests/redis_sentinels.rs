@@ -4,7 +4,7 @@ mod support;
 
 use std::{io, time::Duration};
 
-use lock_lab::{LabError, Redis, RedisSentinels};
+use lock_lab::{LabError, Redis, RedisSentinels, is_gone};
 use support::until;
 
 type Result = std::result::Result<(), Box<dyn std::error::Error>>;
@@ -126,5 +126,16 @@ async fn a_primary_without_enough_replicas_refuses_writes_if_it_shall() -> Resul
             Err(LabError::Reply { reply, .. }) if reply.starts_with("NOREPLICAS"))
     })
     .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_drop_leaves_no_process() -> Result {
+    let redis = RedisSentinels::builder().replicas(1).start().await?;
+    let nodes = redis.nodes().iter().map(|node| node.pid());
+    let pids: Vec<_> = nodes.chain(redis.sentinels().iter().map(|it| it.pid())).collect();
+    assert_eq!((pids.len(), pids.iter().any(|pid| is_gone(*pid))), (5, false));
+    drop(redis);
+    assert!(pids.into_iter().all(is_gone));
     Ok(())
 }

@@ -38,7 +38,7 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// }
 /// redis.node(old).command(&[b"SET", b"lock", b"mine", b"NX"]).await?;
 /// redis.node(old).kill();
-/// let new = redis.primary_after(old).await?; // about 2 s later, and without the key
+/// let new = redis.primary_after(old).await?; // about 3 s later, and without the key
 /// # Ok(()) }
 /// ```
 ///

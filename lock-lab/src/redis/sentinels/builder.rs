@@ -26,7 +26,7 @@ impl Default for RedisSentinelsBuilder {
             node: Builder::default(),
             replicas: 2,
             quorum: 2,
-            down_after: Duration::from_secs(1),
+            down_after: Duration::from_secs(2),
             failover_timeout: Duration::from_secs(3),
         }
     }
@@ -47,7 +47,7 @@ impl RedisSentinelsBuilder {
     }
 
     /// Sets after which silence a sentinel takes a server for dead, in whole milliseconds. Default:
-    /// 1 s.
+    /// 2 s, since a loaded machine keeps a server silent for a while.
     pub fn down_after(mut self, down_after: Duration) -> Self {
         self.down_after = down_after;
         self
