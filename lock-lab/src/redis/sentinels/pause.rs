@@ -17,9 +17,8 @@ impl RedisSentinels {
     /// when the replica has been silent. Without one, the replica ends its link and logs in with a
     /// wrong password from then on, so that its primary knows at once.
     ///
-    /// A sentinel promotes no replica whose link has been down for longer than 10 times
-    /// [`down_after`](super::RedisSentinelsBuilder::down_after), counted from when the primary was
-    /// last seen.
+    /// A sentinel promotes no replica whose link had been down for longer than 10 times
+    /// [`down_after`](super::RedisSentinelsBuilder::down_after) when it found the primary dead.
     ///
     /// # Errors
     ///
