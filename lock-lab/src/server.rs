@@ -252,7 +252,7 @@ impl Server {
     ///   the `connections`.
     /// - **Redis:** `cmd.<name>` calls of each command, `clients`, `keys`, `pubsub_channels`,
     ///   `pubsub_clients`. The asking connection counts as one of the `clients`. The commands that
-    ///   the asking itself sends (`auth`, `info`, `client|list`) are left out.
+    ///   the asking itself sends (`auth`, `info`, `client|list`) are left out. So for a sentinel.
     /// - **etcd:** `rpc.<Method>` calls (streams for `LeaseKeepAlive` and `Watch`),
     ///   `msg.<Method>` messages received, `sent.<Method>` messages sent, `watchers`,
     ///   `watch_streams`, `keys`, `leases`, `proposals`. The call that the asking itself makes
@@ -277,6 +277,11 @@ impl Server {
         fs::read(self.log_path())
             .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
             .unwrap_or_default()
+    }
+
+    /// Tells whether it was started and not killed since. A stopped one runs, too.
+    pub(crate) fn runs(&self) -> bool {
+        self.end().is_none()
     }
 
     /// Does what asks the server, from where it can be reached.

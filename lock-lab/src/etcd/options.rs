@@ -77,6 +77,10 @@ impl Store for EtcdOptions {
         2
     }
 
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        self.program(common).map(drop)
+    }
+
     fn command(
         &self,
         common: &Common,

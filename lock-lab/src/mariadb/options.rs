@@ -145,6 +145,12 @@ impl Store for MariaDbOptions {
         Some("mysql")
     }
 
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        common.program("mariadbd", INSTALL)?;
+        program::find(Path::new("mariadb-install-db"), INSTALL)?;
+        program::find(Path::new("mariadb"), INSTALL_CLIENT).map(drop)
+    }
+
     fn command(
         &self,
         common: &Common,

@@ -149,6 +149,12 @@ impl Store for PostgresOptions {
         Some("postgres")
     }
 
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        common.program(newest("postgres"), INSTALL)?;
+        program::find(&newest("initdb"), INSTALL)?;
+        program::find(&newest("psql"), INSTALL).map(drop)
+    }
+
     fn command(
         &self,
         common: &Common,
