@@ -11,15 +11,22 @@
 mod actor;
 mod claim;
 pub mod claims;
+#[cfg(feature = "etcd")]
+mod concurrency;
 mod contestant;
+mod endless;
+#[cfg(feature = "etcd")]
+mod etcdctl;
 mod experiment;
 mod failure;
 mod ground;
+mod isolation;
 pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
 mod report;
+mod residue;
 mod run;
 mod scenario;
 mod stage;
@@ -28,6 +35,7 @@ mod time;
 mod timeline;
 mod trace;
 mod verdict;
+mod waiters;
 
 pub use self::{
     actor::{Actor, Pause},

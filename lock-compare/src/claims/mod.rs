@@ -4,11 +4,38 @@
 //! `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
+mod c02_crashed_holder;
+mod c03_cut_off_holder;
+mod c04_only_the_holder_releases;
+mod c06_fixed_ttl;
 mod c07_bare_delete;
+mod c11_closed_or_orphaned;
+mod c14_try_leaves_nothing;
+mod c15_giving_up;
+mod c16_own_place_checked;
+mod c31_waiter_keeps_alive;
+mod c32_separator;
+mod c43_unchecked_key;
+mod c44_printed_delete;
 
 use crate::Experiment;
 
 /// All experiments, by the numbers of their claims.
 pub fn all() -> &'static [&'static dyn Experiment] {
-    &[&c01_mutual_exclusion::MutualExclusion, &c07_bare_delete::BareDelete]
+    &[
+        &c01_mutual_exclusion::MutualExclusion,
+        &c02_crashed_holder::CrashedHolder,
+        &c03_cut_off_holder::CutOffHolder,
+        &c04_only_the_holder_releases::OnlyTheHolderReleases,
+        &c06_fixed_ttl::FixedTtl,
+        &c07_bare_delete::BareDelete,
+        &c11_closed_or_orphaned::ClosedOrOrphaned,
+        &c14_try_leaves_nothing::TryLeavesNothing,
+        &c15_giving_up::GivingUp,
+        &c16_own_place_checked::OwnPlaceChecked,
+        &c31_waiter_keeps_alive::WaiterKeepsAlive,
+        &c32_separator::Separator,
+        &c43_unchecked_key::UncheckedKey,
+        &c44_printed_delete::PrintedDelete,
+    ]
 }
