@@ -25,6 +25,7 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod program;
 mod report;
 mod residue;
 mod run;

@@ -13,8 +13,10 @@ mod c11_closed_or_orphaned;
 mod c14_try_leaves_nothing;
 mod c15_giving_up;
 mod c16_own_place_checked;
+mod c25_told_to_stop;
 mod c31_waiter_keeps_alive;
 mod c32_separator;
+mod c37_orphaned_session;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
@@ -33,8 +35,10 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c14_try_leaves_nothing::TryLeavesNothing,
         &c15_giving_up::GivingUp,
         &c16_own_place_checked::OwnPlaceChecked,
+        &c25_told_to_stop::ToldToStop,
         &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
+        &c37_orphaned_session::OrphanedSession,
         &c43_unchecked_key::UncheckedKey,
         &c44_printed_delete::PrintedDelete,
     ]

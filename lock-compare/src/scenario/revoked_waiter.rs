@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_history::History;
 use tokio::time::timeout;
 
-use crate::{Entry, Failure, Player, Trace};
+use crate::{Failure, Hold, Player, Trace};
 
 const TTL: Duration = Duration::from_secs(8);
 /// How long B may take to believe, or to be told, after the one before it has left.
@@ -14,8 +14,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What a waiter came to.
 pub(crate) enum Belief {
-    /// It believes that it holds the lock.
-    Holds(String),
+    /// It believes that it holds the lock, for this reason; a client of ours can be asked again.
+    Holds(String, Option<Box<dyn Hold>>),
     /// It knows that it does not.
     Told(String),
 }
@@ -72,12 +72,28 @@ pub(crate) async fn revoked_waiter(
     next.granted(got.token());
     let belief = timeout(PATIENCE, b.belief()).await;
     let belief = belief.map_err(|_| "B neither believes nor is told anything")??;
-    let deluded = matches!(belief, Belief::Holds(_));
-    let told = tell(belief, &waiting);
+    let (told, believed) = match belief {
+        Belief::Holds(why, hold) => {
+            waiting.granted(hold.as_ref().and_then(|hold| hold.token()));
+            (format!("B believes that it holds the lock, beside C: {why}"), Some(hold))
+        }
+        Belief::Told(why) => {
+            waiting.ended(&why);
+            (format!("B knows that it does not hold the lock: {why}"), None)
+        }
+    };
+    let deluded = believed.is_some();
     // C is asked between two answers of B.
+    let ask = |hold: &Option<Box<dyn Hold>>| {
+        waiting.believes(|| hold.as_ref().is_none_or(|hold| hold.believes()));
+    };
+    believed.iter().for_each(ask);
     next.believes(|| got.believes());
-    if deluded {
-        waiting.believes(|| true);
+    believed.iter().for_each(ask);
+    if let Some(hold) = believed {
+        if let Some(hold) = hold {
+            hold.release().await?;
+        }
         waiting.ended("it believed so");
     }
     next.releasing();
@@ -88,18 +104,4 @@ pub(crate) async fn revoked_waiter(
         told,
     ];
     Ok(RevokedWaiter { deluded, story, history: trace.history() })
-}
-
-fn tell(belief: Belief, waiting: &Entry) -> String {
-    match belief {
-        Belief::Holds(why) => {
-            waiting.granted(None);
-            waiting.believes(|| true);
-            format!("B believes that it holds the lock, beside C: {why}")
-        }
-        Belief::Told(why) => {
-            waiting.ended(&why);
-            format!("B knows that it does not hold the lock: {why}")
-        }
-    }
 }
