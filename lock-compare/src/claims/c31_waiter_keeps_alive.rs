@@ -10,6 +10,7 @@ use tokio::{sync::mpsc, time::sleep};
 use crate::{
     Actor, Claim, Contestant, Distlock, Entry, Experiment, Failure, Figure, Nature, Outcome,
     Player, Side, Stage, Trace,
+    isolation::stand_still,
     scenario::{has, joined, short_ttl, until_line},
 };
 
@@ -107,7 +108,7 @@ impl Line {
         joined(&self.operator, &self.name, 2).await?;
         let pause = match how {
             Waiting::Alive => None,
-            Waiting::Silent => Some(home.pause().await?),
+            Waiting::Silent => Some(stand_still(&home, &self.operator).await?),
         };
         // The wait is what is played.
         sleep(self.ttl * 2).await;

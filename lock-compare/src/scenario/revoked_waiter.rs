@@ -4,13 +4,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lock_history::History;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{Failure, Hold, Player, Trace};
 
 const TTL: Duration = Duration::from_secs(8);
 /// How long B may take to believe, or to be told, after the one before it has left.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long whoever has the lock, or believes so, works.
+const WORK: Duration = Duration::from_millis(200);
 
 /// What a waiter came to.
 pub(crate) enum Belief {
@@ -54,11 +57,13 @@ pub(crate) async fn revoked_waiter(
     trace: &Trace,
     name: &str,
 ) -> Result<RevokedWaiter, Failure> {
-    let [holding, waiting, next] = ["A", "B", "C"].map(|who| trace.client(who).asks(name));
+    let holding = trace.client("A").asks(name);
     let hold = a.acquire(name, TTL, PATIENCE).await?.ok_or("A does not get a free lock")?;
     holding.granted(hold.token());
+    let waiting = trace.client("B").asks(name);
     b.join(name).await?;
     b.lose_place(name).await?;
+    let next = trace.client("C").asks(name);
     let release = async {
         b.see_next(name).await?;
         holding.releasing();
@@ -83,13 +88,15 @@ pub(crate) async fn revoked_waiter(
         }
     };
     let deluded = believed.is_some();
-    // C is asked between two answers of B.
+    // C is asked between two answers of B, while both do what they take the lock for.
     let ask = |hold: &Option<Box<dyn Hold>>| {
         waiting.believes(|| hold.as_ref().is_none_or(|hold| hold.believes()));
     };
     believed.iter().for_each(ask);
     next.believes(|| got.believes());
+    sleep(WORK).await;
     believed.iter().for_each(ask);
+    next.believes(|| got.believes());
     if let Some(hold) = believed {
         if let Some(hold) = hold {
             hold.release().await?;
