@@ -12,6 +12,8 @@ mod actor;
 mod claim;
 pub mod claims;
 mod contestant;
+#[cfg(feature = "etcd")]
+mod etcd_go;
 mod experiment;
 mod failure;
 mod ground;
