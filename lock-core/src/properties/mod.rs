@@ -41,6 +41,8 @@ mod sharing;
 mod symmetry;
 mod timeouts;
 mod try_acquire;
+mod unpolled;
+mod vain_waits;
 
 use std::{future::Future, pin::Pin};
 
@@ -163,7 +165,7 @@ macro_rules! keeps {
 use keeps;
 
 macro_rules! properties {
-    (of_exclusive: $($name:ident $words:literal),+; of_kinds: $($other:ident $more:literal),+;) => {
+    (of_exclusive: $($name:ident $words:literal),+; others: $($other:ident $more:literal),+;) => {
         /// All properties.
         pub fn all() -> &'static [Property] {
             &[
@@ -199,7 +201,9 @@ properties!(
     renewal "A lock lasts while it is renewed",
     timeouts "Time limits are kept, down to zero",
     operators "Locks can be listed and taken away";
-    of_kinds:
+    others:
+    unpolled "What nobody collects is handed on",
+    vain_waits "A wait in vain is no outage",
     sharing "Shared locks: no reader beside a writer",
     permits "Semaphores: never more than the permits",
     sets "Several locks at once: all or none",
