@@ -11,8 +11,8 @@ use crate::{Error, LockName};
 property!(a_crowd, while_the_store_is_silent);
 
 /// The waits of one client.
-const CROWD: usize = 100;
-/// Enough to fill more than one request.
+const CROWD: usize = 40;
+/// Several, which share a look.
 const SOME: usize = 10;
 
 async fn a_crowd(h: &dyn Harness) -> Checked {
