@@ -67,7 +67,7 @@
 //! deadline is the send time of the first one plus the TTL. A heartbeat is such a write. It is a transaction that checks that `/` exists and changes
 //! nothing. A standalone server counts from each request, so there any answer proves its send time,
 //! and a heartbeat is a read. A server is taken for one only if it says so (`srvr`) and has no members
-//! in its configuration; before 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model.rs` tries this rule, and weaker ones.
+//! in its configuration; before 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model` tries this rule, and weaker ones.
 //!
 //! - **A deadline is a tick and two heartbeats older than the last answer.** A lock of 15 s has about 9 s
 //!   or more before it with the usual tick of 2 s, and a lock of four ticks about 2 of them. That is how
@@ -113,13 +113,14 @@
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer as far as acquires and releases are writes, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
-//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 3 or 4 reads |
+//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads; `srvr` to each address, and once more if there are no members |
+//! | another session, and each new connection of one | 1 read; `srvr` to each address if there are no members |
 //! | a wait in vain | 2 reads, shared by all that end at the same time |
 //! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |
 //! | all locks of a session are lost in an outage | nothing: the nodes go with the session |
 //!
-//! At most 128 acquires of a session are in flight at the same time, in order. The rest of a burst waits in
-//! the process, so that renewals, releases and revokes do not wait behind it.
+//! At most 128 acquires, 32 tries and 64 looks of a session are in flight at the same time, each in order.
+//! The rest of a burst waits in the process, so that renewals, releases and revokes do not wait behind it.
 //!
 //! After a removal that the server refuses, its session takes no new locks, and ends with its last one,
 //! which removes the node.
@@ -202,6 +203,7 @@ mod sentinel;
 mod session;
 mod sessions;
 mod set;
+mod turns;
 mod upgrade;
 mod values;
 mod wait;

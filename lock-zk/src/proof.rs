@@ -30,7 +30,7 @@
 //!
 //! So it does not matter how long anything is on its way. What matters is that the leader pings by its
 //! own clock: one that stalls may confirm both writes before it pings again. What is left is in the
-//! documentation of the crate. `tests/model.rs` tries the rule, and weaker ones, against all orders of
+//! documentation of the crate. `tests/model` tries the rule, and weaker ones, against all orders of
 //! events.
 
 use std::{collections::VecDeque, time::Duration};

@@ -19,7 +19,7 @@ pub(crate) struct Exchange {
     life: Arc<Life>,
     client: Client,
     sent: Instant,
-    /// The place of an acquire among the requests in flight.
+    /// The place of an acquire or a look among the requests in flight.
     _turn: Option<OwnedSemaphorePermit>,
 }
 

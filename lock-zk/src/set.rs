@@ -12,6 +12,7 @@ use crate::{
     error::{self, STORE},
     queue::Ahead,
     session::Session,
+    turns::Turn,
     values,
 };
 
@@ -109,7 +110,7 @@ impl CandidateSet {
     async fn create_and_list(
         &self,
     ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
-        let exchange = &self.session.begin_in_turn().await?;
+        let exchange = &self.session.begin_in_turn(Turn::Try).await?;
         let mut multi = exchange.transaction();
         for candidate in &self.all {
             candidate.entry.ask();
