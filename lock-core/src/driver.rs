@@ -150,7 +150,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
-    /// one in line is served. Its owner is told at once: a holder by
+    /// one in line is served. Its owner is told at once, as [`LossSignal`](crate::LossSignal) has it: a
+    /// holder by
     /// [`LossReason::EntryGone`](crate::LossReason::EntryGone), a waiter by
     /// [`Error::PlaceLost`](crate::Error::PlaceLost). Answers whether there was such an entry.
     ///

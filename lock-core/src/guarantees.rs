@@ -217,7 +217,8 @@ pub enum Fencing {
 pub enum LossSignal {
     /// By its own deadline, and when a renewal is refused.
     Deadline,
-    /// Also by the store's own word, within about 100 ms.
+    /// Also by the store's own word, within about 100 ms; on ZooKeeper within about a second where a
+    /// session has more entries than it can watch, some 1,000.
     Push,
 }
 

@@ -135,8 +135,8 @@ impl Locks {
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
     /// process. The `attempt` is the one that [`inspect`](Self::inspect) shows. The victim's guard is
-    /// lost at once, with [`LossReason::EntryGone`](crate::LossReason::EntryGone), and the next in
-    /// line is served: this may overlap with the victim's work, which only the fencing token stops.
+    /// lost with [`LossReason::EntryGone`](crate::LossReason::EntryGone), as soon as the store's
+    /// [`LossSignal`](crate::LossSignal) comes to it, and the next in line is served: this may overlap with the victim's work, which only the fencing token stops.
     /// Answers whether there was such an entry.
     ///
     /// # Errors

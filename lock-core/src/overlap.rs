@@ -5,8 +5,8 @@ use std::fmt;
 /// A way in which a holder may hear of its loss only after the next grant, although its process runs.
 ///
 /// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists those of a store as it is deployed. In
-/// all of them a holder is told within about 100 ms of the store's word, or by its own deadline where
-/// the store says nothing ([`LossSignal`](crate::LossSignal)); a resource that checks the
+/// all of them a holder is told by the store's word, as fast as [`LossSignal`](crate::LossSignal)
+/// says, or by its own deadline where the store says nothing; a resource that checks the
 /// [fencing token](crate::FencingToken) rejects what it writes late, as far as
 /// [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the same fault.
 ///

@@ -203,6 +203,11 @@ impl Entry {
         self.changed.notify_waiters();
     }
 
+    /// Whether it held the lock and has been told of its loss.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.validity().is_some_and(Validity::has_ended)
+    }
+
     /// Whether the holder gave the lock up, or the node is gone.
     pub(crate) fn has_ended(&self) -> bool {
         matches!(self.state.load(Ordering::Acquire), PASSED | GONE)

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, Validity, trace};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -137,8 +137,7 @@ impl Session {
     /// Whether anything is held or has a place in a queue. What was lost and is not released yet does
     /// not count, and what has no place yet can begin again in another session.
     pub(crate) fn is_used(&self) -> bool {
-        let is_lost = |entry: &Arc<Entry>| entry.validity().is_some_and(Validity::has_ended);
-        !lock(&self.entries).values().all(|entry| is_lost(entry) || entry.node().is_none())
+        !lock(&self.entries).values().all(|entry| entry.is_lost() || entry.node().is_none())
     }
 
     /// Whether all that was held in it was lost by its deadline. New locks get another session, so that
