@@ -1,5 +1,5 @@
-//! Losing many locks at once costs no more than losing a few: in a process that may open few files, and
-//! for the server when the network is back.
+//! Losing many locks at once costs no more than losing a few: in a process that may open few files,
+//! and for the server when the network is back.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]

@@ -6,7 +6,8 @@
 #[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
 #[non_exhaustive]
 pub enum Defect {
-    /// With many waiters of several clients, two are granted at once. Rejected by `mutual_exclusion`.
+    /// With many waiters of several clients, two are granted at once. Rejected by
+    /// `mutual_exclusion`.
     GrantsTwoOfACrowd,
     /// A holder that crashed never expires. Rejected by `liveness`.
     KeepsCrashedHolders,

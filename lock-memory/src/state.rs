@@ -1,4 +1,5 @@
-//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no I/O.
+//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no
+//! I/O.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},

@@ -123,8 +123,8 @@ impl Candidate {
         }
     }
 
-    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is none
-    /// before this look.
+    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is
+    /// none before this look.
     pub(crate) async fn look(&self) -> Result<Ahead> {
         let mut ahead = Ahead::new(self.request.kind);
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
@@ -177,8 +177,8 @@ impl Candidate {
         });
     }
 
-    /// Creates the node and lists the queue in one flight: the server keeps the order of a session's
-    /// requests, so the list shows everybody who is before the node.
+    /// Creates the node and lists the queue in one flight: the server keeps the order of a
+    /// session's requests, so the list shows everybody who is before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
@@ -260,7 +260,8 @@ impl Candidate {
         Ok(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity)))
     }
 
-    /// Asks the leader whether the node is there. Returns after a while, in which other answers may come.
+    /// Asks the leader whether the node is there. Returns after a while, in which other answers may
+    /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
         match exchange.confirm(&node.path).await {
@@ -271,7 +272,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's chores if it is refused.
+    /// Removes what the attempt may have left, or leaves it to the session's chores if it is
+    /// refused.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.attempt.id());
         let removed = match self.entry.node() {

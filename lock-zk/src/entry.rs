@@ -148,8 +148,8 @@ impl Entry {
         }
     }
 
-    /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it is
-    /// held. A deadline that has passed stays: its holder may have been told already.
+    /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it
+    /// is held. A deadline that has passed stays: its holder may have been told already.
     pub(crate) fn extend(&self, now: Instant, until: Instant) -> bool {
         let Some(validity) = self.validity.get() else { return false };
         if validity.has_ended() || validity.until() <= now {

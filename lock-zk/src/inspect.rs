@@ -18,8 +18,9 @@ use crate::{
 /// Beyond this place only the attempts are told, not what they say about themselves.
 const MOST_NOTES: usize = 256;
 
-/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node lives as
-/// long as its session, and ZooKeeper tells no client how long another's session still does.
+/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node
+/// lives as long as its session, and ZooKeeper tells no client how long another's session still
+/// does.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = queue::in_order(session.list(directory, Turn::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
@@ -41,7 +42,8 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     Ok(entries)
 }
 
-/// Who is in the way, and where these attempts stand: with one list, and the data of the first node.
+/// Who is in the way, and where these attempts stand: with one list, and the data of the first
+/// node.
 pub(crate) async fn diagnose(
     session: &Session,
     directory: &str,

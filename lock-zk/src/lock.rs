@@ -155,8 +155,8 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// How many servers vote; none if the server does not know of others. `None` if the server does not say: it is
-/// older than 3.5, or forbids it.
+/// How many servers vote; none if the server does not know of others. `None` if the server does not
+/// say: it is older than 3.5, or forbids it.
 async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
     Some(voters(&String::from_utf8_lossy(&config)))

@@ -112,7 +112,8 @@ impl Session {
         Ok(queue::in_order(children))
     }
 
-    /// The node as ours, if it is: a node of a session that came before this one is as good as gone.
+    /// The node as ours, if it is: a node of a session that came before this one is as good as
+    /// gone.
     pub(crate) fn adopt(&self, path: String, stat: &Stat) -> Option<Node> {
         if stat.ephemeral_owner != self.id() {
             return None;
@@ -187,8 +188,8 @@ impl Session {
         }
     }
 
-    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
-    /// sure.
+    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are
+    /// gone for sure.
     pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
         let mut multi = exchange.transaction();
@@ -205,9 +206,9 @@ impl Session {
 
     /// Returns if the request shall be repeated.
     ///
-    /// With a pause: a request that is sent while the connection is down waits in the client for the
-    /// next one, but a client whose runtime is shutting down answers at once, and a loop without a
-    /// pause would never let go of the runtime.
+    /// With a pause: a request that is sent while the connection is down waits in the client for
+    /// the next one, but a client whose runtime is shutting down answers at once, and a loop
+    /// without a pause would never let go of the runtime.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
         self.hear_of_end(&error);
         match error::meaning(&error) {

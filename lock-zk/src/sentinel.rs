@@ -2,8 +2,8 @@
 //!
 //! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
 //! is [`YOUTH`] old, whether its attempt waits or holds: an uncontended acquire and release stay at
-//! three requests, and a deletion is told within about that time. Where there is no room for a watch,
-//! one look per second finds all nodes that are gone.
+//! three requests, and a deletion is told within about that time. Where there is no room for a
+//! watch, one look per second finds all nodes that are gone.
 
 use std::{
     collections::{HashSet, VecDeque},

@@ -134,14 +134,14 @@ impl Session {
         entries.insert(entry.attempt, entry.clone());
     }
 
-    /// Whether anything is held or has a place in a queue. What was lost and is not released yet does
-    /// not count, and what has no place yet can begin again in another session.
+    /// Whether anything is held or has a place in a queue. What was lost and is not released yet
+    /// does not count, and what has no place yet can begin again in another session.
     pub(crate) fn is_used(&self) -> bool {
         !lock(&self.entries).values().all(|entry| entry.is_lost() || entry.node().is_none())
     }
 
-    /// Whether all that was held in it was lost by its deadline. New locks get another session, so that
-    /// one request can end this one.
+    /// Whether all that was held in it was lost by its deadline. New locks get another session, so
+    /// that one request can end this one.
     pub(crate) fn has_lost_all(&self) -> bool {
         let passed = Clock::Boot.now() >= self.safe_until();
         passed && !lock(&self.entries).is_empty() && !self.is_used()

@@ -34,8 +34,8 @@ impl CandidateSet {
         Self { session, caller, all }
     }
 
-    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again then,
-    /// and when it fails.
+    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again
+    /// then, and when it fails.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
         self.all.iter().for_each(|candidate| self.session.add(&candidate.entry));
         let result = tokio::select! {

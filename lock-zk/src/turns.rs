@@ -1,8 +1,8 @@
 //! How much of a session is in flight at a time, and what goes first.
 //!
-//! A server answers a session in order, so what is sent waits for all that was sent before. What can
-//! come in bursts takes a turn first, in order and in this process. Renewals, releases and revokes take
-//! none.
+//! A server answers a session in order, so what is sent waits for all that was sent before. What
+//! can come in bursts takes a turn first, in order and in this process. Renewals, releases and
+//! revokes take none.
 
 use std::sync::Arc;
 

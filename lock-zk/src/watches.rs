@@ -1,10 +1,11 @@
 //! Watches, and the room for them.
 //!
-//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2 does
-//! so in frames of 128 KiB, and gives all of them the same number: when the second one is answered it
-//! breaks the connection, and so after every reconnect, until the session is dead. (It also repeats
-//! the watches on children in each frame, until a server refuses it.) So only as many watches exist
-//! in a session as fit into one frame. Whatever else is to be watched is looked at now and then.
+//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2
+//! does so in frames of 128 KiB, and gives all of them the same number: when the second one is
+//! answered it breaks the connection, and so after every reconnect, until the session is dead. (It
+//! also repeats the watches on children in each frame, until a server refuses it.) So only as many
+//! watches exist in a session as fit into one frame. Whatever else is to be watched is looked at
+//! now and then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -65,8 +66,8 @@ impl Room {
         }
     }
 
-    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of nothing
-    /// else.
+    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of
+    /// nothing else.
     ///
     /// # Errors
     ///

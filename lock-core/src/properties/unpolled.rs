@@ -1,5 +1,5 @@
-//! A grant whose caller does not poll, as in a `select!` whose other branch takes its time: it is kept
-//! for one TTL and then handed on, and the caller is told which of both it was.
+//! A grant whose caller does not poll, as in a `select!` whose other branch takes its time: it is
+//! kept for one TTL and then handed on, and the caller is told which of both it was.
 
 use std::{future::Future, pin::Pin, task::Poll};
 

@@ -1,5 +1,5 @@
-//! A wait in vain ends as one, and never as an outage: also of a crowd whose waits end at the same moment,
-//! and also if the store does not say who was in the way.
+//! A wait in vain ends as one, and never as an outage: also of a crowd whose waits end at the same
+//! moment, and also if the store does not say who was in the way.
 
 use std::time::Duration;
 

@@ -29,7 +29,8 @@ pub struct Ensemble {
     /// Cuts that end. What is sent meanwhile arrives then, in order.
     pub heals: u8,
     pub stalls: u8,
-    /// The session's timeout, and how long a follower stays without hearing from its leader, in units.
+    /// The session's timeout, and how long a follower stays without hearing from its leader, in
+    /// units.
     pub ttl: u8,
     pub sync_limit: u8,
     /// No run is longer.

@@ -1,9 +1,9 @@
 //! The rule of `proof.rs`, and weaker ones, against all orders of events.
 //!
-//! Three servers, of which one leads, and one client, whose server is the leader or one follower. The
-//! unit of time is half a tick: the leader pings once per unit, at any moment of it, and what is sent
-//! over an open link to a running server arrives within the unit, in order. Links are cut in one
-//! direction or both, and the leader stalls, at any moment.
+//! Three servers, of which one leads, and one client, whose server is the leader or one follower.
+//! The unit of time is half a tick: the leader pings once per unit, at any moment of it, and what
+//! is sent over an open link to a running server arrives within the unit, in order. Links are cut
+//! in one direction or both, and the leader stalls, at any moment.
 
 mod ensemble;
 #[allow(dead_code, unreachable_pub, reason = "the model uses its part")]
@@ -25,8 +25,8 @@ impl Ensemble {
         Self { rule, at, cuts: 0, heals: 0, stalls: 0, ttl: 4, sync_limit: 3, end: 9 }
     }
 
-    /// A session of two ticks and a half, and followers that stay for longer. Shorter ones do not show
-    /// what a stall and a cut come to.
+    /// A session of two ticks and a half, and followers that stay for longer. Shorter ones do not
+    /// show what a stall and a cut come to.
     fn patient(rule: Rule, at: At) -> Self {
         Self { ttl: 5, sync_limit: 4, ..Self::new(rule, at) }
     }

@@ -62,8 +62,9 @@ pub struct State {
     pub counted: u8,
     pub successor: Option<u8>,
     pub expired: bool,
-    /// What the client knows: answered requests and when they were sent and answered, in its own way
-    /// or in the crate's; the requests without an answer; whether it has sent something in this unit.
+    /// What the client knows: answered requests and when they were sent and answered, in its own
+    /// way or in the crate's; the requests without an answer; whether it has sent something in this
+    /// unit.
     pub touches: Vec<(u8, u8)>,
     pub evidence: Evidence,
     pub asked: VecDeque<(u8, u8)>,
