@@ -32,8 +32,8 @@
 //! # What a lease does not promise
 //!
 //! A holder can be paused past its TTL and write late; no client library can prevent that. That is
-//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops the
-//! work at the safe deadline, and why this stands on the first page.
+//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
+//! the work at the safe deadline, and why this stands on the first page.
 
 pub mod blocking;
 mod connect;

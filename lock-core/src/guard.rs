@@ -17,8 +17,8 @@ use crate::{
 /// # Drop behaviour
 ///
 /// Dropping a guard queues a release that runs in the background; the next waiter gets the lock as
-/// soon as the store has it, not after the TTL. Only when the runtime is gone is the release left to
-/// the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
+/// soon as the store has it, not after the TTL. Only when the runtime is gone is the release left
+/// to the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
 ///
 /// # What it does not promise
 ///

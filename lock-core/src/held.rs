@@ -15,8 +15,8 @@ use crate::{
 /// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
 /// it does not hold the lock.
 ///
-/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it to
-/// the work.
+/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it
+/// to the work.
 #[derive(Clone)]
 pub struct Held(pub(crate) Arc<Inner>);
 
@@ -63,7 +63,8 @@ impl Held {
         }
     }
 
-    /// The name of the store that granted it, as in [`Guarantees::store`](crate::Guarantees::store).
+    /// The name of the store that granted it, as in
+    /// [`Guarantees::store`](crate::Guarantees::store).
     pub fn store(&self) -> &'static str {
         self.0.client.driver.guarantees().store
     }
@@ -154,10 +155,11 @@ impl Inner {
         let margin = deadline::margin(self.ttl);
         let pause = match reason {
             LossReason::Expired if self.lease.ends_by_itself() => return,
-            // A session that was not renewed either has ended by then, and all of its entries with it.
+            // A session that was not renewed either has ended by then, and all of its entries with
+            // it.
             LossReason::Expired => margin * 2,
-            // The holder has time to stop: given back at once, the lock would be the next holder's before
-            // this one has heard of its loss.
+            // The holder has time to stop: given back at once, the lock would be the next holder's
+            // before this one has heard of its loss.
             _ => margin,
         };
         self.client.give_back_at(self.client.clock.now() + pause, self.clone());

@@ -82,15 +82,15 @@ impl Lock {
     ///
     /// - [`Error::InvalidOption`] if the options do not fit the store.
     /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
-    ///   lock, for how long, and the caller's position, if the store says so within a second. However
-    ///   many waits of a client end at once, the store is asked by one request at a time.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing at all
-    ///   until a shorter limit of [`wait`](Self::wait) had passed.
+    ///   lock, for how long, and the caller's position, if the store says so within a second.
+    ///   However many waits of a client end at once, the store is asked by one request at a time.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing
+    ///   at all until a shorter limit of [`wait`](Self::wait) had passed.
     /// - [`Error::Lost`] if the grant came while the future was not polled, and is over: see below.
-    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not renewed in
-    ///   time.
-    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for the
-    ///   exclusive one.
+    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not
+    ///   renewed in time.
+    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
+    ///   the exclusive one.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -100,16 +100,17 @@ impl Lock {
     ///
     /// # Not polling
     ///
-    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself: after
-    /// 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is renewed from
-    /// the moment it is made. What is not collected within one TTL after the grant is given back; the
-    /// next poll then returns [`Error::Lost`] with
+    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself:
+    /// after 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is
+    /// renewed from the moment it is made. What is not collected within one TTL after the grant is
+    /// given back; the next poll then returns [`Error::Lost`] with
     /// [`LossReason::NotCollected`](crate::LossReason::NotCollected). The limit of
     /// [`wait`](Self::wait) is only looked at when the future is polled.
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will do.
+    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
+    /// do.
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {

@@ -3,8 +3,8 @@
 /// Builder methods for a type that has a [`Lock`](crate::Lock), which `$lock` leads to.
 macro_rules! options {
     (|$self:ident| $lock:expr) => {
-        /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash; longer
-        /// survives longer pauses and outages. Default: the store's
+        /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash;
+        /// longer survives longer pauses and outages. Default: the store's
         /// [`default_ttl`](crate::Guarantees::default_ttl), usually 15 s.
         pub fn ttl(mut $self, ttl: std::time::Duration) -> Self {
             $lock.request.ttl = ttl;
@@ -12,7 +12,8 @@ macro_rules! options {
         }
 
         /// Longest wait. May overrun by up to 1 s if the store is slow to name the holder, and by
-        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for ever.
+        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for
+        /// ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self
@@ -25,8 +26,8 @@ macro_rules! options {
             $self
         }
 
-        /// Ends the hold after this time whatever the watchdog does, so that a task which hangs cannot
-        /// hold the lock for ever. Counts from the grant. Default: no limit.
+        /// Ends the hold after this time whatever the watchdog does, so that a task which hangs
+        /// cannot hold the lock for ever. Counts from the grant. Default: no limit.
         pub fn max_hold(mut $self, limit: std::time::Duration) -> Self {
             $lock.max_hold = Some(limit);
             $self

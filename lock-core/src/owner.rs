@@ -17,9 +17,9 @@ use crate::{
 /// gives the lock back.
 ///
 /// By default a second acquire waits like any other, also in the same task. Libraries for threads
-/// recognise the thread that holds a lock; in async code a task moves between threads, and many tasks
-/// share one, so a thread says nothing about who asks. An owner is that identity, made explicit: give
-/// clones of it to whatever belongs together.
+/// recognise the thread that holds a lock; in async code a task moves between threads, and many
+/// tasks share one, so a thread says nothing about who asks. An owner is that identity, made
+/// explicit: give clones of it to whatever belongs together.
 ///
 /// ```no_run
 /// use lock_core::Owner;
@@ -35,13 +35,13 @@ use crate::{
 /// # }
 /// ```
 ///
-/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever holds
-/// the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
+/// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`].
 ///
-/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
-/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`] says belongs to the grant, also after one of several guards was released.
+/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of
+/// an acquire that only counts (its TTL, its maximum hold time) have no effect, and what [`Held`]
+/// says belongs to the grant, also after one of several guards was released.
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
@@ -52,7 +52,8 @@ type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 #[derive(Default)]
 struct Seat {
     held: Mutex<Weak<Inner>>,
-    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each other.
+    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
+    /// other.
     turn: Turn<()>,
 }
 

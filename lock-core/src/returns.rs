@@ -12,8 +12,8 @@ use crate::{Instant, held::Inner, locks::Client};
 
 /// Grants that were lost and are given back a margin later.
 ///
-/// One task with one timer for all of a client, however many it loses at once, and none while there is
-/// nothing to give back.
+/// One task with one timer for all of a client, however many it loses at once, and none while there
+/// is nothing to give back.
 #[derive(Default)]
 pub(crate) struct Returns {
     due: Mutex<Due>,

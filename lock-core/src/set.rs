@@ -14,9 +14,9 @@ use crate::{
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
 ///
 /// If all are free, and the store can, one request takes all of them
-/// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one after
-/// the other in the order of their names, so sets that overlap do not dead-lock, in whatever order their
-/// names are given. A name that is given twice counts once.
+/// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one
+/// after the other in the order of their names, so sets that overlap do not dead-lock, in whatever
+/// order their names are given. A name that is given twice counts once.
 ///
 /// ```no_run
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -69,7 +69,8 @@ impl LockSet {
     /// # Errors
     ///
     /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
-    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled again.
+    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
+    /// again.
     ///
     /// # Cancel safety
     ///
@@ -129,8 +130,8 @@ impl LockSet {
         }
     }
 
-    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the set
-    /// must not wait for the caller.
+    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the
+    /// set must not wait for the caller.
     async fn owned(
         &self,
         work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
@@ -159,8 +160,8 @@ impl LockSet {
         Error::Contended { name: self.lock.request.name.clone() }
     }
 
-    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment is
-    /// better late than in vain.
+    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment
+    /// is better late than in vain.
     async fn at_once_in_time(&self) -> Result<Step> {
         match self.lock.wait {
             None => self.at_once().await,
@@ -305,8 +306,8 @@ impl LockSetGuard {
         self.guards.iter().map(|guard| (guard.name(), guard.token()))
     }
 
-    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None` if
-    /// the name is not in the set.
+    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None`
+    /// if the name is not in the set.
     pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
         let name = name.as_ref();
         self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)

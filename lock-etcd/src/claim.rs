@@ -1,4 +1,5 @@
-//! The entry of one attempt in the store, from the request that makes it to the one that removes it.
+//! The entry of one attempt in the store, from the request that makes it to the one that removes
+//! it.
 
 use std::sync::Arc;
 
@@ -411,8 +412,8 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Removes what an attempt left: at once if its caller has left and only this is left to do, else in
-/// the background.
+/// Removes what an attempt left: at once if its caller has left and only this is left to do, else
+/// in the background.
 pub(crate) async fn give_up(mut claim: Claim, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
         // The janitor or the session's end removes it otherwise.

@@ -211,13 +211,14 @@ impl Connection {
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),
         };
-        // Boxed here and elsewhere: what is rare must not make every request's future large. What the
-        // login came to is told by the request that is sent next.
+        // Boxed here and elsewhere: what is rare must not make every request's future large. What
+        // the login came to is told by the request that is sent next.
         drop(Box::pin(self.failed(member.generation, &failure)).await);
         Err(failure)
     }
 
-    /// Sends an idempotent request that needs the leader until the answer is definite or `give_up` says so.
+    /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
+    /// says so.
     pub(crate) async fn insist<T, F>(
         &self,
         give_up: impl Fn() -> bool,
@@ -272,8 +273,8 @@ impl Connection {
         self.closed.store(true, Ordering::Release);
     }
 
-    /// Something that went through the member of `generation` failed: goes on to the next member, or
-    /// logs in again, unless that has been done since.
+    /// Something that went through the member of `generation` failed: goes on to the next member,
+    /// or logs in again, unless that has been done since.
     ///
     /// # Errors
     ///
@@ -308,8 +309,8 @@ impl Connection {
         }
     }
 
-    /// Puts a new connection into use: to the `same` member, or to another if there is one. What waits
-    /// for a round of dialing shares what it comes to.
+    /// Puts a new connection into use: to the `same` member, or to another if there is one. What
+    /// waits for a round of dialing shares what it comes to.
     ///
     /// # Errors
     ///
@@ -400,7 +401,8 @@ async fn dial(
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of that.
+/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of
+/// that.
 pub(crate) struct Pause(Duration);
 
 impl Pause {

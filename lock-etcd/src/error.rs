@@ -32,8 +32,8 @@ pub(crate) enum Kind {
     Denied,
     /// etcd does not take the request: it did not act. Trying again is useless.
     Rejected,
-    /// Something is wrong with the request or its answer, and it may have acted all the same. Trying
-    /// again is useless.
+    /// Something is wrong with the request or its answer, and it may have acted all the same.
+    /// Trying again is useless.
     Unclear,
 }
 

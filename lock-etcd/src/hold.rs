@@ -126,8 +126,8 @@ impl Hold {
         });
     }
 
-    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry is
-    /// not watched from then on.
+    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
+    /// is not watched from then on.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,

@@ -60,8 +60,8 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
     }
 }
 
-/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
-/// one that it denies.
+/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the
+/// first one that it denies.
 fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
     let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
     under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())

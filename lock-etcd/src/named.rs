@@ -15,8 +15,8 @@ use crate::queue::Queue;
 pub(crate) const STEPS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
-/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
-/// wait for a new watch.
+/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has
+/// to wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
 /// How often to list a name that is held and not waited for.

@@ -44,8 +44,8 @@ pub(crate) struct Names {
     generation: u64,
     due: BTreeSet<(Instant, Arc<str>)>,
     to_list: Vec<Arc<str>>,
-    /// Watches that etcd refused after a new login, too, and why: whether the login may read the queue
-    /// is to be asked.
+    /// Watches that etcd refused after a new login, too, and why: whether the login may read the
+    /// queue is to be asked.
     doubted: Vec<(Arc<str>, String)>,
     /// There is something to open or to close.
     pub(crate) stream_work: Arc<Notify>,
@@ -116,8 +116,8 @@ impl Names {
         }
     }
 
-    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock is
-    /// theirs without waiting for the store. Everybody else waits for the deletion.
+    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
+    /// is theirs without waiting for the store. Everybody else waits for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         if named.queue.is_idle() {
@@ -252,8 +252,8 @@ impl Names {
         self.judge(queue, None);
     }
 
-    /// etcd did not begin a watch: the login has expired, or may not read the queue. What a new login
-    /// does not mend is told to the waiters.
+    /// etcd did not begin a watch: the login has expired, or may not read the queue. What a new
+    /// login does not mend is told to the waiters.
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
         let generation = self.generation;
         let Some(named) = self.named.get_mut(queue) else { return Ok(()) };
@@ -297,8 +297,8 @@ impl Names {
         self.set_due(queue, Some(Clock::Boot.now() + AGAIN));
     }
 
-    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what they
-    /// have, and are not told of a deletion. The watch is tried again by and by.
+    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what
+    /// they have, and are not told of a deletion. The watch is tried again by and by.
     pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.queue.watch_ended();

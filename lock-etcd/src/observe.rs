@@ -184,8 +184,8 @@ impl Observer {
         Ok(())
     }
 
-    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another is
-    /// gone.
+    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another
+    /// is gone.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
         let First { key, revision, role, value } = first;
         let (value, holder) = match role {

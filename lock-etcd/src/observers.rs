@@ -18,8 +18,8 @@ use crate::{
     watches::{About, Open, Watches},
 };
 
-/// How many messages may wait for an observer that is asking etcd for something. One that falls behind
-/// watches again from where it stands.
+/// How many messages may wait for an observer that is asking etcd for something. One that falls
+/// behind watches again from where it stands.
 const UNREAD: usize = 64;
 
 /// How often to see whether etcd is there: a connection may break without a sound.

@@ -29,8 +29,8 @@ use crate::{
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
-/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that nothing
-/// is left when `Locks::close` returns, after at most 5 s.
+/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that
+/// nothing is left when `Locks::close` returns, after at most 5 s.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A retired session is filed under its lease with this bit, which no TTL has.
@@ -164,8 +164,8 @@ impl Sessions {
         told
     }
 
-    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered request
-    /// makes is nobody's, and the session's time counts from the request that was answered.
+    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered
+    /// request makes is nobody's, and the session's time counts from the request that was answered.
     async fn grant(
         self: &Arc<Self>,
         ttl: Duration,

@@ -1,10 +1,11 @@
 //! How much a client has under way at a time, and what goes first.
 //!
-//! etcd confirms a keep-alive only after it has applied everything that was committed before. A client
-//! that sends thousands of acquires at once thereby delays its own keep-alives past the TTL. So what
-//! is under way is bounded, and a burst waits in this process, in order. Acquires, tries and looks take
-//! a turn first, and there are fewer turns than requests under way: a release or a revoke never waits
-//! for an acquire. Keep-alives and watches have streams of their own and wait for nothing here.
+//! etcd confirms a keep-alive only after it has applied everything that was committed before. A
+//! client that sends thousands of acquires at once thereby delays its own keep-alives past the TTL.
+//! So what is under way is bounded, and a burst waits in this process, in order. Acquires, tries
+//! and looks take a turn first, and there are fewer turns than requests under way: a release or a
+//! revoke never waits for an acquire. Keep-alives and watches have streams of their own and wait
+//! for nothing here.
 
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::{Failure, Kind};
 
-/// How many requests may be under way: enough for the best throughput of etcd, and little enough that
-/// a slow one has done them long before the shortest TTL is over.
+/// How many requests may be under way: enough for the best throughput of etcd, and little enough
+/// that a slow one has done them long before the shortest TTL is over.
 const REQUESTS: usize = 64;
 
 /// How many of them may be acquires.

@@ -79,7 +79,8 @@ impl Watcher {
         self.names().enter(queue, attempt, own, before, ttl)
     }
 
-    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is over.
+    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is
+    /// over.
     pub(crate) fn add_young(
         &self,
         key: Arc<str>,
