@@ -13,7 +13,9 @@ mod exit;
 mod fit;
 mod generate;
 #[cfg(target_os = "linux")]
-mod hold;
+mod grant;
+#[cfg(target_os = "linux")]
+mod held;
 mod leader;
 mod ls;
 mod opt;

@@ -101,16 +101,10 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = examples::RUN)]
 pub(crate) struct Run {
-    /// The name of the lock: any text of 1 to 512 bytes.
-    pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) hold: Hold,
-    /// Holds the lock beside others who share it.
-    #[arg(long, conflicts_with = "permits")]
-    pub(crate) shared: bool,
-    /// Takes one of N permits; all who use the name must name the same N.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) permits: Option<u32>,
+    pub(crate) wanted: Wanted,
+    #[command(flatten)]
+    pub(crate) losing: Losing,
     /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job; a signal that
     /// asks to end ends this, too.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -132,7 +126,9 @@ pub(crate) struct Elect {
     /// What the leader says to everybody, such as its address.
     pub(crate) value: String,
     #[command(flatten)]
-    pub(crate) hold: Hold,
+    pub(crate) terms: Terms,
+    #[command(flatten)]
+    pub(crate) losing: Losing,
     /// Prints an object when it leads; not with a command.
     #[arg(long, conflicts_with = "command")]
     pub(crate) json: bool,
@@ -158,9 +154,24 @@ pub(crate) struct Leader {
     pub(crate) json: bool,
 }
 
-/// How to get a lock, and what to do when it is lost.
+/// Which lock, as what, and how to get it.
 #[derive(Args, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct Wanted {
+    /// The name of the lock: any text of 1 to 512 bytes.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+    /// Holds the lock beside others who share it.
+    #[arg(long, conflicts_with = "permits")]
+    pub(crate) shared: bool,
+    /// Takes one of N permits; all who use the name must name the same N.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) permits: Option<u32>,
+}
+
+/// How to get a lock, and for how long.
+#[derive(Args, Debug)]
+pub(crate) struct Terms {
     /// How long the lock outlives its last renewal. Default: the store's, mostly 15s.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) ttl: Option<Duration>,
@@ -170,10 +181,18 @@ pub(crate) struct Hold {
     /// Does not wait: exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Ends the command, as at a loss, when the lock has been held so long: SIGTERM comes the grace
+    /// Ends the hold, as a loss does, when the lock has been held so long: a command gets SIGTERM the grace
     /// earlier, of at most a third of it. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) max_hold: Option<Duration>,
+    /// Says nothing while it waits.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do with the command when the lock is lost.
+#[derive(Args, Debug)]
+pub(crate) struct Losing {
     /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
     /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
     /// lets it run. Three times the grace and the margin (a twentieth of the TTL, at least 50ms) must
@@ -181,9 +200,6 @@ pub(crate) struct Hold {
     #[arg(long, value_name = "POLICY", default_value = "term", value_parser = Policies)]
     #[arg(hide_possible_values = true)]
     pub(crate) on_lost: OnLost,
-    /// Says nothing while it waits.
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
 /// Lists the names that somebody holds or waits for.

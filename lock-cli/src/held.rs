@@ -1,4 +1,4 @@
-//! A lock while something is done under it: what `run` and `elect` have in common.
+//! A lock while something is done under it: what `run`, `hold` and `elect` have in common.
 
 use std::{
     convert::Infallible, ffi::OsString, future::Future, io, ops::Deref, path::Path,
@@ -12,8 +12,8 @@ use rustix::process::{Signal, getpid};
 use crate::{
     choice::{self, Choice},
     exit::{Code, Failure, say},
-    opt::Hold,
-    policy::Policy,
+    opt::Terms,
+    policy::{OnLost, Policy},
     signals::Signals,
     supervise::{Job, Outcome, Ready, stop_alone},
     wait,
@@ -32,19 +32,20 @@ impl Place {
     /// Connects, and checks that the TTL leaves room for the grace. The queue shows the command's name.
     pub(crate) async fn open(
         store: &Choice,
-        hold: &Hold,
+        terms: &Terms,
+        on_lost: OnLost,
         command: &[OsString],
     ) -> Result<Self, Failure> {
         // What is wrong with what was said needs no store.
-        if let Some(ttl) = hold.ttl {
-            hold.on_lost.fit(ttl, hold.max_hold)?;
+        if let Some(ttl) = terms.ttl {
+            on_lost.fit(ttl, terms.max_hold)?;
         }
         let locks = store.connect().await?;
         // The end of the process closes SQLite's file sooner than the last handle would.
         std::mem::forget(locks.clone());
-        let ttl = hold.ttl.unwrap_or(locks.guarantees().default_ttl);
+        let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);
         locks.guarantees().check_ttl(ttl)?;
-        let policy = hold.on_lost.fit(ttl, hold.max_hold)?;
+        let policy = on_lost.fit(ttl, terms.max_hold)?;
         let me = match command.first().and_then(|path| Path::new(path).file_name()) {
             Some(program) => format!("{}, runs {}", this_process(), program.display()),
             None => this_process().to_string(),
@@ -115,6 +116,37 @@ pub(crate) async fn run<G: Deref<Target = Held>>(
     }
     place.close().await;
     answer(outcome?)
+}
+
+/// What a program that only holds says of it.
+pub(crate) struct Words {
+    pub(crate) saying: &'static str,
+    pub(crate) lost: &'static str,
+}
+
+/// Keeps what was announced on stdout, without a command, until a signal asks to end.
+pub(crate) async fn until_asked<G: Deref<Target = Held>>(
+    place: &Place,
+    grant: G,
+    announced: io::Result<()>,
+    words: &Words,
+    signals: &mut Signals,
+) -> Result<ExitCode, Failure> {
+    // The line is all that anybody gets of it: unread, it is held for nobody.
+    if let Err(error) = announced {
+        place.close().await;
+        return Err(Failure::system(words.saying)(error));
+    }
+    let code = tokio::select! {
+        reason = grant.lost() => {
+            // At once: closing waits for the store, which may be out of reach.
+            say(format_args!("{}: {reason}", words.lost));
+            Code::Lost.into()
+        }
+        _ = signals.end() => ExitCode::SUCCESS,
+    };
+    place.close().await;
+    Ok(code)
 }
 
 /// Says it when a command outlives its lock.
