@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{
     Args, CommandFactory, Parser, Subcommand,
     builder::{PossibleValuesParser, styling::Styles},
-    error::ErrorKind,
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
@@ -48,7 +48,7 @@ impl Opt {
     ///
     /// What is wrong with it, or the help that it asks for.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let opt = Self::try_parse()?;
+        let opt = Self::try_parse().map_err(hinted)?;
         let before = Before::try_parse().map_or(Vec::new(), |before| before.common.store);
         if before.is_empty() || before == opt.common.store {
             return Ok(opt);
@@ -56,6 +56,19 @@ impl Opt {
         let wrong = "--store stands before and after the command; give all of them in one place";
         Err(Self::command().error(ErrorKind::ArgumentConflict, wrong))
     }
+}
+
+/// Says where to hold a lock without a command, as `etcdctl lock NAME` does. A script whose command is an
+/// empty variable must not get that by accident.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    let missing = error
+        .get(ContextKind::InvalidArg)
+        .is_some_and(|missing| missing.to_string().contains("<COMMAND>"));
+    if error.kind() == ErrorKind::MissingRequiredArgument && missing {
+        let hint = "`distlock hold NAME` holds a lock without a command".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    }
+    error
 }
 
 #[derive(Args, Debug)]
@@ -72,6 +85,7 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Hold(Hold),
     Elect(Elect),
     Leader(Leader),
     Ls(Ls),
@@ -112,6 +126,21 @@ pub(crate) struct Run {
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Holds a lock without a command: prints its name and token, and holds it until a signal asks it to end.
+///
+/// The line is `holding NAME with token TOKEN`, and comes when the lock is held. SIGINT, SIGTERM, SIGHUP and
+/// SIGQUIT release the lock and exit with 0; while it still waits, they end the wait, with 128+n. When the
+/// lock is lost, it says so on stderr and exits with 79.
+#[derive(Args, Debug)]
+#[command(after_help = examples::HOLD)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
+    /// Prints an object with the name and the token.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Waits until it leads, says VALUE to everybody, and leads until a signal asks it to end.
