@@ -2,6 +2,7 @@
 
 use std::{
     pin::{Pin, pin},
+    sync::Arc,
     task::Poll,
     time::Duration,
 };
@@ -209,19 +210,21 @@ async fn a_time_that_cannot_be_kept_is_refused() {
     }
 }
 
-/// The connection's runtime ends: nothing keeps the lock, and nobody waits for its end.
+/// The connection's runtime ends: nothing keeps the lock, nor the connection, and nobody waits for its end.
 #[test]
 fn no_release_outlives_the_runtime_of_its_connection() {
     let runtime =
         || tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
-    let guard =
-        theirs.block_on(async { lock(&locks(&MemoryStore::new())).acquire().await.unwrap() });
-    let ended = here.block_on(async {
-        let mut release = Box::pin(guard.release());
-        assert!(poll_once(&mut release).await.is_pending());
-        theirs.shutdown_background();
-        release.await
+    let (guard, connection) = theirs.block_on(async {
+        let driver = Arc::new(MemoryStore::new().client());
+        let connection = Arc::downgrade(&driver);
+        (lock(&Locks::new(driver)).acquire().await.unwrap(), connection)
     });
-    assert!(matches!(ended, Err(Error::Closed { .. } | Error::Lost { .. })), "{ended:?}");
+    let mut release = Box::pin(guard.release());
+    assert!(here.block_on(poll_once(&mut release)).is_pending());
+    drop(theirs);
+    let ended = here.block_on(release);
+    assert!(matches!(ended, Err(Error::Closed { .. })), "{ended:?}");
+    assert!(connection.upgrade().is_none(), "what was kept keeps the connection");
 }

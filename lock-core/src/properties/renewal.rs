@@ -74,14 +74,14 @@ async fn a_maximum_hold_ends(h: &dyn Harness) -> Checked {
 async fn a_least_hold_outlasts_the_release(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("at-least"), h.client().await?, h.client().await?);
     let least = h.ttl() + h.ttl() / 2;
-    let granted_after = a.locks().driver().clock().now();
+    let asked = a.locks().driver().clock().now();
     let guard = soon("acquire", lock(h, &*a, &name)?.at_least(least).acquire()).await??;
     let token = guard.token();
     drop(guard);
     let next = timeout(least + PATIENCE, lock(h, &*b, &name)?.acquire());
     let next =
         next.await.map_err(|_| Missed("not given back after its least time".to_owned()))??;
-    let kept = b.locks().driver().clock().now().since(granted_after);
+    let kept = b.locks().driver().clock().now().since(asked);
     keeps!(kept >= least, "given back after {kept:?}, and not after {least:?}");
     ensure!(next.token() > token, "{} was granted after {token}", next.token());
     soon("release", next.release()).await??;
