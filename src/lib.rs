@@ -29,6 +29,9 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
+//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
+//! its errors and calls to one of these.
+//!
 //! # What a lease does not promise
 //!
 //! A holder can be paused past its TTL and write late; no client library can prevent that. That is

@@ -1,6 +1,12 @@
 //! A look at a lock that is held.
 
-use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
     Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
@@ -27,6 +33,9 @@ pub(crate) struct Inner {
     pub(crate) lease: Box<dyn Lease>,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
+    pub(crate) granted: Instant,
+    /// The end of the least hold time, once the caller has the grant.
+    pub(crate) floor: OnceLock<Instant>,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
     pub(crate) slot: Slot,
@@ -162,7 +171,21 @@ impl Inner {
             // before this one has heard of its loss.
             _ => margin,
         };
-        self.client.give_back_at(self.client.clock.now() + pause, self.clone());
+        self.clone().give_back_at(self.client.clock.now() + pause);
+    }
+
+    /// Until when the grant is kept although its holder gives it back; `None` if it may go at once.
+    pub(crate) fn kept_until(&self) -> Option<Instant> {
+        self.floor.get().copied().filter(|floor| *floor > self.client.clock.now())
+    }
+
+    /// Ends the grant as released; whether nothing has ended it before.
+    pub(crate) fn end(&self) -> bool {
+        let first = self.validity().release();
+        if first {
+            self.client.alarm.remove(self);
+        }
+        first
     }
 
     /// Removes the grant's entry from the store.

@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
-    Owner, Request, Result, Wait,
+    Owner, Request, Result, Term, Wait, deadline,
     locks::Client,
     options::options,
     owned::Owned,
@@ -36,6 +36,7 @@ pub struct Lock {
     pub(crate) request: Request,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) at_least: Duration,
     owner: Option<Owner>,
 }
 
@@ -48,7 +49,8 @@ impl Lock {
         guarantees.check_kind(kind.into())?;
         let mut request = Request::new(name, guarantees.default_ttl);
         request.kind = kind;
-        Ok(Self { client, request, wait: None, max_hold: None, owner: None })
+        let at_least = Duration::ZERO;
+        Ok(Self { client, request, wait: None, max_hold: None, at_least, owner: None })
     }
 
     /// The same lock of another kind.
@@ -199,15 +201,22 @@ impl Lock {
     ///
     /// [`Error::InvalidOption`] for the first option that does not fit.
     pub(crate) fn check(&self) -> Result<()> {
-        self.client.driver.guarantees().check_ttl(self.request.ttl)?;
+        let Request { ttl, term, .. } = self.request;
+        self.client.driver.guarantees().check_ttl(ttl)?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
-            return Err(Error::InvalidOption {
-                option: "max_hold".to_owned(),
-                value: "0s".to_owned(),
-                allowed: "more than nothing".to_owned(),
-            });
+            return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
         }
-        Ok(())
+        let margin = deadline::margin(ttl);
+        let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
+        let end = self.max_hold.into_iter().chain(term).min().unwrap_or(Duration::MAX);
+        let most = end.saturating_sub(margin);
+        match self.at_least > most {
+            true => {
+                let allowed = format!("up to {most:?}, as the hold ends after {end:?}");
+                Err(invalid("at_least", self.at_least, allowed))
+            }
+            false => Ok(()),
+        }
     }
 
     fn new_attempt(&self) -> Attempt {
@@ -227,6 +236,10 @@ impl Lock {
             .await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check()?;
+        // Not before the caller has it: what comes too late for one that has left is given back at once.
+        if !self.at_least.is_zero() {
+            guard.keep_until(guard.granted() + self.at_least);
+        }
         Ok(guard)
     }
 
@@ -304,6 +317,10 @@ impl Lock {
     }
 }
 
+fn invalid(option: &str, value: Duration, allowed: String) -> Error {
+    Error::InvalidOption { option: option.to_owned(), value: format!("{value:?}"), allowed }
+}
+
 async fn grant(
     client: Arc<Client>,
     request: Request,
@@ -339,6 +356,7 @@ impl fmt::Debug for Lock {
             .field("request", &self.request)
             .field("wait", &self.wait)
             .field("max_hold", &self.max_hold)
+            .field("at_least", &self.at_least)
             .finish_non_exhaustive()
     }
 }

@@ -33,6 +33,31 @@ macro_rules! options {
             $self
         }
 
+        /// Holds the lock at least so long, however early it is given back: those who come late for a short
+        /// job find it taken. Counts from the grant. Must end a margin (50 ms or a twentieth of the TTL,
+        /// whichever is longer) before the hold does: by [`max_hold`](Self::max_hold), or by a
+        /// [`fixed_term`](Self::fixed_term), whose hold ends a margin before its TTL. Default: zero.
+        ///
+        /// Giving it back is what waits, and only until then:
+        ///
+        /// - `release()`, `resign()` and `run()` return when the time is over and the store has confirmed;
+        ///   [`Error::Lost`](crate::Error::Lost) if the lock was lost meanwhile, and so held for less.
+        /// - Dropping the guard, or the future of its release, waits for nothing: the lock is kept in the
+        ///   background, renewed and then released. A loss meanwhile is traced.
+        ///
+        /// Meanwhile the guard's [`Held`](crate::Held) is still valid, everybody else waits, and an
+        /// [`Owner`](crate::Owner) waits, too. [`Locks::close`](crate::Locks::close) gives the lock back at once.
+        /// If the process or the runtime of the connection ends, nothing renews the lock any more: it is
+        /// free after its TTL, also before this time is over. A program that ends after its job waits for
+        /// the release first.
+        ///
+        /// A grant that nobody collected, and the parts of a set that was not acquired, are given back at
+        /// once.
+        pub fn at_least(mut $self, time: std::time::Duration) -> Self {
+            $lock.at_least = time;
+            $self
+        }
+
         /// What others see as the holder while they wait. Default: program, process id and host.
         pub fn holder(mut $self, description: impl AsRef<str>) -> Self {
             $lock.request.holder = description.as_ref().into();

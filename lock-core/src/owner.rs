@@ -39,9 +39,10 @@ use crate::{
 /// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`].
 ///
-/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of
-/// an acquire that only counts (its TTL, its maximum hold time) have no effect, and what [`Held`]
-/// says belongs to the grant, also after one of several guards was released.
+/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
+/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
+/// [`Held`] says belongs to the grant, also after one of several guards was released. A leader that
+/// campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
@@ -98,7 +99,7 @@ impl Lock {
         let started = clock.now();
         let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
         if let Some(guard) = self.again(&seat)? {
-            return Ok(guard);
+            return self.said_again(guard).await;
         }
         let _turn = tokio::select! {
             biased;
@@ -109,7 +110,7 @@ impl Lock {
         };
         // Another task of the owner may have got it.
         if let Some(guard) = self.again(&seat)? {
-            return Ok(guard);
+            return self.said_again(guard).await;
         }
         if until != Instant::NEVER {
             self.wait = Some(until.since(clock.now()));
@@ -127,16 +128,24 @@ impl Lock {
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
         if let Some(guard) = self.again(&seat)? {
-            return Ok(Some(guard));
+            return self.said_again(guard).await.map(Some);
         }
         // Another task of the owner waits for it already, and is before this one.
         let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
         if let Some(guard) = self.again(&seat)? {
-            return Ok(Some(guard));
+            return self.said_again(guard).await.map(Some);
         }
         let guard = self.try_alone().await?;
         if let Some(guard) = &guard {
             *seat.held() = Arc::downgrade(&guard.held().0);
+        }
+        Ok(guard)
+    }
+
+    /// Has a leader that campaigns again say its new value.
+    async fn said_again(&self, guard: LockGuard) -> Result<LockGuard> {
+        if let Some(value) = self.request.value.clone() {
+            guard.publish(value).await?;
         }
         Ok(guard)
     }

@@ -152,7 +152,10 @@ impl LockSet {
                 None => Ok(None),
             })
             .await?;
-        held.as_ref().map_or(Ok(()), LockSetGuard::check)?;
+        if let Some(held) = &held {
+            held.check()?;
+            held.keep_for(self.lock.at_least);
+        }
         Ok(held)
     }
 
@@ -235,6 +238,8 @@ impl LockSet {
     fn one(&self, name: &LockName) -> Lock {
         let mut lock = self.lock.clone();
         lock.request.name = name.clone();
+        // A part of a set is given back at once if the whole cannot be had.
+        lock.at_least = Duration::ZERO;
         lock
     }
 }
@@ -365,6 +370,13 @@ impl LockSetGuard {
         let told = self.guards.into_iter().map(|guard| Err(guard.not_collected()));
         // Each is given back, whatever the first one says.
         told.fold(Ok(()), Result::and)
+    }
+
+    /// Keeps all of the locks for so long from when the last one was granted.
+    fn keep_for(&self, time: Duration) {
+        if let Some(last) = self.guards.iter().map(LockGuard::granted).max() {
+            self.guards.iter().for_each(|guard| guard.keep_until(last + time));
+        }
     }
 
     /// # Errors
