@@ -19,6 +19,7 @@ use etcd_client::{
 };
 use lock_core::{Attempt, Clock, Instant, Wait, trace};
 use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
@@ -62,8 +63,8 @@ pub(crate) struct Connection {
     heard: Mutex<Instant>,
     /// The member may crash at a read-only transaction.
     reads_alone: AtomicBool,
-    /// The client is closed: nothing is tried again.
-    closed: AtomicBool,
+    /// Cancelled when the client is closed: nothing is tried again.
+    closed: CancellationToken,
     pub(crate) turns: Turns,
 }
 
@@ -118,7 +119,7 @@ impl Connection {
                         down: AtomicBool::new(false),
                         heard: Mutex::new(Clock::Boot.now()),
                         reads_alone: AtomicBool::new(false),
-                        closed: AtomicBool::new(false),
+                        closed: CancellationToken::new(),
                         turns: Turns::new(),
                     };
                     return Ok((connection, answer));
@@ -154,9 +155,14 @@ impl Connection {
         &self,
         wait: Wait,
         attempt: &Attempt,
-        ttl: Duration,
+        until: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        self.turns.acquire(wait, attempt, ttl, || self.heard()).await
+        self.turns.acquire(wait, attempt, until).await
+    }
+
+    /// How long a caller goes on that asked at `asked`: until nothing was heard of the store for a TTL.
+    pub(crate) fn patience(&self, asked: Instant, ttl: Duration) -> Instant {
+        asked.max(self.heard()) + ttl
     }
 
     /// When a request was answered last that no member answers without a leader.
@@ -226,7 +232,7 @@ impl Connection {
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
-        let give_up = || give_up() || self.closed.load(Ordering::Acquire);
+        let give_up = || give_up() || self.closed.is_cancelled();
         let mut ambiguous = false;
         let mut pause = Pause::new();
         loop {
@@ -269,7 +275,7 @@ impl Connection {
 
     /// Nothing is tried again from now on.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.cancel();
     }
 
     /// Something that went through the member of `generation` failed: goes on to the next member, or
@@ -279,6 +285,14 @@ impl Connection {
     ///
     /// Why a new login was needed and refused.
     pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Ok(()),
+            mended = self.mend(generation, failure) => mended,
+        }
+    }
+
+    async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
         if failure.kind == Kind::LoggedOut {
             return match self.has_login {
                 true => self.replace(generation, true).await,

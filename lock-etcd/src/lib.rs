@@ -103,8 +103,8 @@
 //!   (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with that
 //!   lease, too. A client's locks with the same TTL share a lease: if a login loses the right to one
 //!   of the names, all of them end within a TTL. Those with other TTLs do not.
-//! - While etcd is out of reach each caller fails after its own TTL, and one that leaves does so at
-//!   once; one request for a session is under way for all of them. Each client tries the endpoints in
+//! - While etcd is out of reach each caller fails after its own TTL, with a session and without, and
+//!   one that leaves does so at once; one request for a session is under way for all of them. Each client tries the endpoints in
 //!   an order of its own, and one that failed last.
 //! - A request whose answer is lost is resolved: it is sent again, or its entry is removed. After that
 //!   it does nothing, however late it arrives: it makes no entry, and neither removes nor changes a

@@ -87,7 +87,7 @@ impl Sessions {
         self.live().get(&seconds).filter(|session| session.is_live()).cloned()
     }
 
-    /// The session for a TTL.
+    /// The session for a TTL, for a caller that asked at `asked`.
     ///
     /// # Errors
     ///
@@ -96,12 +96,13 @@ impl Sessions {
         self: &Arc<Self>,
         ttl: Duration,
         attempt: &Attempt,
+        asked: Instant,
     ) -> Result<Arc<Session>> {
         self.check_open()?;
         let seconds = whole_seconds("ttl", ttl)?;
         match self.find(seconds) {
             Some(session) => Ok(session),
-            None => Box::pin(self.make(ttl, seconds, attempt)).await,
+            None => Box::pin(self.make(ttl, seconds, attempt, asked)).await,
         }
     }
 
@@ -111,9 +112,10 @@ impl Sessions {
         ttl: Duration,
         seconds: u64,
         attempt: &Attempt,
+        asked: Instant,
     ) -> Result<Arc<Session>> {
         self.make_room(seconds)?;
-        let until = Clock::Boot.now() + ttl;
+        let until = self.connection.patience(asked, ttl);
         let mut told = self.join(ttl, seconds);
         tokio::select! {
             biased;
@@ -260,6 +262,13 @@ impl Sessions {
     pub(crate) fn gone(&self, session: &Arc<Session>) {
         session.set_gone();
         self.end(session, LossReason::SessionEnded);
+    }
+
+    /// As [`gone`](Self::gone), of a session that may have ended before it was asked.
+    pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
+        if !session.ended.is_cancelled() {
+            self.gone(session);
+        }
     }
 
     /// Ends a session by our own decision or etcd's, and makes sure that its lease ends, too.
