@@ -61,6 +61,7 @@ pub(crate) struct Claim {
     user: Option<User>,
     /// What belongs to the entry may stand beside it.
     pub(crate) marked: bool,
+    /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
 }
 
@@ -195,16 +196,23 @@ impl Claim {
         }
     }
 
+    pub(crate) fn set_stake(&mut self, stake: Stake) {
+        self.session.estate.note(&self.key, stake);
+        self.stake = stake;
+    }
+
     fn entered(&mut self, entered: Entered) -> Entered {
-        self.stake = Stake::Entry(entered.revision);
+        self.set_stake(Stake::Entry(entered.revision));
         entered
     }
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
-        if failure.kind == Kind::LeaseGone {
-            self.stake = Stake::Nothing;
-        } else if failure.kind.is_ambiguous() {
-            self.stake = Stake::Doubtful(Some(epoch));
+        // A session that has ended may have its lease for a while.
+        let ended = failure.kind == Kind::LeaseGone && self.session.ended.is_cancelled();
+        if ended || failure.kind.is_ambiguous() {
+            self.set_stake(Stake::Doubtful(Some(epoch)));
+        } else if failure.kind == Kind::LeaseGone {
+            self.set_stake(Stake::Nothing);
         }
     }
 
@@ -223,7 +231,7 @@ impl Claim {
             janitor::retire(&self.store, &self.session);
         }
         if let Stake::Doubtful(_) = self.stake {
-            self.stake = Stake::Doubtful(None);
+            self.set_stake(Stake::Doubtful(None));
         }
         Ok(())
     }
@@ -240,7 +248,7 @@ impl Claim {
             let standing = requests::standing(&store.connection, queue, key, give_up);
             match or_over(standing, patience).await?? {
                 Some(entered) => return Ok(Ok(self.entered(entered))),
-                None => self.stake = Stake::Nothing,
+                None => self.set_stake(Stake::Nothing),
             }
         }
         Ok(Err(found))

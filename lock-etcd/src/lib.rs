@@ -112,6 +112,9 @@
 //! - A removal that etcd refuses, because a right was taken away, is tried again after 1 s and then
 //!   every 2 to 30 s. Other grants of the session go on, no attempt begins in it any more, and the
 //!   entry goes with the last of them.
+//! - etcd does not end a session if the login may not write one of its keys any more. Its other entries
+//!   are then removed by key when the client closes or the session has expired; that one, and whatever
+//!   request arrives only then, ends with the lease, a TTL later at the most.
 //! - An error says that nothing was done only if etcd says so. An answer of more than 4 MB is not
 //!   taken: what an acquire lists is not read in pages, so one behind some 40,000 others is refused, and
 //!   leaves nothing.
@@ -165,6 +168,7 @@ mod endpoints;
 mod entry;
 mod epoch;
 mod error;
+mod estate;
 mod hold;
 mod janitor;
 mod keepalive;

@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -30,6 +30,7 @@ pub(crate) struct Session {
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
+    pub(crate) estate: Estate,
     todo: Mutex<Todo>,
     /// There is something to remove, or nothing lives by a retired session any more.
     pub(crate) for_janitor: Notify,
@@ -100,6 +101,7 @@ impl Session {
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             epoch: Epoch::default(),
+            estate: Estate::default(),
             todo: Mutex::default(),
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),

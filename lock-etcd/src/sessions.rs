@@ -19,7 +19,8 @@ use uuid::Uuid;
 use crate::{
     config::whole_seconds,
     connection::{ANSWER_LIMIT, Connection, Pause},
-    error::{Failure, STORE},
+    error::{Failure, Kind, STORE},
+    estate,
     making::{Made, Making},
     requests,
     session::Session,
@@ -313,8 +314,17 @@ impl Sessions {
     }
 }
 
+/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
+/// its keys any more, the others are removed.
 async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    requests::revoke(connection, session.lease, || session.is_over()).await?;
+    let revoke = || requests::revoke(connection, session.lease, || session.is_over());
+    match revoke().await {
+        Err(failure) if failure.kind == Kind::Denied => {
+            estate::remove(connection, session).await?;
+            revoke().await?;
+        }
+        revoked => revoked?,
+    }
     session.set_gone();
     Ok(())
 }

@@ -86,7 +86,7 @@ async fn enter(
         claims[0].send(request, caller, began, |guard| requests::enter_all(entries.clone(), guard));
     let entered = entered.await;
     let stake = claims[0].stake;
-    claims.iter_mut().for_each(|claim| claim.stake = stake);
+    claims.iter_mut().for_each(|claim| claim.set_stake(stake));
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 
