@@ -36,6 +36,9 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 /// How long connecting may take in all, whatever the number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 
+/// How long after a login for refused watches there is no other one.
+pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
+
 /// The clients of one member. Clones share one connection.
 pub(crate) struct Member {
     /// Counts the changes of member; streams of an older one are given up.
@@ -56,6 +59,8 @@ pub(crate) struct Connection {
     member: RwLock<Arc<Member>>,
     changes: watch::Sender<u64>,
     dialing: tokio::sync::Mutex<()>,
+    /// When a new login was last asked for because a watch was refused.
+    watch_login: tokio::sync::Mutex<Option<Instant>>,
     /// How many rounds of dialing there were.
     dialed: AtomicU64,
     down: AtomicBool,
@@ -115,6 +120,7 @@ impl Connection {
                         member: RwLock::new(member),
                         changes: watch::Sender::new(0),
                         dialing: tokio::sync::Mutex::new(()),
+                        watch_login: tokio::sync::Mutex::new(None),
                         dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
                         heard: Mutex::new(Clock::Boot.now()),
@@ -310,6 +316,24 @@ impl Connection {
             return self.replace(generation, false).await;
         }
         Ok(())
+    }
+
+    /// A watch was refused through the member of `generation`, and what it is for may be read: logs in
+    /// again, unless that was done since, or a moment ago for another one.
+    ///
+    /// # Errors
+    ///
+    /// Why the login was refused.
+    pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
+        let mut last = self.watch_login.lock().await;
+        let now = Clock::Boot.now();
+        if self.member().generation != generation
+            || last.is_some_and(|last| now < last + WATCH_LOGINS)
+        {
+            return Ok(());
+        }
+        *last = Some(now);
+        self.failed(generation, &Failure::new(Kind::LoggedOut, "a watch was refused")).await
     }
 
     /// A request was answered.

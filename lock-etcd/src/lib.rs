@@ -96,8 +96,9 @@
 //! - A holder is told of a lost lock by its own deadline, by the answer to a keep-alive, and by the
 //!   watch of its key: for a hold of more than 50 ms as soon as etcd tells, before that within 150 ms.
 //! - A watch that etcd refuses, because the login has expired or the password was set anew, begins
-//!   again with a new login, and what happened meanwhile is listed. If the login may not read the
-//!   queue any more, its waiters end with `Denied`. Its holders keep the lock, and are *not told* if
+//!   again with a new login, and what happened meanwhile is listed: one read for each name, and one
+//!   login for all of them, at most one a second. If the login may not read the queue any more, its
+//!   waiters end with `Denied`, and nothing else of the client is disturbed. Its holders keep the lock, and are *not told* if
 //!   it is deleted or taken away meanwhile (event `unwatched`); the watch is tried again every 5 s.
 //! - Current versions of etcd deny a *keep-alive* if any key of the lease may not be written any more
 //!   (3.4.42, 3.5.28, 3.6.9 and newer), and the newest (3.4.44, 3.5.30, 3.6.12) every put with that
