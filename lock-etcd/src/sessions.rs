@@ -41,7 +41,7 @@ const RETIRED: u64 = 1 << 63;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     live: Mutex<HashMap<u64, Arc<Session>>>,
-    making: Making,
+    making: Arc<Making>,
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -54,7 +54,7 @@ impl Sessions {
     pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
             live: Mutex::default(),
-            making: Making::default(),
+            making: Arc::default(),
             closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
             work: Notify::new(),
@@ -117,17 +117,24 @@ impl Sessions {
     ) -> Result<Arc<Session>> {
         self.make_room(seconds)?;
         let until = self.connection.patience(asked, ttl);
-        let mut told = self.join(ttl, seconds);
-        tokio::select! {
-            biased;
-            () = attempt.cancelled() => {
-                return Err(unsent("the caller has left").into_error("acquire", false));
+        let mut pause = Pause::new();
+        let made = loop {
+            let mut told = self.join(ttl, seconds);
+            let ended = tokio::select! {
+                biased;
+                () = attempt.cancelled() => {
+                    return Err(unsent("the caller has left").into_error("acquire", false));
+                }
+                () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
+                made = told.wait_for(Made::is_done) => made.is_err(),
+                () = Clock::Boot.sleep_until(until) => false,
+            };
+            if !ended {
+                break told.borrow().clone();
             }
-            () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
-            _ = told.wait_for(Made::is_done) => {}
-            () = Clock::Boot.sleep_until(until) => {}
-        }
-        let made = told.borrow().clone();
+            // Whoever made it is gone, perhaps with its runtime.
+            pause.wait().await;
+        };
         let failure = match made {
             Made::Session(session) => return Ok(session),
             Made::OtherTtl(granted) => {
@@ -146,22 +153,22 @@ impl Sessions {
 
     /// Joins the attempt that is under way, or begins it.
     fn join(self: &Arc<Self>, ttl: Duration, seconds: u64) -> watch::Receiver<Made> {
-        let (told, tell) = self.making.join(seconds);
-        if let Some(tell) = tell {
+        let (told, maker) = self.making.join(seconds);
+        if let Some(maker) = maker {
             let sessions = self.clone();
             tokio::spawn(async move {
-                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &tell));
+                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &maker.tell));
                 let made = loop {
                     tokio::select! {
                         made = &mut granting => break made,
-                        () = tell.closed() => {
-                            if sessions.making.is_deserted(seconds) {
+                        () = maker.tell.closed() => {
+                            if maker.is_deserted() {
                                 return;
                             }
                         }
                     }
                 };
-                sessions.making.done(seconds, made);
+                maker.done(made);
             });
         }
         told
