@@ -226,6 +226,15 @@ impl Session {
         (self.ttl / 4).min(ANSWER_LIMIT)
     }
 
+    /// How long its keep-alive may wait for a stream that another session opens since `began`.
+    pub(crate) fn patience(&self, began: Instant) -> Instant {
+        let state = self.state();
+        match state.alone {
+            true => Instant::NEVER,
+            false => began.max(state.renewed + self.ttl / 3) + self.answer_limit(),
+        }
+    }
+
     /// A keep-alive is being sent.
     pub(crate) fn pinged(&self, at: Instant) {
         let mut state = self.state();
@@ -352,6 +361,18 @@ mod tests {
         assert_eq!(session.next(silent, sent), Next::Silent);
         assert_eq!(session.next(silent, silent), Next::Wait(late));
         assert_eq!(session.next(late, late), Next::Silent);
+    }
+
+    #[test]
+    fn a_short_session_does_not_wait_for_the_stream_of_a_long_one() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let due = now + TTL / 3;
+        assert_eq!(session.patience(now), due + session.answer_limit());
+        // It was due already.
+        let began = due + Duration::from_secs(1);
+        assert_eq!(session.patience(began), began + session.answer_limit());
+        assert!(session.patience(began) < session.until());
     }
 
     #[test]
