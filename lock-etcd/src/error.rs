@@ -84,6 +84,11 @@ impl Failure {
         }
     }
 
+    /// Whether etcd refuses the login itself, and not what it asks for.
+    pub(crate) fn is_login_refused(&self) -> bool {
+        self.kind == Kind::Denied && self.source.to_string().contains("authentication failed")
+    }
+
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.
     pub(crate) fn is_too_large(&self) -> bool {
         let says = self.source.to_string();

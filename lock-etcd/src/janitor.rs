@@ -240,7 +240,9 @@ async fn clean(
         }
     }
     find(connection, leftovers, give_up).await?;
-    delete(connection, leftovers, give_up).await
+    delete(connection, leftovers, give_up).await?;
+    leftovers.iter().for_each(|leftover| session.estate.note(&leftover.key, Stake::Nothing));
+    Ok(())
 }
 
 /// Finds out what there is of the doubtful ones. Nothing makes them any more.

@@ -204,10 +204,8 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         self.stop();
         let sessions = self.store.sessions.clone();
-        // Without a runtime the locks end with their TTL.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { drop(sessions.close().await) });
-        }
+        // Wherever it is dropped. If the runtime that connected is gone, the locks end with their TTL.
+        self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }
 

@@ -7,8 +7,6 @@
 //! revoke never waits for an acquire. Keep-alives and watches have streams of their own and wait
 //! for nothing here.
 
-use std::time::Duration;
-
 use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -69,13 +67,12 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// The caller has left, or nothing was `heard` of the store for a TTL.
+    /// The caller has left, or has waited `until` then; that is asked again when it comes to that.
     pub(crate) async fn acquire(
         &self,
         wait: Wait,
         attempt: &Attempt,
-        ttl: Duration,
-        heard: impl Fn() -> Instant,
+        until: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
         let turns = match wait {
             Wait::Try => &self.tries,
@@ -83,7 +80,7 @@ impl Turns {
         };
         match turns.try_acquire() {
             Ok(turn) => Ok(Some(turn)),
-            Err(_) => Box::pin(wait_for(turns, attempt, ttl, heard)).await,
+            Err(_) => Box::pin(wait_for(turns, attempt, until)).await,
         }
     }
 }
@@ -91,13 +88,11 @@ impl Turns {
 async fn wait_for<'a>(
     turns: &'a Semaphore,
     attempt: &Attempt,
-    ttl: Duration,
-    heard: impl Fn() -> Instant,
+    until: impl Fn() -> Instant,
 ) -> Result<Option<Turn<'a>>, Failure> {
     let mut turn = std::pin::pin!(turns.acquire());
-    let asked = Clock::Boot.now();
     loop {
-        let until = asked.max(heard()) + ttl;
+        let until = until();
         if Clock::Boot.now() >= until {
             return Err(unsent("the store was out of reach before its turn came"));
         }

@@ -166,8 +166,4 @@ impl Side for Watcher {
     fn lost(&self) {
         self.names().stream_lost();
     }
-
-    fn login_refused(&self, why: &Failure) {
-        self.names().login_refused(why);
-    }
 }
