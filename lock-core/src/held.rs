@@ -3,7 +3,8 @@
 use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
-    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
+    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
+    Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
     grip::Grip,
@@ -139,6 +140,15 @@ impl Inner {
 
     pub(crate) fn loss_error(&self, reason: LossReason) -> Error {
         Error::Lost { name: self.name.clone(), reason }
+    }
+
+    /// What stands for the grant now that it is left to be adopted.
+    pub(crate) fn ticket(&self, place: String) -> Ticket {
+        let store = self.client.driver.guarantees().store;
+        let now = self.client.clock.now();
+        let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
+        let (token, term) = (self.lease.token(), (self.ttl, self.term));
+        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
     }
 
     fn expire(self: &Arc<Self>) {

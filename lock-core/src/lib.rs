@@ -21,6 +21,7 @@
 //! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
+mod adopt;
 mod alarm;
 pub mod blocking;
 mod connect;
@@ -51,6 +52,7 @@ mod run;
 mod semaphore;
 mod set;
 mod signal;
+mod ticket;
 mod token;
 pub mod trace;
 mod url;
@@ -80,6 +82,7 @@ pub use crate::{
     request::{Attempt, Request, Term, Wait, this_process},
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},
+    ticket::Ticket,
     token::FencingToken,
     url::{Options, StoreUrl},
     validity::{LossReason, Validity},

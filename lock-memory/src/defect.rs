@@ -40,12 +40,14 @@ pub enum Defect {
     ProclaimsNothing,
     /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
     HidesTheHolder,
+    /// A ticket may be used again and again. Rejected by `detach`.
+    AdoptsTwice,
 }
 
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 18] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -63,5 +65,6 @@ impl Defect {
         (Self::CountsHoldersInsteadOfPermits, "permits"),
         (Self::KeepsPartsOfSets, "sets"),
         (Self::ProclaimsNothing, "election"),
+        (Self::AdoptsTwice, "detach"),
     ];
 }

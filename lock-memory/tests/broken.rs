@@ -74,4 +74,5 @@ broken! {
     a_store_that_revokes_in_silence: RevokesInSilence,
     a_store_that_keeps_parts_of_sets: KeepsPartsOfSets,
     a_store_that_proclaims_nothing: ProclaimsNothing,
+    a_store_that_lets_a_ticket_be_used_twice: AdoptsTwice,
 }

@@ -132,6 +132,14 @@ impl Lease for ZkLease {
         &self.validity
     }
 
+    /// A node's session never changes, and all locks of a client share one: to keep one of them alive
+    /// for another process would keep all of them, and to hand over the session would give away all.
+    async fn detach(&self) -> Result<String> {
+        let what = "leave a lock to another process: its node lives by the session that made it, which \
+                    all locks of this client share";
+        Err(Error::Unsupported { store: STORE, what: what.to_owned() })
+    }
+
     async fn downgrade(&self) -> Result<()> {
         let said = self.said.lock().await;
         let entry = self.entry();
