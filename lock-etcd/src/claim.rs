@@ -305,6 +305,14 @@ impl Claim {
         }
     }
 
+    /// The entry is another's from now on. Its key is not used again as long as the session lives:
+    /// nobody tells when the entry ends.
+    pub(crate) fn hand_over(&mut self) {
+        drop(self.user.take());
+        self.stake = Stake::Nothing;
+        self.session.keep(self.slot.clone());
+    }
+
     /// What there is to remove. Whoever asks removes it: the attempt is over.
     pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
         drop(self.user.take());

@@ -215,6 +215,29 @@ impl Lease for EtcdLease {
         }
     }
 
+    async fn detach(&self) -> Result<String> {
+        let mut hold = self.hold.lock().await;
+        if !hold.is_plain() {
+            let what = "leave to another process what is no plain exclusive lock".to_owned();
+            return Err(Error::Unsupported { store: STORE, what });
+        }
+        // What waits for it here waits for the deletion from now on.
+        if self.finish() {
+            hold.unwatch();
+        }
+        let (session, patience) = (&self.session, Clock::Boot.now() + self.ttl / 2);
+        let give_up = || session.ended.is_cancelled() || Clock::Boot.now() >= patience;
+        let insisted = hold.detach(&self.holder, self.ttl, give_up).await;
+        match insisted.result {
+            Ok(Some(left)) => Ok(left.place()),
+            Ok(None) => Err(self.lost(LossReason::EntryGone)),
+            Err(failure) if failure.kind == Kind::LeaseGone => {
+                Err(self.lost(LossReason::EntryGone))
+            }
+            Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
+        }
+    }
+
     async fn renew(&self) -> Result<()> {
         self.check()?;
         let asked = Clock::Boot.now();

@@ -160,6 +160,7 @@ mod claim;
 mod config;
 mod connection;
 mod convert;
+mod detach;
 mod diagnose;
 mod endpoints;
 mod entry;

@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo, slots::Slot};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -37,6 +37,8 @@ pub(crate) struct Session {
     retired: AtomicBool,
     /// How many attempts live by it.
     users: AtomicUsize,
+    /// Where locks stand, perhaps, that were left to other processes.
+    kept: Mutex<Vec<Arc<Slot>>>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -104,6 +106,7 @@ impl Session {
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
+            kept: Mutex::default(),
         }
     }
 
@@ -111,6 +114,12 @@ impl Session {
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
+    }
+
+    /// This slot's key is not free as long as the session lives.
+    pub(crate) fn keep(&self, slot: Arc<Slot>) {
+        // Nothing panics while it holds this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
     }
 
     /// What the janitor is to do.

@@ -25,7 +25,6 @@ use crate::{
 pub(crate) async fn detach(session: &Session, entry: &Entry, token: u64) -> Result<Uuid> {
     // `close` waits for it: what is detached is none of its business.
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    session.forget(entry);
     let to = Uuid::new_v4();
     let it = HandOver { name: &entry.name, token, from: entry.attempt, to, holder: None };
     let script = |script: Script| script.hand_over(&it);

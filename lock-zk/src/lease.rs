@@ -137,7 +137,7 @@ impl Lease for ZkLease {
     async fn detach(&self) -> Result<String> {
         let what = "leave a lock to another process: its node lives by the session that made it, which \
                     all locks of this client share";
-        Err(Error::Unsupported { store: STORE, what: what.to_owned() })
+        Err(Error::Unsupported { store: error::STORE, what: what.to_owned() })
     }
 
     async fn downgrade(&self) -> Result<()> {
