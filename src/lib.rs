@@ -40,7 +40,7 @@ mod connect;
 mod stores;
 
 pub use lock_core::{
-    Connect, Effect, Election, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate,
+    Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm, Gate,
     Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
     Result, Semaphore, StaleToken, Survives, Term, Ticket, Wake, trace,

@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Diagnosis, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed,
-    Request, Result, Ticket, Validity,
+    Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
+    Observed, Request, Result, Ticket, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -202,6 +202,12 @@ pub type Wish = (Request, Attempt);
 pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) that of the upgrade.
     fn token(&self) -> FencingToken;
+
+    /// What the store said with the answer that made the entry. Only what is known without another
+    /// request. Default: nothing.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
 
     /// Until when the grant holds. The driver extends it from the *send* time of each confirmed
     /// renewal, and loses it as soon as the store says that the grant is gone.

@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
-    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
+    Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
     Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
@@ -67,6 +67,12 @@ impl Held {
     /// The name of the store that granted it, as in [`Guarantees::store`](crate::Guarantees::store).
     pub fn store(&self) -> &'static str {
         self.0.client.driver.guarantees().store
+    }
+
+    /// What the store said about itself with the answer that made the grant's entry: etcd's revision,
+    /// cluster, member and term. Asks nobody.
+    pub fn facts(&self) -> Facts {
+        self.0.lease.facts()
     }
 
     /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for

@@ -31,6 +31,7 @@ mod driver;
 mod election;
 mod entry;
 mod error;
+mod facts;
 mod gate;
 mod grip;
 mod guarantees;
@@ -67,6 +68,7 @@ pub use crate::{
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},
+    facts::Facts,
     gate::{Gate, StaleToken},
     guarantees::{
         Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,

@@ -21,7 +21,7 @@ use crate::{
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, NewEntry, Outcome},
+    requests::{self, Entered, Header, NewEntry, Outcome},
     session::{Session, User},
     slots::Slot,
     store::Store,
@@ -61,6 +61,8 @@ pub(crate) struct Claim {
     /// What belongs to the entry may stand beside it.
     pub(crate) marked: bool,
     pub(crate) stake: Stake,
+    /// Of the answer that told of the entry.
+    pub(crate) header: Header,
 }
 
 /// How long an attempt goes on without an answer.
@@ -96,7 +98,8 @@ impl Claim {
         let slot = Arc::new(store.slots.take(&queue));
         let key = layout::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        Self { store, session, queue, key, slot, user, marked: false, stake: Stake::Nothing }
+        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, marked, stake, header }
     }
 
     /// Whether it has a value for everybody.
@@ -172,7 +175,7 @@ impl Claim {
     }
 
     fn entered(&mut self, entered: Entered) -> Entered {
-        self.stake = Stake::Entry(entered.revision);
+        (self.stake, self.header) = (Stake::Entry(entered.revision), entered.header);
         entered
     }
 
@@ -224,7 +227,7 @@ impl Claim {
 
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
-        let Entered { revision, before } = entered;
+        let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);

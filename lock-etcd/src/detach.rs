@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use etcd_client::{Compare, CompareOp, Txn, TxnOp, proto::PbKeyValue};
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnResponse};
 use lock_core::{
     Attempt, Clock, Error, Instant, Kind as LockKind, LossReason, Request, Result, Term, Ticket,
     deadline::safe_until,
@@ -24,7 +24,8 @@ use crate::{
     layout::{Role, role},
     lease::EtcdLease,
     requests::{
-        self, delete_entry, put, ranges, remove_written, revision, send_grant, send_txn, stands,
+        self, Header, delete_entry, put, ranges, remove_written, revision, send_grant, send_txn,
+        stands,
     },
     session::Session,
     sessions::new_lease,
@@ -83,7 +84,7 @@ struct Rewrite<'a> {
 /// What became of it.
 enum Rewritten {
     /// Written at this revision, now or by an earlier sending.
-    Done(i64),
+    Done(i64, Header),
     /// Another attempt has written it.
     Other,
     Gone,
@@ -106,17 +107,19 @@ impl Rewrite<'_> {
             .or_else([TxnOp::get(self.key, None)]);
         let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
         let result = insisted.result.and_then(|answer| match answer.succeeded() {
-            true => Ok(Rewritten::Done(revision(&answer)?)),
-            false => Ok(self.found(first(answer))),
+            true => Ok(Rewritten::Done(revision(&answer)?, Header::of(answer.header()))),
+            false => Ok(self.found(answer)),
         });
         Insisted { result, ambiguous: insisted.ambiguous }
     }
 
-    fn found(&self, found: Option<PbKeyValue>) -> Rewritten {
+    fn found(&self, answer: TxnResponse) -> Rewritten {
+        let header = Header::of(answer.header());
+        let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
         match found.filter(|kv| kv.create_revision == self.revision) {
             None => Rewritten::Gone,
             Some(kv) if entry::attempt(&kv.value) == Some(self.attempt) => {
-                Rewritten::Done(kv.mod_revision)
+                Rewritten::Done(kv.mod_revision, header)
             }
             Some(_) => Rewritten::Other,
         }
@@ -132,16 +135,12 @@ impl Rewrite<'_> {
         let answer = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
         let Ok(answer) = answer.result else { return };
         if !answer.succeeded()
-            && let Rewritten::Done(modified) = self.found(first(answer))
+            && let Rewritten::Done(modified, _) = self.found(answer)
         {
             let remove = remove_written(self.key.as_bytes(), modified);
             drop(connection.insist(&give_up, |member| send_txn(member, &remove)).await.result);
         }
     }
-}
-
-fn first(answer: etcd_client::TxnResponse) -> Option<PbKeyValue> {
-    ranges(answer).next().and_then(|range| range.kvs.into_iter().next())
 }
 
 impl Hold {
@@ -170,7 +169,7 @@ impl Hold {
         };
         let Insisted { result, ambiguous } = rewrite.send(&store.connection, give_up).await;
         let result = result.map(|rewritten| match rewritten {
-            Rewritten::Done(modified) => {
+            Rewritten::Done(modified, _) => {
                 let suffix = key[self.claim.queue.len()..].to_owned();
                 self.claim.hand_over();
                 Some(Left { suffix, lease, modified })
@@ -239,8 +238,8 @@ pub(crate) async fn adopt(
             || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
         let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
         match result {
-            Ok(Rewritten::Done(modified)) => {
-                claim.stake = Stake::Entry(token);
+            Ok(Rewritten::Done(modified, header)) => {
+                (claim.stake, claim.header) = (Stake::Entry(token), header);
                 end_lease(store, left.lease);
                 return hold(claim, request, attempt, (token, modified), sent);
             }

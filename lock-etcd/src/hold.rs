@@ -152,7 +152,10 @@ impl Hold {
         self.unwatch();
         // With a mark it may be shared: a downgrade was sent, and its answer is not known.
         if self.kind == Kind::Exclusive && !self.claim.marked {
-            return Insisted { result: Ok(Upgraded::Done(self.revision)), ambiguous: false };
+            return Insisted {
+                result: Ok(Upgraded::Done(self.revision, self.claim.header)),
+                ambiguous: false,
+            };
         }
         let doubted = self.doubtful.is_some();
         let Claim { store, session, queue, key, .. } = &self.claim;
@@ -180,9 +183,10 @@ impl Hold {
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
         // A refused one leaves nothing.
         new.stake = Stake::Nothing;
-        if let Ok(Upgraded::Done(revision)) = insisted.result {
-            new.stake = Stake::Entry(revision);
+        if let Ok(Upgraded::Done(revision, header)) = insisted.result {
+            (new.stake, new.header) = (Stake::Entry(revision), header);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
+            self.modified = revision;
             self.claim = new;
         }
     }

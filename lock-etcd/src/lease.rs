@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Lease, LockName, LossReason, Request, Result, Term, Validity,
-    deadline::safe_until,
+    Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
+    Validity, deadline::safe_until,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::{
     entry,
     error::{Failure, Kind, STORE},
     hold::Hold,
-    requests,
+    requests::{self, Header},
     session::Session,
     store::Store,
 };
@@ -52,12 +52,13 @@ pub struct EtcdLease {
 struct Shown {
     key: Arc<str>,
     token: FencingToken,
+    header: Header,
 }
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
         let token = FencingToken::new(hold.revision.unsigned_abs());
-        Self { key: hold.claim.key.clone(), token }
+        Self { key: hold.claim.key.clone(), token, header: hold.claim.header }
     }
 }
 
@@ -101,7 +102,7 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, token } = self.shown().clone();
+        let Shown { key, token, .. } = self.shown().clone();
         let revision = i64::try_from(token.value()).unwrap_or(i64::MAX);
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
@@ -166,6 +167,10 @@ impl Lease for EtcdLease {
         self.shown().token
     }
 
+    fn facts(&self) -> Facts {
+        self.shown().header.facts()
+    }
+
     fn validity(&self) -> &Validity {
         &self.validity
     }
@@ -188,7 +193,7 @@ impl Lease for EtcdLease {
         let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
         hold.watch(&self.validity);
         match insisted.result {
-            Ok(Upgraded::Done(_)) => {
+            Ok(Upgraded::Done(..)) => {
                 *self.shown() = Shown::new(&hold);
                 self.check().map(|()| true)
             }

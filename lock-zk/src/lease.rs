@@ -7,7 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, FencingToken, Kind, Lease, LossReason, Request, Result, Validity, Wait,
+    Attempt, Clock, Error, Facts, FencingToken, Kind, Lease, LossReason, Request, Result, Validity,
+    Wait,
     deadline::{margin, safe_until},
 };
 use zookeeper_client::{Acls, Error as ZkError};
@@ -126,6 +127,11 @@ impl Lease for ZkLease {
     fn token(&self) -> FencingToken {
         // A grant always has a node.
         self.entry().node().map_or(FencingToken::new(0), |node| node.token)
+    }
+
+    fn facts(&self) -> Facts {
+        let token = self.token().value();
+        Facts::new((token > 0).then_some(("czxid", token)))
     }
 
     fn validity(&self) -> &Validity {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::runtime::Connected;
-use crate::{FencingToken, Kind, LockName, LossReason, Result, Ticket};
+use crate::{Facts, FencingToken, Kind, LockName, LossReason, Result, Ticket};
 
 macro_rules! guard {
     ($(#[$doc:meta])* $guard:ident, $release:ident) => {
@@ -110,6 +110,11 @@ macro_rules! held {
                 let lost = self.inner().lost();
                 let lost = async move { Ok(tokio::time::timeout(limit, lost).await.ok()) };
                 self.connected.wait("wait for a loss", lost)
+            }
+
+            /// What the store said with the grant, as [`Held::facts`](crate::Held::facts).
+            pub fn facts(&self) -> Facts {
+                self.inner().facts()
             }
 
             /// The driver's own lease, for guarded writes, as [`Held::lease_as`](crate::Held::lease_as).
