@@ -29,6 +29,24 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
+//! # Leaving a lock to another process
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (old, new) = (distlock::connect("memory:ho").await?, distlock::connect("memory:ho").await?);
+//! let guard = old.lock("deploy")?.acquire().await?;
+//! let token = guard.token();
+//! let text = guard.detach().await?.to_string(); // for an environment variable, say
+//! old.close().await?;
+//!
+//! // Another process, within one TTL:
+//! let guard = new.adopt(&text.parse()?).await?;
+//! assert_eq!(guard.token(), token);
+//! assert!(new.adopt(&text.parse()?).await.is_err()); // a ticket is used once
+//! # Ok(()) }
+//! ```
+//!
 //! # What a lease does not promise
 //!
 //! A holder can be paused past its TTL and write late; no client library can prevent that. That is
@@ -40,8 +58,8 @@ mod connect;
 mod stores;
 
 pub use lock_core::{
-    Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm, Gate,
-    Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
+    Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm,
+    Gate, Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
     Result, Semaphore, StaleToken, Survives, Term, Ticket, Wake, trace,
 };
