@@ -17,6 +17,7 @@ use crate::{
     error::{Failure, Kind, STORE},
     hold::Hold,
     janitor::{self, Leftover},
+    kept,
     layout::{self, Role, role},
     lease::EtcdLease,
     named::Turn,
@@ -308,12 +309,17 @@ impl Claim {
         }
     }
 
-    /// The entry is another's from now on. Its key is not used again as long as the session lives:
-    /// nobody tells when the entry ends.
-    pub(crate) fn hand_over(&mut self) {
+    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// long as it stands.
+    pub(crate) fn hand_over(&mut self, revision: i64) {
         drop(self.user.take());
         self.stake = Stake::Nothing;
-        self.session.keep(self.slot.clone());
+        if kept::keep(&self.session, self.key.clone(), revision, self.slot.clone()) {
+            let (session, store) = (self.session.clone(), self.store.clone());
+            store.runtime.clone().spawn(async move {
+                kept::look(&session, &store.connection).await;
+            });
+        }
     }
 
     /// What there is to remove. Whoever asks removes it: the attempt is over.

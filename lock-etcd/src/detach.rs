@@ -171,7 +171,7 @@ impl Hold {
         let result = result.map(|rewritten| match rewritten {
             Rewritten::Done(modified, _) => {
                 let suffix = key[self.claim.queue.len()..].to_owned();
-                self.claim.hand_over();
+                self.claim.hand_over(self.revision);
                 Some(Left { suffix, lease, modified })
             }
             Rewritten::Other | Rewritten::Gone => None,

@@ -169,6 +169,7 @@ mod error;
 mod hold;
 mod janitor;
 mod keepalive;
+mod kept;
 mod layout;
 mod lease;
 mod lister;

@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo, slots::Slot};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo, kept::Kept};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -38,7 +38,7 @@ pub(crate) struct Session {
     /// How many attempts live by it.
     users: AtomicUsize,
     /// Where locks stand, perhaps, that were left to other processes.
-    kept: Mutex<Vec<Arc<Slot>>>,
+    kept: Mutex<Kept>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -116,10 +116,10 @@ impl Session {
         User(self.clone())
     }
 
-    /// This slot's key is not free as long as the session lives.
-    pub(crate) fn keep(&self, slot: Arc<Slot>) {
+    /// The keys that must not be used again yet.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         // Nothing panics while it holds this lock.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(slot);
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the janitor is to do.

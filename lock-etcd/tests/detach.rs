@@ -78,6 +78,26 @@ async fn who_left_a_lock_waits_for_it_as_everybody_else() {
     until_clean(&etcd).await;
 }
 
+/// The keys of locks that are gone are used again: etcd keeps each one that was ever used in its index.
+#[tokio::test]
+async fn the_keys_of_locks_that_were_left_come_back() {
+    let etcd = etcd().await;
+    let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let lock = a.lock("job").unwrap().ttl(TTL);
+    for _ in 0..100 {
+        let ticket = lock.acquire().await.unwrap().detach().await.unwrap();
+        b.adopt(&ticket).await.unwrap().release().await.unwrap();
+    }
+    until("a low key is used again", || async {
+        let guard = lock.acquire().await.unwrap();
+        let key = keys(&etcd).await.remove(0);
+        guard.release().await.unwrap();
+        let (_, slot) = key.rsplit_once('.').unwrap();
+        u32::from_str_radix(slot, 16).unwrap() < 64
+    })
+    .await;
+}
+
 /// An operator deletes the key of one that was adopted: its holder is told at once.
 #[tokio::test]
 async fn who_has_adopted_a_lock_is_told_of_its_loss() {
