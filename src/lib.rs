@@ -29,11 +29,14 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
+//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
+//! its errors and calls to one of these.
+//!
 //! # What a lease does not promise
 //!
 //! A holder can be paused past its TTL and write late; no client library can prevent that. That is
-//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops the
-//! work at the safe deadline, and why this stands on the first page.
+//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
+//! the work at the safe deadline, and why this stands on the first page.
 
 pub mod blocking;
 mod connect;

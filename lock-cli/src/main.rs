@@ -6,12 +6,18 @@
 #[cfg(target_os = "linux")]
 mod check;
 mod choice;
+#[cfg(all(feature = "compare", target_os = "linux"))]
+mod compare;
 #[cfg(target_os = "linux")]
 mod elect;
 mod examples;
 mod exit;
 mod fit;
 mod generate;
+#[cfg(target_os = "linux")]
+mod grant;
+#[cfg(target_os = "linux")]
+mod held;
 #[cfg(target_os = "linux")]
 mod hold;
 mod leader;
@@ -60,6 +66,11 @@ fn main() -> ExitCode {
         Err(error) => return refuse(&error),
     };
     log(&opt.common);
+    #[cfg(all(feature = "compare", target_os = "linux"))]
+    if let Command::Compare(options) = &opt.command {
+        let stores = &opt.common.store;
+        return compare::compare(options, stores).unwrap_or_else(Failure::report);
+    }
     runtime().and_then(|runtime| runtime.block_on(dispatch(&opt))).unwrap_or_else(Failure::report)
 }
 
@@ -95,6 +106,8 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::Elect(opt) => return elect::elect(opt, &store).await,
         #[cfg(target_os = "linux")]
         Command::Run(opt) => return run::run(opt, &store).await,
+        #[cfg(target_os = "linux")]
+        Command::Hold(opt) => return hold::hold(opt, &store).await,
         _ => return Err(Failure::new(Code::System, "this needs Linux")),
     }
     Ok(ExitCode::SUCCESS)

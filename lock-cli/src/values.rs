@@ -36,3 +36,15 @@ impl TypedValueParser for Policies {
         Some(Box::new(["term", "kill", "ignore"].into_iter().map(PossibleValue::new)))
     }
 }
+
+/// A claim's number: `C7`, `c7` or `7`.
+#[cfg(all(feature = "compare", target_os = "linux"))]
+pub(crate) fn claim(text: &str) -> Result<u8, String> {
+    let known = lock_compare::claims::all().iter().map(|experiment| experiment.claim().number);
+    let number = text.strip_prefix(['C', 'c']).unwrap_or(text).parse().ok();
+    let found = known.clone().find(|claim| Some(*claim) == number);
+    found.ok_or_else(|| {
+        let (least, most) = (known.clone().min().unwrap_or(0), known.max().unwrap_or(0));
+        format!("no such claim; they are C{least} to C{most}")
+    })
+}

@@ -13,6 +13,8 @@ mod advice;
 mod claim;
 pub mod claims;
 mod contestant;
+#[cfg(feature = "etcd")]
+mod etcd_go;
 mod experiment;
 mod failure;
 mod ground;

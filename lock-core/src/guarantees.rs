@@ -36,8 +36,8 @@ pub struct Guarantees {
     pub default_ttl: Duration,
     /// How much later than the TTL the store may notice that a holder is gone.
     pub expiry_slack: Duration,
-    /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are free.
-    /// More of them, or some that are not free, are taken one after the other.
+    /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are
+    /// free. More of them, or some that are not free, are taken one after the other.
     pub names_at_once: usize,
 }
 
@@ -174,8 +174,8 @@ impl fmt::Display for LockKind {
 pub struct Survives {
     /// The server's process dies and starts again with its data.
     pub restart: bool,
-    /// Any one node dies and another takes over, with every write that was confirmed. Needs at least
-    /// three nodes.
+    /// Any one node dies and another takes over, with every write that was confirmed. Needs at
+    /// least three nodes.
     pub failover: bool,
 }
 
@@ -217,7 +217,8 @@ pub enum Fencing {
 pub enum LossSignal {
     /// By its own deadline, and when a renewal is refused.
     Deadline,
-    /// Also by the store's own word, within about 100 ms.
+    /// Also by the store's own word, within about 100 ms; on ZooKeeper within about a second where
+    /// a session has more entries than it can watch, some 1,000.
     Push,
 }
 

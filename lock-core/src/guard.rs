@@ -1,6 +1,11 @@
 //! A lock that is held.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term,
@@ -17,7 +22,8 @@ use crate::{
 /// # Drop behaviour
 ///
 /// Dropping a guard queues a release that runs in the background; the next waiter gets the lock as
-/// soon as the store has it, not after the TTL. Only when the runtime is gone is the release left to
+/// soon as the store has it, not after the TTL; with [`at_least`](crate::Lock::at_least), when that time is
+/// over. Only when the runtime is gone is the release left to
 /// the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
 ///
 /// # What it does not promise
@@ -42,7 +48,9 @@ impl LockGuard {
         cap: Instant,
     ) -> Self {
         let (grip, slot) = (Grip::new(kind), Slot::new());
-        let inner = Arc::new(Inner { client, name, grip, lease, ttl, term, cap, slot });
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
+        let inner = Arc::new(inner);
         inner.client.alarm.add(&inner, inner.until());
         Self::counted(Held(inner))
     }
@@ -50,6 +58,16 @@ impl LockGuard {
     /// A guard that has been counted among those of its grant.
     pub(crate) fn counted(held: Held) -> Self {
         Self { held, counts: true }
+    }
+
+    pub(crate) fn granted(&self) -> Instant {
+        self.held.0.granted
+    }
+
+    /// Keeps the lock until then, also if it is given back earlier.
+    pub(crate) fn keep_until(&self, floor: Instant) {
+        // Once for a grant.
+        let _ = self.held.0.floor.set(floor);
     }
 
     /// A look at the lock that can be given away; it does not hold the lock.
@@ -133,7 +151,8 @@ impl LockGuard {
     }
 
     /// Releases the lock and waits until the store has confirmed. Of several guards that an
-    /// [`Owner`](crate::Owner) holds together, the last one releases it.
+    /// [`Owner`](crate::Owner) holds together, the last one releases it. With
+    /// [`at_least`](crate::Lock::at_least) it waits for that time, too; dropping the guard does not.
     ///
     /// # Errors
     ///
@@ -151,13 +170,15 @@ impl LockGuard {
         if !self.leave() {
             return Ok(());
         }
-        if !inner.lease.validity().release() {
+        let released = match inner.kept_until() {
+            Some(until) => inner.release_at(until).await,
+            None if inner.end() => {
+                let home = inner.client.home.clone();
+                Owned::new(&home, inner.give_back(), || {}).await
+            }
             // Lost between the check and here.
-            return inner.check();
-        }
-        inner.client.alarm.remove(&*inner);
-        let home = inner.client.home.clone();
-        let released = Owned::new(&home, inner.give_back(), || {}).await;
+            None => inner.check(),
+        };
         released.map_err(|error| error.of("release"))
     }
 }
@@ -172,11 +193,14 @@ impl Deref for LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let last = self.leave();
+        if !self.leave() {
+            return;
+        }
         let inner = &self.held.0;
-        if last && inner.lease.validity().release() {
-            inner.client.alarm.remove(&**inner);
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+        match inner.kept_until() {
+            Some(until) => drop(inner.clone().release_at(until)),
+            None if inner.end() => drop(inner.client.home.runtime.spawn(inner.clone().give_back())),
+            None => {}
         }
     }
 }

@@ -60,8 +60,8 @@ impl Locks {
         Self { client: Arc::new(client) }
     }
 
-    /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of the
-    /// same name it is the writer's. Nothing is sent yet.
+    /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of
+    /// the same name it is the writer's. Nothing is sent yet.
     ///
     /// # Errors
     ///
@@ -134,10 +134,11 @@ impl Locks {
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
-    /// process. The `attempt` is the one that [`inspect`](Self::inspect) shows. The victim's guard is
-    /// lost at once, with [`LossReason::EntryGone`](crate::LossReason::EntryGone), and the next in
-    /// line is served: this may overlap with the victim's work, which only the fencing token stops.
-    /// Answers whether there was such an entry.
+    /// process. The `attempt` is the one that [`inspect`](Self::inspect) shows. The victim's guard
+    /// is lost with [`LossReason::EntryGone`](crate::LossReason::EntryGone), as soon as the store's
+    /// [`LossSignal`](crate::LossSignal) comes to it, and the next in line is served: this may
+    /// overlap with the victim's work, which only the fencing token stops. Answers whether there
+    /// was such an entry.
     ///
     /// # Errors
     ///
@@ -159,8 +160,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the store did not confirm in time; what was held is then free after
-    /// its TTL.
+    /// [`Error::Unavailable`] if the store did not confirm in time; what was held is then free
+    /// after its TTL.
     ///
     /// # Cancel safety
     ///
@@ -181,10 +182,10 @@ impl Locks {
         Owned::new(&self.client.home, close, || {}).await
     }
 
-    /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM (elsewhere
-    /// than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at its next await
-    /// point, before anything is given back; tasks that it spawned must end with it. Answers what the
-    /// work came to, `None` after a signal.
+    /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM
+    /// (elsewhere than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at
+    /// its next await point, before anything is given back; tasks that it spawned must end with it.
+    /// Answers what the work came to, `None` after a signal.
     ///
     /// From the first poll on, these signals do not end the program by themselves any more.
     ///

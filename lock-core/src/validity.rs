@@ -66,8 +66,8 @@ impl fmt::Display for LossReason {
 }
 
 impl Validity {
-    /// A grant of `name` that holds until `until` (see [`safe_until`](crate::deadline::safe_until)) unless it
-    /// is extended.
+    /// A grant of `name` that holds until `until` (see [`safe_until`](crate::deadline::safe_until))
+    /// unless it is extended.
     pub fn new(name: &LockName, until: Instant) -> Self {
         Self(Arc::new(State {
             name: name.clone(),

@@ -126,8 +126,8 @@ impl Hold {
         });
     }
 
-    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry is
-    /// not watched from then on.
+    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
+    /// is not watched from then on.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,
@@ -145,7 +145,7 @@ impl Hold {
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
         let new = self.doubtful.get_or_insert_with(exclusive);
-        new.stake = Stake::Doubtful(None);
+        new.set_stake(Stake::Doubtful(None));
         let upgrade = Upgrade {
             queue,
             lease: session.lease,
@@ -165,9 +165,10 @@ impl Hold {
         let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
         // A refused one leaves nothing.
-        new.stake = Stake::Nothing;
+        new.set_stake(Stake::Nothing);
         if let Ok(Upgraded::Done(revision)) = insisted.result {
-            new.stake = Stake::Entry(revision);
+            new.set_stake(Stake::Entry(revision));
+            self.claim.set_stake(Stake::Nothing);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
             self.claim = new;
         }

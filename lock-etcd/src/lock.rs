@@ -105,11 +105,11 @@ impl EtcdLock {
     }
 }
 
-/// Asks everything that connecting needs, in one round: whether the login is good, the shortest TTL,
-/// and what is deployed.
+/// Asks everything that connecting needs, in one round: whether the login is good, the shortest
+/// TTL, and what is deployed.
 ///
-/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It is
-/// revoked beside what comes next, and ends by itself if that fails.
+/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It
+/// is revoked beside what comes next, and ends by itself if that fails.
 async fn first_round(
     member: Arc<Member>,
 ) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
@@ -204,10 +204,8 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         self.stop();
         let sessions = self.store.sessions.clone();
-        // Without a runtime the locks end with their TTL.
-        if let Ok(runtime) = Handle::try_current() {
-            runtime.spawn(async move { drop(sessions.close().await) });
-        }
+        // Wherever it is dropped. If the runtime that connected is gone, the locks end with their TTL.
+        self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }
 

@@ -224,8 +224,8 @@ pub(crate) fn send_txn(
     async move { kv.txn(txn).await }
 }
 
-/// Sends removals, several in one transaction. Answers which of them found what they were to remove;
-/// nothing of the others is there any more.
+/// Sends removals, several in one transaction. Answers which of them found what they were to
+/// remove; nothing of the others is there any more.
 pub(crate) async fn remove_all(
     connection: &Connection,
     mut removals: Vec<Txn>,

@@ -12,7 +12,7 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
+use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -30,6 +30,7 @@ pub(crate) struct Session {
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
+    pub(crate) estate: Estate,
     todo: Mutex<Todo>,
     /// There is something to remove, or nothing lives by a retired session any more.
     pub(crate) for_janitor: Notify,
@@ -100,6 +101,7 @@ impl Session {
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             epoch: Epoch::default(),
+            estate: Estate::default(),
             todo: Mutex::default(),
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),
@@ -222,6 +224,15 @@ impl Session {
     /// How long a keep-alive may stay unanswered: several tries fit into what is left of the TTL.
     pub(crate) fn answer_limit(&self) -> Duration {
         (self.ttl / 4).min(ANSWER_LIMIT)
+    }
+
+    /// How long its keep-alive may wait for a stream that another session opens since `began`.
+    pub(crate) fn patience(&self, began: Instant) -> Instant {
+        let state = self.state();
+        match state.alone {
+            true => Instant::NEVER,
+            false => began.max(state.renewed + self.ttl / 3) + self.answer_limit(),
+        }
     }
 
     /// A keep-alive is being sent.
@@ -350,6 +361,18 @@ mod tests {
         assert_eq!(session.next(silent, sent), Next::Silent);
         assert_eq!(session.next(silent, silent), Next::Wait(late));
         assert_eq!(session.next(late, late), Next::Silent);
+    }
+
+    #[test]
+    fn a_short_session_does_not_wait_for_the_stream_of_a_long_one() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let due = now + TTL / 3;
+        assert_eq!(session.patience(now), due + session.answer_limit());
+        // It was due already.
+        let began = due + Duration::from_secs(1);
+        assert_eq!(session.patience(began), began + session.answer_limit());
+        assert!(session.patience(began) < session.until());
     }
 
     #[test]

@@ -79,7 +79,8 @@ impl Watcher {
         self.names().enter(queue, attempt, own, before, ttl)
     }
 
-    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is over.
+    /// A hold that never waited: watches its key if it lasts. The flag is to be set when it is
+    /// over.
     pub(crate) fn add_young(
         &self,
         key: Arc<str>,
@@ -164,9 +165,5 @@ impl Side for Watcher {
 
     fn lost(&self) {
         self.names().stream_lost();
-    }
-
-    fn login_refused(&self, why: &Failure) {
-        self.names().login_refused(why);
     }
 }

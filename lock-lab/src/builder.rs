@@ -17,7 +17,7 @@ pub trait Kind: Sized {
 }
 
 /// Options for a private server of the kind `K`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Builder<K: Kind> {
     pub(crate) common: Common,
     pub(crate) options: K::Options,
@@ -42,6 +42,13 @@ impl Common {
         install: &'static str,
     ) -> Result<PathBuf, LabError> {
         program::find(self.binary.as_deref().unwrap_or(default.as_ref()), install)
+    }
+}
+
+/// Derived, it would demand that the server itself can be cloned.
+impl<K: Kind> Clone for Builder<K> {
+    fn clone(&self) -> Self {
+        Self { common: self.common.clone(), options: self.options.clone() }
     }
 }
 
@@ -81,6 +88,15 @@ impl<K: Kind> Builder<K> {
     pub fn on(mut self, network: &Network) -> Self {
         self.common.network = Some(network.clone());
         self
+    }
+
+    /// Tells whether all that the server needs is on this machine, without starting it.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    pub fn installed(&self) -> Result<(), LabError> {
+        self.options.installed(&self.common)
     }
 
     /// Starts the server and waits until it answers.

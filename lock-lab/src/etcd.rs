@@ -31,6 +31,15 @@ impl Etcd {
         Self::builder().start().await
     }
 
+    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    pub fn installed() -> Result<(), LabError> {
+        Self::builder().installed()
+    }
+
     /// Returns the options to choose from.
     pub fn builder() -> Builder<Self> {
         Builder::default()

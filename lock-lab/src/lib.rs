@@ -18,11 +18,19 @@
 //! # Ok(()) }
 //! ```
 //!
+//! # Several Redis servers
+//!
+//! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when the
+//! primary is gone. [`RedisSentinels::pause_replication`] keeps writes from a replica, so that a
+//! failover loses them. [`IndependentRedis`] is a number of servers that know nothing of each other,
+//! as Redlock wants them: the clocks of each can be moved. Both stand on 127.0.0.1, or in a
+//! [`Network`], where a [`Network::split`] makes two primaries.
+//!
 //! # Clusters and cuts
 //!
 //! A [`Network`] is made of network namespaces. Servers, [`EtcdCluster`] and [`ZooKeeperCluster`]
-//! stand in it, each node in a place of its own, and so do clients, each on a [`Side`]. Any place can
-//! be cut off from any other, in one direction too.
+//! stand in it, each node in a place of its own, and so do clients, each on a [`Side`]. Any place
+//! can be cut off from any other, in one direction too.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,10 +51,17 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in which
-//! MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and `iptables`. Where
-//! the machine permits none, [`network_tests!`] makes test programs that say so: a test that did not
-//! run for this reason counts as ignored, and fails where `CI` is set.
+//! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in
+//! which MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and
+//! `iptables`. Where the machine permits none, [`network_tests!`] makes test programs that say so:
+//! a test that did not run for this reason counts as ignored, and fails where `CI` is set.
+//!
+//! # What is missing
+//!
+//! Each kind of server tells with its `installed` whether all that it needs is on this machine, such
+//! as [`Redis::installed`], and so does [`Network::available`]. [`etcdctl`], [`python_with_redis`] and
+//! [`python_with_kazoo`] find foreign clients. The errors name what is missing and the command that
+//! installs it.
 //!
 //! # What stays behind
 //!
@@ -107,8 +122,9 @@ pub use self::{
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
     postgres::Postgres,
+    program::{etcdctl, python_with_kazoo, python_with_redis},
     proxy::{Proxy, ProxyStats},
-    redis::Redis,
+    redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
     server::Server,
     state::{is_gone, state_of},
     zookeeper::ZooKeeper,

@@ -1,8 +1,9 @@
-//! Finding a server's program.
+//! Finding programs of servers and of clients.
 
 use std::{
     env,
     path::{Path, PathBuf},
+    process::{Command, Stdio},
 };
 
 use rustix::fs::{Access, access};
@@ -11,6 +12,70 @@ use crate::LabError;
 
 /// Where Debian puts some servers, while only root has it in `PATH`.
 const SYSTEM: &str = "/usr/sbin";
+
+/// In the workspace's folder, where `./test` makes it.
+const PYTHON: &str = "target/python/bin/python3";
+/// The environment variable that names another one.
+const PYTHON_CHOICE: &str = "DISTLOCK_TEST_PYTHON";
+
+/// Returns etcd's own command line client.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] if it is not on this machine.
+pub fn etcdctl() -> Result<PathBuf, LabError> {
+    find(Path::new("etcdctl"), "apt-get install etcd-client")
+}
+
+/// Returns a Python that has redis-py.
+///
+/// That is the one that the environment variable `DISTLOCK_TEST_PYTHON` names; without it, the one
+/// in `target/python` that `./test` makes, or else `python3` in `PATH`. Looking takes some 100 ms,
+/// because each is asked for the module.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] if no such Python is on this machine.
+pub fn python_with_redis() -> Result<PathBuf, LabError> {
+    python("redis", "./test, or pip install redis==8.1.0")
+}
+
+/// Returns a Python that has kazoo, as [`python_with_redis`] does.
+///
+/// # Errors
+///
+/// [`LabError::Missing`] if no such Python is on this machine.
+pub fn python_with_kazoo() -> Result<PathBuf, LabError> {
+    python("kazoo", "./test, or pip install kazoo==2.11.0")
+}
+
+fn python(module: &str, install: &'static str) -> Result<PathBuf, LabError> {
+    let own = || Path::new(env!("CARGO_MANIFEST_DIR")).with_file_name(PYTHON);
+    match env::var_os(PYTHON_CHOICE) {
+        Some(choice) => python_among(&[choice.into()], module, install),
+        None => python_among(&[own(), "python3".into()], module, install),
+    }
+}
+
+fn python_among(
+    choices: &[PathBuf],
+    module: &str,
+    install: &'static str,
+) -> Result<PathBuf, LabError> {
+    choices
+        .iter()
+        .filter_map(|choice| find(choice, install).ok())
+        .find(|python| has_module(python, module))
+        .ok_or_else(|| LabError::Missing { binary: format!("python3 with {module}"), install })
+}
+
+/// A folder of that name would do as a module, so it is asked for one of its parts.
+fn has_module(python: &Path, module: &str) -> bool {
+    let mut command = Command::new(python);
+    command.args(["-c", &format!("import {module}.client")]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
 
 /// Looks for an executable: a name in `PATH`, anything with a slash as it is.
 pub(crate) fn find(name: &Path, install: &'static str) -> Result<PathBuf, LabError> {
@@ -22,4 +87,23 @@ pub(crate) fn find(name: &Path, install: &'static str) -> Result<PathBuf, LabErr
         .into_iter()
         .find(|place: &PathBuf| place.is_file() && access(place, Access::EXEC_OK).is_ok())
         .ok_or_else(|| LabError::Missing { binary: name.display().to_string(), install })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_python_without_the_module_is_none() {
+        let error = python_among(&["/nowhere/python3".into(), "false".into()], "redis", "pip ..");
+        let expected = "python3 with redis was not found; install it with: pip ..";
+        assert_eq!(error.expect_err("neither is a python").to_string(), expected);
+    }
+
+    #[test]
+    fn the_first_python_with_the_module_is_taken() {
+        // Each Python has this one, and it has the part that is asked for.
+        let found = python_among(&["false".into(), "python3".into()], "xmlrpc", "apt ..");
+        assert!(found.expect("a python").ends_with("python3"));
+    }
 }

@@ -1,11 +1,20 @@
 //! A private Redis.
 
+mod independent;
 mod info;
 mod options;
 mod resp;
+mod role;
+mod sentinel;
+mod sentinels;
 
 use std::ops::Deref;
 
+pub use self::{
+    independent::IndependentRedis,
+    sentinel::Sentinel,
+    sentinels::{RedisSentinels, RedisSentinelsBuilder},
+};
 use self::{
     options::RedisOptions,
     resp::{Connection, Reply},
@@ -27,9 +36,19 @@ impl Redis {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not start.
+    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not
+    /// start.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
+    }
+
+    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    pub fn installed() -> Result<(), LabError> {
+        Self::builder().installed()
     }
 
     /// Returns the options to choose from.
@@ -68,13 +87,7 @@ impl Redis {
     }
 
     async fn call(&self, args: &[&[u8]]) -> Result<Reply, LabError> {
-        let (addr, password) = (self.addr(), self.password.clone());
-        let args: Vec<_> = args.iter().map(|arg| arg.to_vec()).collect();
-        self.ask(async move {
-            let args: Vec<_> = args.iter().map(Vec::as_slice).collect();
-            Connection::open(addr, password.as_deref()).await?.call(&args).await
-        })
-        .await
+        ask(&self.server, self.password.clone(), args).await
     }
 }
 
@@ -92,4 +105,15 @@ impl Deref for Redis {
     fn deref(&self) -> &Server {
         &self.server
     }
+}
+
+/// Runs one command on a connection of its own.
+async fn ask(server: &Server, password: Option<String>, args: &[&[u8]]) -> Result<Reply, LabError> {
+    let addr = server.addr();
+    let args: Vec<_> = args.iter().map(|arg| arg.to_vec()).collect();
+    let question = async move {
+        let args: Vec<_> = args.iter().map(Vec::as_slice).collect();
+        Connection::open(addr, password.as_deref()).await?.call(&args).await
+    };
+    server.ask(question).await
 }

@@ -32,6 +32,9 @@ pub trait Store: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Finds all programs and files that it needs.
+    fn installed(&self, common: &Common) -> Result<(), LabError>;
+
     /// Writes its configuration, if it has one, and returns the command line.
     fn command(
         &self,

@@ -115,7 +115,9 @@ impl MemoryLock {
                 Answer::Gone => return Err(entry_expired()),
                 Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
                 Answer::Waiting { position, look_again } => {
-                    if told.replace(position) != Some(position) {
+                    if told.replace(position) != Some(position)
+                        && !self.session.store.has(Defect::WaitsInSilence)
+                    {
                         attempt.queued(&request.name, Some(position));
                     }
                     wish.known = true;

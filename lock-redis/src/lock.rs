@@ -43,7 +43,8 @@ impl RedisLock {
     ///
     /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if it cannot be reached,
     /// [`Error::Denied`](lock_core::Error::Denied) if it refuses the password or a command that
-    /// locks need, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
+    /// locks need, [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of
+    /// range.
     ///
     /// # Cancel safety
     ///

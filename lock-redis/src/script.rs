@@ -136,8 +136,8 @@ pub(crate) fn acquire(
     command
 }
 
-/// [`acquire`] of several locks, or of none. `holders`: what each holder says about itself, empty if it is
-/// not to be written.
+/// [`acquire`] of several locks, or of none. `holders`: what each holder says about itself, empty
+/// if it is not to be written.
 pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
     let mut command =
         command(&ACQUIRE_ALL, 2 * members.len(), 5 * members.len(), 160 * members.len());
@@ -203,7 +203,8 @@ pub(crate) fn release_all<'a>(
     command
 }
 
-/// [`acquire`] of a candidate. `word`: its kind's; `said`: what it says about itself, and its value.
+/// [`acquire`] of a candidate. `word`: its kind's; `said`: what it says about itself, and its
+/// value.
 pub(crate) fn campaign(
     key: &Key,
     ticket: &Ticket,
@@ -261,8 +262,8 @@ pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
 /// A member, and in how many rounds it took part.
 pub(crate) type Turn<'a> = (Member<'a>, u32);
 
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an attempt
-/// may always be among these.
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an
+/// attempt may always be among these.
 pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =

@@ -110,8 +110,8 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever comes
-        // first, and each is kept once.
+        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
+        // comes first, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let Entry { name, attempt, .. } = &*self.entry;
         let publish = |script: Script| script.publish(name, *attempt, version, value);

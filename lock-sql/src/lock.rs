@@ -40,12 +40,12 @@ impl SqlLock {
     /// # Errors
     ///
     /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be
-    /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables
-    /// are missing and the user may not create them (see [`schema`](crate::schema)), or if the file may
-    /// not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file
-    /// system or in another time namespace, or if the server cannot keep locks as it is set up (see
-    /// the crate's documentation), [`Error::InvalidOption`](lock_core::Error::InvalidOption)
-    /// for a TTL out of range.
+    /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
+    /// tables are missing and the user may not create them (see [`schema`](crate::schema)), or if
+    /// the file may not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is
+    /// on a network file system or in another time namespace, or if the server cannot keep locks as
+    /// it is set up (see the crate's documentation),
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +75,8 @@ impl SqlLock {
 }
 
 impl SqlLock {
-    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the same.
+    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
+    /// same.
     fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
         match entry.hold(sent) {
             Ok(validity) => {

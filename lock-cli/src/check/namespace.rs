@@ -19,8 +19,8 @@ pub(super) struct Namespace {
     pub(super) used: Used,
 }
 
-/// The whole names of all requests: where somebody may be left. Others' names may be millions, which a list
-/// of what is in use would go through.
+/// The whole names of all requests: where somebody may be left. Others' names may be millions,
+/// which a list of what is in use would go through.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Used(Arc<Mutex<BTreeSet<LockName>>>);
 

@@ -63,8 +63,8 @@ pub struct PostgresOptions {
 }
 
 impl Builder<Postgres> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives the
-    /// end of the server, but not a crash of the machine.
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
     pub fn durable(mut self) -> Self {
         self.options.durable = true;
         self
@@ -147,6 +147,12 @@ impl Store for PostgresOptions {
 
     fn user(&self) -> Option<&'static str> {
         Some("postgres")
+    }
+
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        common.program(newest("postgres"), INSTALL)?;
+        program::find(&newest("initdb"), INSTALL)?;
+        program::find(&newest("psql"), INSTALL).map(drop)
     }
 
     fn command(

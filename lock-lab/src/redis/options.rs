@@ -4,25 +4,32 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
-use super::{Redis, info, resp::Connection};
+use super::{
+    Redis, info,
+    resp::Connection,
+    role::{self, Role},
+};
 use crate::{
     Builder, Counters, LabError,
     builder::Common,
     store::{Answer, Store},
 };
 
-const INSTALL: &str = "apt-get install redis-server";
+pub(super) const PROGRAM: &str = "redis-server";
+pub(super) const INSTALL: &str = "apt-get install redis-server";
 
 /// What only a Redis has.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(super) password: Option<String>,
     appendonly: bool,
+    /// What it is at its first start, if it is one of a primary and its replicas.
+    pub(super) role: Option<Role>,
 }
 
 impl Default for RedisOptions {
     fn default() -> Self {
-        Self { password: None, appendonly: true }
+        Self { password: None, appendonly: true, role: None }
     }
 }
 
@@ -52,13 +59,21 @@ impl Store for RedisOptions {
         self.password.as_deref().map(|p| format!(":{}@", encoded(p))).unwrap_or_default()
     }
 
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        common.program(PROGRAM, INSTALL).map(drop)
+    }
+
     fn command(
         &self,
         common: &Common,
         home: &Path,
         addrs: &[SocketAddr],
     ) -> Result<Vec<OsString>, LabError> {
-        let mut command = vec![common.program("redis-server", INSTALL)?.into_os_string()];
+        let mut command = vec![common.program(PROGRAM, INSTALL)?.into_os_string()];
+        if let Some(role) = self.role {
+            command.push(role.file(home)?.into());
+            command.extend(role::SETTINGS.map(OsString::from));
+        }
         let appendonly = if self.appendonly && !common.in_memory { "yes" } else { "no" };
         let port = addrs[0].port().to_string();
         let host = addrs[0].ip().to_string();

@@ -105,6 +105,11 @@ impl Store for ZooKeeperOptions {
         "zookeeper"
     }
 
+    fn installed(&self, common: &Common) -> Result<(), LabError> {
+        common.program("java", INSTALL_JAVA)?;
+        class_path().map(drop)
+    }
+
     /// The arguments are the JVM's: the program itself takes the name of its file and no more.
     fn command(
         &self,

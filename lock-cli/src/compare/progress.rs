@@ -1,0 +1,49 @@
+//! What is being played: a bar on a terminal, else a line for each verdict, on stderr.
+
+use std::{io::IsTerminal, time::Duration};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use lock_compare::Progress as Event;
+
+use crate::exit::say;
+
+const STYLE: &str = "{bar:24} {pos}/{len} {elapsed} {wide_msg}";
+const TICK: Duration = Duration::from_millis(500);
+
+/// Tells how far a comparison is.
+pub(super) struct Progress {
+    bar: Option<ProgressBar>,
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let bar = ProgressBar::new(0);
+            if let Ok(style) = ProgressStyle::with_template(STYLE) {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar }
+    }
+
+    pub(super) fn tell(&self, event: Event<'_>) {
+        match (event, &self.bar) {
+            (Event::Cells(all), Some(bar)) => bar.set_length(all as u64),
+            (Event::Begins(title, store), Some(bar)) => {
+                bar.set_message(format!("{store}: {title}"));
+            }
+            (Event::Ended(..), Some(bar)) => bar.inc(1),
+            (Event::Ended(number, cell), None) => {
+                let (store, verdict, took) = (cell.store, cell.outcome.verdict, cell.took);
+                say(format_args!("C{number} on {store}: {verdict} ({took:.1} s)"));
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn end(&self) {
+        self.bar.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}

@@ -1,0 +1,89 @@
+//! Several Redis servers that know nothing of each other.
+
+use std::{net::SocketAddr, ops::Deref};
+
+use super::Redis;
+use crate::{Builder, LabError, Network, Place};
+
+/// Several Redis servers that know nothing of each other, as Redlock wants them.
+///
+/// It is a list of [`Redis`], in which each can be stopped, killed and restarted with its data, and
+/// its clocks can be moved. Without a [`Network`] all stand on 127.0.0.1; in one, each stands in a
+/// place of its own.
+///
+/// ```no_run
+/// # async fn run() -> Result<(), lock_lab::LabError> {
+/// use std::time::Duration;
+/// use lock_lab::{IndependentRedis, Shift};
+///
+/// let five = IndependentRedis::start(5).await?;
+/// five[0].move_clocks(Shift::ahead(Duration::from_secs(60)), Shift::NONE)?;
+/// five[1].kill();
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct IndependentRedis {
+    nodes: Vec<Redis>,
+}
+
+impl IndependentRedis {
+    /// Starts so many servers with default options on 127.0.0.1, and waits until all answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redis::start`].
+    pub async fn start(count: usize) -> Result<Self, LabError> {
+        Redis::builder().start_independent(count).await
+    }
+
+    /// Starts so many servers with default options in a network, and waits until all answer.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redis::start`].
+    pub async fn start_on(network: &Network, count: usize) -> Result<Self, LabError> {
+        Redis::builder().on(network).start_independent(count).await
+    }
+
+    /// Returns the addresses for clients, in order.
+    pub fn addrs(&self) -> Vec<SocketAddr> {
+        self.iter().map(|node| node.addr()).collect()
+    }
+
+    /// Returns the URLs for clients, in order.
+    pub fn urls(&self) -> Vec<String> {
+        self.iter().map(|node| node.url()).collect()
+    }
+
+    /// Returns where the servers stand, in order: nothing, if that is 127.0.0.1.
+    pub fn places(&self) -> Vec<Place> {
+        self.iter().filter_map(|node| node.place()).collect()
+    }
+}
+
+impl Deref for IndependentRedis {
+    type Target = [Redis];
+
+    fn deref(&self) -> &[Redis] {
+        &self.nodes
+    }
+}
+
+impl Builder<Redis> {
+    /// Starts so many servers with these options, and waits until all answer.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`start`](Self::start).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the servers and deletes their data.
+    pub async fn start_independent(self, count: usize) -> Result<IndependentRedis, LabError> {
+        let mut nodes = Vec::with_capacity(count);
+        for _ in 0..count {
+            nodes.push(self.clone().start().await?);
+        }
+        Ok(IndependentRedis { nodes })
+    }
+}

@@ -1,0 +1,52 @@
+//! What is on this machine, and what is not.
+
+use std::process::Command;
+
+use lock_lab::{
+    Etcd, LabError, MariaDb, Postgres, Redis, RedisSentinels, ZooKeeper, etcdctl,
+    python_with_kazoo, python_with_redis,
+};
+
+type Result = std::result::Result<(), Box<dyn std::error::Error>>;
+
+#[test]
+fn every_server_tells_that_it_is_there() -> Result {
+    Redis::installed()?;
+    RedisSentinels::builder().installed()?;
+    Etcd::installed()?;
+    ZooKeeper::installed()?;
+    MariaDb::installed()?;
+    Ok(Postgres::installed()?)
+}
+
+#[test]
+fn every_server_tells_what_is_missing() {
+    let answers = [
+        (Redis::builder().binary("no-such").installed(), "redis-server"),
+        (Etcd::builder().binary("no-such").installed(), "etcd-server"),
+        (ZooKeeper::builder().binary("no-such").installed(), "default-jre-headless"),
+        (MariaDb::builder().binary("no-such").installed(), "mariadb-server-core"),
+        (Postgres::builder().binary("no-such").installed(), "postgresql"),
+    ];
+    for (answer, package) in answers {
+        let error = answer.expect_err("there is no such program");
+        let expected = format!("no-such was not found; install it with: apt-get install {package}");
+        assert_eq!(error.to_string(), expected);
+        assert!(matches!(error, LabError::Missing { .. }));
+    }
+}
+
+#[test]
+fn the_clients_that_are_found_run() -> Result {
+    let etcdctl = Command::new(etcdctl()?).env("ETCDCTL_API", "3").arg("version").output()?;
+    assert!(String::from_utf8(etcdctl.stdout)?.starts_with("etcdctl version: 3."));
+    let clients = [
+        (python_with_redis()?, "import redis; redis.Redis().lock('name')"),
+        (python_with_kazoo()?, "import kazoo.client; kazoo.client.KazooClient().Lock('/name')"),
+    ];
+    for (python, script) in clients {
+        let output = Command::new(python).args(["-c", script]).output()?;
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
