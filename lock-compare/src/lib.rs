@@ -9,6 +9,7 @@
 //! in the report, with what installs it.
 
 mod actor;
+mod advice;
 mod claim;
 pub mod claims;
 mod contestant;
@@ -17,6 +18,7 @@ mod etcd_go;
 mod experiment;
 mod failure;
 mod ground;
+mod html;
 pub mod keys;
 mod machine;
 mod outcome;
@@ -33,11 +35,13 @@ mod verdict;
 
 pub use self::{
     actor::{Actor, Pause},
+    advice::{Advice, Choice},
     claim::Claim,
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,
     failure::{Failure, Missing, missing},
     ground::{Ground, Private},
+    html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
     outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
