@@ -17,8 +17,6 @@ mod concurrency;
 mod contestant;
 mod endless;
 #[cfg(feature = "etcd")]
-mod etcd_go;
-#[cfg(feature = "etcd")]
 mod etcdctl;
 mod experiment;
 mod failure;
