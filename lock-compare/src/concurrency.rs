@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, PutOptions, SortOrder,
-    SortTarget, Txn, TxnOp, WatchOptions,
+    SortTarget, Txn, TxnOp, TxnOpResponse, WatchOptions,
 };
 use lock_core::StoreUrl;
 use tokio::{task::AbortHandle, time::sleep};
@@ -134,8 +134,13 @@ impl Session {
         let key = self.key(name);
         let put = TxnOp::put(key.as_str(), "", Some(PutOptions::new().with_lease(self.lease)));
         let is_new = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-        let txn = Txn::new().when([is_new]).and_then([put]);
+        // A key of this session that is there already counts as the caller's own.
+        let own = TxnOp::get(key.as_str(), None);
+        let txn = Txn::new().when([is_new]).and_then([put]).or_else([own]);
         let answer = self.client.kv_client().txn(txn).await?;
+        if let Some(TxnOpResponse::Get(own)) = answer.op_responses().first() {
+            return Ok(own.kvs().first().ok_or("the own key is gone")?.create_revision());
+        }
         Ok(answer.header().ok_or("etcd's answer has no header")?.revision())
     }
 

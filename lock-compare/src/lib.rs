@@ -9,6 +9,7 @@
 //! in the report, with what installs it.
 
 mod actor;
+mod advice;
 mod claim;
 pub mod claims;
 #[cfg(feature = "etcd")]
@@ -20,6 +21,7 @@ mod etcdctl;
 mod experiment;
 mod failure;
 mod ground;
+mod html;
 mod isolation;
 pub mod keys;
 mod machine;
@@ -40,11 +42,13 @@ mod waiters;
 
 pub use self::{
     actor::{Actor, Pause},
+    advice::{Advice, Choice},
     claim::Claim,
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,
     failure::{Failure, Missing, missing},
     ground::{Ground, Private},
+    html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
     outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},

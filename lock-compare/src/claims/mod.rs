@@ -1,7 +1,7 @@
 //! The claims of the articles, one file each.
 //!
 //! A claim is a `const` with its texts, and a type that plays it. What several of them play is in
-//! `contestant`, `printed` and `keys`.
+//! `scenario`, `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
 mod c02_crashed_holder;
@@ -14,9 +14,14 @@ mod c14_try_leaves_nothing;
 mod c15_giving_up;
 mod c16_own_place_checked;
 mod c25_told_to_stop;
+mod c27_same_session_twice;
 mod c31_waiter_keeps_alive;
 mod c32_separator;
+mod c33_renewal;
+mod c35_script_is_no_transaction;
 mod c37_orphaned_session;
+mod c39_errors;
+mod c41_cleaned_up;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
@@ -36,9 +41,14 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c15_giving_up::GivingUp,
         &c16_own_place_checked::OwnPlaceChecked,
         &c25_told_to_stop::ToldToStop,
+        &c27_same_session_twice::SameSessionTwice,
         &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
+        &c33_renewal::Renewal,
+        &c35_script_is_no_transaction::ScriptIsNoTransaction,
         &c37_orphaned_session::OrphanedSession,
+        &c39_errors::Errors,
+        &c41_cleaned_up::CleanedUp,
         &c43_unchecked_key::UncheckedKey,
         &c44_printed_delete::PrintedDelete,
     ]
