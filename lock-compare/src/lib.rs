@@ -11,6 +11,7 @@
 mod actor;
 mod claim;
 pub mod claims;
+mod cluster;
 mod contestant;
 mod experiment;
 mod failure;
@@ -19,6 +20,7 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod redlock;
 mod report;
 mod run;
 mod scenario;
