@@ -9,6 +9,7 @@
 //! in the report, with what installs it.
 
 mod actor;
+mod bare;
 mod claim;
 pub mod claims;
 mod cluster;
