@@ -7,6 +7,7 @@ use std::{
 };
 
 use distlock::{Error, Kind, blocking};
+use lock_core::Clock;
 
 /// A store of its own.
 fn memory() -> blocking::Locks {
@@ -173,4 +174,30 @@ fn an_owner_acquires_again() {
     assert!(locks.lock("a").unwrap().try_acquire().unwrap().is_none());
     inner.release().unwrap();
     assert!(locks.lock("a").unwrap().try_acquire().unwrap().is_some());
+}
+
+#[test]
+fn a_leader_that_campaigns_again_proclaims() {
+    let locks = memory();
+    let election = locks.election("head").unwrap().owner(&distlock::Owner::new());
+    let (first, second) =
+        (election.campaign("first").unwrap(), election.campaign("second").unwrap());
+    assert_eq!(election.leader().unwrap().unwrap().value, b"second");
+    first.resign().unwrap();
+    assert!(locks.election("head").unwrap().try_campaign("other").unwrap().is_none());
+    second.resign().unwrap();
+    assert_eq!(election.leader().unwrap(), None);
+}
+
+#[test]
+fn what_is_given_back_early_is_kept_for_its_least_time() {
+    const LEAST: Duration = Duration::from_millis(1500);
+    let locks = memory();
+    let lock = locks.lock("a").unwrap().at_least(LEAST);
+    let asked = Clock::Boot.now();
+    lock.acquire().unwrap().release().unwrap();
+    assert!(Clock::Boot.now().since(asked) >= LEAST);
+    drop(lock.acquire().unwrap());
+    lock.acquire().unwrap().release().unwrap();
+    assert!(Clock::Boot.now().since(asked) >= LEAST * 3);
 }

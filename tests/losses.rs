@@ -1,5 +1,5 @@
-//! Losing many locks at once costs no more than losing a few: in a process that may open few files, and
-//! for the server when the network is back.
+//! Losing many locks at once costs no more than losing a few: in a process that may open few files,
+//! and for the server when the network is back.
 #![cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
 
 #[macro_use]
@@ -26,8 +26,6 @@ use tokio::{
 const GUARDS: u32 = 10_000;
 /// Sessions, connections, logins, one more lock, and all the renewals of a few seconds.
 const REQUESTS: u64 = 100;
-/// On ZooKeeper, besides: looks at own nodes, which go on until the session is ended.
-const LOOKS: u64 = 300;
 const URL: &str = "DISTLOCK_LOSSES_URL";
 
 /// This test program once more, in a shell that limits its files.
@@ -76,6 +74,8 @@ async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str
     let proxy = Proxy::start(server.addr()).await.unwrap();
     let mut loser = Loser::start(&format!("{}?ttl=6s", server.url_via(&proxy)));
     loser.says("held").await;
+    // What is on its way at the cut, such as watches of the newest locks, arrives after the heal.
+    settled(store, &server).await;
     proxy.cut();
     loser.says("lost").await;
     let before = server.counters().await.unwrap();
@@ -84,8 +84,7 @@ async fn ten_thousand_locks_are_lost_with_few_files_and_few_requests(store: &str
     loser.says("acquired").await;
     let since = settled(store, &server).await.since(&before);
     println!("{store}: {} requests after the loss of {GUARDS} locks", requests(store, &since));
-    let most = if store == "zookeeper" { REQUESTS + LOOKS } else { REQUESTS };
-    assert!(requests(store, &since) < most, "{since}");
+    assert!(requests(store, &since) < REQUESTS, "{since}");
     let others = connect(&server.url()).await;
     eventually("nothing is left", async || others.names("").await.unwrap().is_empty()).await;
     loser.go_on().await;

@@ -27,8 +27,8 @@ fn ttl(locks: &Locks) -> Duration {
     (*locks.guarantees().ttl.start()).max(Duration::from_secs(1))
 }
 
-/// An acquire that was polled once, and has to be polled again. A free lock of SQLite may be granted by
-/// the first poll, if the database answers before that ends.
+/// An acquire that was polled once, and has to be polled again. A free lock of SQLite may be
+/// granted by the first poll, if the database answers before that ends.
 async fn polled_once(lock: &Lock) -> Pin<Box<impl Future<Output = Result<LockGuard>> + use<>>> {
     loop {
         let mut acquire = Box::pin(lock.acquire());

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::{
     choice::Choice,
     exit::{Code, Failure},
-    hold::{self, Place},
+    held::{self, Place, Words},
     opt::Elect,
     print,
     signals::Signals,
@@ -16,6 +16,8 @@ use crate::{
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<Leadership>>>>>;
+
+const LEADS: Words = Words { saying: "saying that it leads", lost: "not the leader any more" };
 
 #[derive(Serialize)]
 struct Leads<'a> {
@@ -28,58 +30,38 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
     let command = (!opt.command.is_empty()).then(|| Ready::start(&opt.command)).transpose();
     let command = command.map_err(Failure::system("starting the command"))?;
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
-    let place = Place::open(store, &opt.hold, &opt.command).await?;
+    let place = Place::open(store, &opt.terms, opt.losing.on_lost, &opt.command).await?;
     let grant = campaign(opt, &place)?;
-    let leadership = match place.wait(&opt.name, opt.hold.quiet, &mut signals, grant).await? {
+    let leadership = match place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await? {
         Ok(Some(leadership)) => leadership,
         Ok(None) => {
             place.close().await;
             return Err(Failure::new(Code::Busy, format!("somebody else leads {}", opt.name)));
         }
-        Err(signal) => return Ok(hold::by_signal(signal)),
+        Err(signal) => return Ok(held::by_signal(signal)),
     };
     match command {
-        None => lead(opt, &place, leadership, &mut signals).await,
-        Some(command) => hold::run(&place, leadership, command, store, None, &mut signals).await,
+        None => {
+            let announced = announce(opt, leadership.token().value());
+            held::until_asked(&place, leadership, announced, &LEADS, &mut signals).await
+        }
+        Some(command) => held::run(&place, leadership, command, store, None, &mut signals).await,
     }
 }
 
 fn campaign(opt: &Elect, place: &Place) -> Result<Granting, Failure> {
     let mut election = place.locks.election(&opt.name)?.ttl(place.ttl).holder(&place.me);
-    if let Some(limit) = opt.hold.max_hold {
+    if let Some(limit) = opt.terms.max_hold {
         election = election.max_hold(limit);
     }
-    if let Some(limit) = opt.hold.wait {
+    if let Some(limit) = opt.terms.wait {
         election = election.wait(limit);
     }
     let value = opt.value.clone();
-    Ok(match opt.hold.no_wait {
+    Ok(match opt.terms.no_wait {
         true => Box::pin(async move { election.try_campaign(value).await }),
         false => Box::pin(async move { election.campaign(value).await.map(Some) }),
     })
-}
-
-/// Leads until a signal asks to end.
-async fn lead(
-    opt: &Elect,
-    place: &Place,
-    leadership: Leadership,
-    signals: &mut Signals,
-) -> Result<ExitCode, Failure> {
-    // Whoever started it reads there that it leads: unread, it leads for nobody.
-    if let Err(error) = announce(opt, leadership.token().value()) {
-        place.close().await;
-        return Err(Failure::system("saying that it leads")(error));
-    }
-    let lost = tokio::select! {
-        reason = leadership.lost() => Some(reason),
-        _ = signals.end() => None,
-    };
-    place.close().await;
-    match lost {
-        None => Ok(ExitCode::SUCCESS),
-        Some(reason) => Err(Failure::new(Code::Lost, format!("not the leader any more: {reason}"))),
-    }
 }
 
 fn announce(opt: &Elect, token: u64) -> io::Result<()> {

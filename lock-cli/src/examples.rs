@@ -6,8 +6,21 @@ Examples:
   distlock run deploy --wait 10m -- ./deploy.sh     at most ten minutes in line
   distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
 
+Without a command there is `distlock hold`.
+
 Exit codes, besides the command's: 75 busy (--no-wait), 124 waited in vain (--wait), 79 lost, 69 no
 store. `distlock --help` lists all.";
+
+pub(crate) const HOLD: &str = "\
+Examples:
+  distlock hold nightly                  until ctrl-c; in a second terminal it waits for that
+  distlock hold uploads --permits 3      one of three
+  distlock hold deploy --json | jq .token
+
+For a command under a lock there is `distlock run`: it ends the command before the lock can be another's.
+
+Exit codes: 0 released after a signal, 75 busy (--no-wait), 124 waited in vain (--wait), 79 lost,
+71 cannot say that it holds the lock, 69 no store. `distlock --help` lists all.";
 
 pub(crate) const ELECT: &str = "\
 Examples:
@@ -63,6 +76,7 @@ pub(crate) const DISTLOCK: &str = "\
 Examples:
   distlock run nightly --no-wait -- ./backup.sh     one host of many makes the backup
   distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
+  distlock hold deploy                              no deployment until ctrl-c
   distlock elect scheduler \"$(hostname)\" -- ./scheduler
   distlock show nightly                             who has it, who waits
 
@@ -79,7 +93,7 @@ Exit codes, besides those of the command that is run:
    75  the lock is busy (--no-wait)
    77  the store denied access
    78  wrong configuration, or more than this store can do
-   79  the lock was lost, and the command ended; or the place in line was
+   79  the lock was lost, and its command ended; or the place in line was
    80  a store broke a promise (check)
   124  the wait timed out (--wait)
   126  the command cannot be executed

@@ -1,181 +1,45 @@
-//! A lock while something is done under it: what `run` and `elect` have in common.
+//! `distlock hold`: a lock until a signal asks to end.
 
-use std::{
-    convert::Infallible, ffi::OsString, future::Future, io, ops::Deref, path::Path,
-    process::ExitCode, time::Duration,
-};
+use std::{io, process::ExitCode};
 
-use distlock::{Held, Locks};
-use lock_core::{Clock, Instant, this_process};
-use rustix::process::{Signal, getpid};
+use serde::Serialize;
 
 use crate::{
-    choice::{self, Choice},
-    exit::{Code, Failure, say},
+    choice::Choice,
+    exit::Failure,
+    grant::granted,
+    held::{self, Place, Words},
     opt::Hold,
-    policy::Policy,
+    policy::OnLost,
+    print,
     signals::Signals,
-    supervise::{Job, Outcome, Ready, stop_alone},
-    wait,
 };
 
-/// A store, and how long its locks live.
-pub(crate) struct Place {
-    pub(crate) locks: Locks,
-    pub(crate) ttl: Duration,
-    pub(crate) policy: Policy,
-    /// How this process describes itself in the queue.
-    pub(crate) me: String,
+const HOLDS: Words = Words { saying: "saying that it holds the lock", lost: "the lock was lost" };
+
+#[derive(Serialize)]
+struct Holds<'a> {
+    name: &'a str,
+    token: u64,
 }
 
-impl Place {
-    /// Connects, and checks that the TTL leaves room for the grace. The queue shows the command's name.
-    pub(crate) async fn open(
-        store: &Choice,
-        hold: &Hold,
-        command: &[OsString],
-    ) -> Result<Self, Failure> {
-        // What is wrong with what was said needs no store.
-        if let Some(ttl) = hold.ttl {
-            hold.on_lost.fit(ttl, hold.max_hold)?;
+pub(crate) async fn hold(opt: &Hold, store: &Choice) -> Result<ExitCode, Failure> {
+    let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
+    // There is no command to end, so no grace must fit.
+    let place = Place::open(store, &opt.wanted.terms, OnLost::Ignore, &[]).await?;
+    match granted(&opt.wanted, &place, &mut signals).await? {
+        Ok(guard) => {
+            let announced = announce(opt, guard.token().value());
+            held::until_asked(&place, guard, announced, &HOLDS, &mut signals).await
         }
-        let locks = store.connect().await?;
-        // The end of the process closes SQLite's file sooner than the last handle would.
-        std::mem::forget(locks.clone());
-        let ttl = hold.ttl.unwrap_or(locks.guarantees().default_ttl);
-        locks.guarantees().check_ttl(ttl)?;
-        let policy = hold.on_lost.fit(ttl, hold.max_hold)?;
-        let me = match command.first().and_then(|path| Path::new(path).file_name()) {
-            Some(program) => format!("{}, runs {}", this_process(), program.display()),
-            None => this_process().to_string(),
-        };
-        Ok(Self { locks, ttl, policy, me })
-    }
-
-    /// Waits for a grant, or for a signal that asks to end: then nothing is left behind.
-    pub(crate) async fn wait<G>(
-        &self,
-        name: &str,
-        quiet: bool,
-        signals: &mut Signals,
-        grant: impl Future<Output = distlock::Result<G>>,
-    ) -> Result<Result<G, Signal>, Failure> {
-        tokio::select! {
-            granted = wait::shown(&self.locks, name, &self.me, quiet, grant) => match granted {
-                Ok(grant) => Ok(Ok(grant)),
-                Err(error) => {
-                    self.close().await;
-                    Err(error.into())
-                }
-            },
-            signal = signals.end() => {
-                self.close().await;
-                Ok(Err(signal))
-            }
-        }
-    }
-
-    /// Gives everything back. The answer of the command is what counts.
-    pub(crate) async fn close(&self) {
-        if let Err(error) = self.locks.close().await {
-            say(format_args!("what was held is free after its TTL: {error}"));
-        }
+        Err(signal) => Ok(held::by_signal(signal)),
     }
 }
 
-/// Runs a command under what is held, and gives it back.
-pub(crate) async fn run<G: Deref<Target = Held>>(
-    place: &Place,
-    grant: G,
-    command: Ready,
-    store: &Choice,
-    at_least: Option<Duration>,
-    signals: &mut Signals,
-) -> Result<ExitCode, Failure> {
-    let granted = Clock::Boot.now();
-    let held: &Held = &grant;
-    let until = granted + held.remaining();
-    let environment = [
-        ("DISTLOCK_NAME", held.name().to_string()),
-        ("DISTLOCK_TOKEN", held.token().to_string()),
-        ("DISTLOCK_DEADLINE_MS", until.since(Instant::default()).as_millis().to_string()),
-        (choice::VARIABLE, store.public()),
-    ];
-    let environment = environment.map(|(name, value)| (name.to_owned(), value)).to_vec();
-    let job = Job { environment, policy: place.policy, ttl: place.ttl };
-    let outcome = tokio::select! {
-        outcome = command.run(held, job, signals) => outcome,
-        never = warn(held, place.policy) => match never {},
-    };
-    let outcome = outcome.map_err(Failure::system("starting the command"));
-    if let (Ok(Outcome { lost: false, asked: false, .. }), Some(at_least)) = (&outcome, at_least)
-        && let Err(error) = linger(held, granted + at_least, signals).await
-    {
-        say(format_args!("the lock is not held for as long as --at-least asks: {error}"));
+fn announce(opt: &Hold, token: u64) -> io::Result<()> {
+    let name = &opt.wanted.name;
+    match opt.json {
+        true => print::json(&Holds { name, token }),
+        false => print::line(format_args!("holding {name} with token {token}")),
     }
-    place.close().await;
-    answer(outcome?)
-}
-
-/// Says it when a command outlives its lock.
-async fn warn(held: &Held, policy: Policy) -> Infallible {
-    if policy.ignore {
-        let reason = held.lost().await;
-        say(format_args!("the lock was lost and the command goes on: {reason}"));
-    }
-    std::future::pending().await
-}
-
-/// Holds on until the lock was held long enough, is lost, or a signal asks to end.
-async fn linger(held: &Held, until: Instant, signals: &mut Signals) -> io::Result<()> {
-    let mut keys = Signals::of_jobs()?;
-    loop {
-        tokio::select! {
-            // What was lost later was held long enough.
-            biased;
-            () = Clock::Boot.sleep_until(until) => return Ok(()),
-            reason = held.lost() => {
-                say(format_args!("the lock was not held for as long as --at-least asks: {reason}"));
-                return Ok(());
-            }
-            _ = signals.end() => return Ok(()),
-            key = keys.next() => if key == Signal::TSTP {
-                stop_alone();
-            }
-        }
-    }
-}
-
-fn answer(outcome: Outcome) -> Result<ExitCode, Failure> {
-    if outcome.left > 0 {
-        say(format_args!(
-            "{} processes of the command may not be killed, and live on",
-            outcome.left
-        ));
-    }
-    match outcome {
-        Outcome { lost: true, reason, .. } => {
-            let reason = reason.map_or(String::new(), |reason| format!(": {reason}"));
-            Err(Failure::new(
-                Code::Lost,
-                format!("the lock was lost and the command ended{reason}"),
-            ))
-        }
-        Outcome { interrupted: true, .. } => Ok(by_signal(Signal::INT)),
-        Outcome { code: Some(code), .. } => Ok(code.into()),
-        Outcome { code: None, .. } => {
-            Err(Failure::new(Code::System, "the supervisor was killed, and the command with it"))
-        }
-    }
-}
-
-/// What a shell answers for a program that a signal ended. Of ctrl-c this process does end: a shell ends its
-/// script only if the program in it has.
-pub(crate) fn by_signal(signal: Signal) -> ExitCode {
-    // The first process of a container cannot die of it.
-    if signal == Signal::INT && !getpid().is_init() {
-        // It does not return.
-        let _ = signal_hook::low_level::emulate_default_handler(signal.as_raw());
-    }
-    u8::try_from(128 + signal.as_raw()).unwrap_or(255).into()
 }

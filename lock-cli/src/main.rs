@@ -15,6 +15,10 @@ mod exit;
 mod fit;
 mod generate;
 #[cfg(target_os = "linux")]
+mod grant;
+#[cfg(target_os = "linux")]
+mod held;
+#[cfg(target_os = "linux")]
 mod hold;
 mod leader;
 mod ls;
@@ -102,6 +106,8 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::Elect(opt) => return elect::elect(opt, &store).await,
         #[cfg(target_os = "linux")]
         Command::Run(opt) => return run::run(opt, &store).await,
+        #[cfg(target_os = "linux")]
+        Command::Hold(opt) => return hold::hold(opt, &store).await,
         _ => return Err(Failure::new(Code::System, "this needs Linux")),
     }
     Ok(ExitCode::SUCCESS)

@@ -5,7 +5,7 @@ use std::{ffi::OsString, path::PathBuf, time::Duration};
 use clap::{
     Args, CommandFactory, Parser, Subcommand,
     builder::{PossibleValuesParser, styling::Styles},
-    error::ErrorKind,
+    error::{ContextKind, ContextValue, ErrorKind},
 };
 use clap_complete::Shell;
 use tracing_subscriber::filter::LevelFilter;
@@ -48,7 +48,7 @@ impl Opt {
     ///
     /// What is wrong with it, or the help that it asks for.
     pub(crate) fn read() -> Result<Self, clap::Error> {
-        let opt = Self::try_parse()?;
+        let opt = Self::try_parse().map_err(hinted)?;
         let before = Before::try_parse().map_or(Vec::new(), |before| before.common.store);
         if before.is_empty() || before == opt.common.store {
             return Ok(opt);
@@ -56,6 +56,19 @@ impl Opt {
         let wrong = "--store stands before and after the command; give all of them in one place";
         Err(Self::command().error(ErrorKind::ArgumentConflict, wrong))
     }
+}
+
+/// Says where to hold a lock without a command, as `etcdctl lock NAME` does. A script whose command is an
+/// empty variable must not get that by accident.
+fn hinted(mut error: clap::Error) -> clap::Error {
+    let missing = error
+        .get(ContextKind::InvalidArg)
+        .is_some_and(|missing| missing.to_string().contains("<COMMAND>"));
+    if error.kind() == ErrorKind::MissingRequiredArgument && missing {
+        let hint = "`distlock hold NAME` holds a lock without a command".into();
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![hint]));
+    }
+    error
 }
 
 #[derive(Args, Debug)]
@@ -72,6 +85,7 @@ pub(crate) struct Common {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     Run(Run),
+    Hold(Hold),
     Elect(Elect),
     Leader(Leader),
     Ls(Ls),
@@ -103,16 +117,10 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = examples::RUN)]
 pub(crate) struct Run {
-    /// The name of the lock: any text of 1 to 512 bytes.
-    pub(crate) name: String,
     #[command(flatten)]
-    pub(crate) hold: Hold,
-    /// Holds the lock beside others who share it.
-    #[arg(long, conflicts_with = "permits")]
-    pub(crate) shared: bool,
-    /// Takes one of N permits; all who use the name must name the same N.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) permits: Option<u32>,
+    pub(crate) wanted: Wanted,
+    #[command(flatten)]
+    pub(crate) losing: Losing,
     /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job; a signal that
     /// asks to end ends this, too.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
@@ -120,6 +128,21 @@ pub(crate) struct Run {
     /// The command and its arguments.
     #[arg(required = true, trailing_var_arg = true)]
     pub(crate) command: Vec<OsString>,
+}
+
+/// Holds a lock without a command: prints its name and token, and holds it until a signal asks it to end.
+///
+/// The line is `holding NAME with token TOKEN`, and comes when the lock is held. SIGINT, SIGTERM, SIGHUP and
+/// SIGQUIT release the lock and exit with 0; while it still waits, they end the wait, with 128+n. When the
+/// lock is lost, it says so on stderr and exits with 79.
+#[derive(Args, Debug)]
+#[command(after_help = examples::HOLD)]
+pub(crate) struct Hold {
+    #[command(flatten)]
+    pub(crate) wanted: Wanted,
+    /// Prints an object with the name and the token.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Waits until it leads, says VALUE to everybody, and leads until a signal asks it to end.
@@ -134,7 +157,9 @@ pub(crate) struct Elect {
     /// What the leader says to everybody, such as its address.
     pub(crate) value: String,
     #[command(flatten)]
-    pub(crate) hold: Hold,
+    pub(crate) terms: Terms,
+    #[command(flatten)]
+    pub(crate) losing: Losing,
     /// Prints an object when it leads; not with a command.
     #[arg(long, conflicts_with = "command")]
     pub(crate) json: bool,
@@ -160,9 +185,24 @@ pub(crate) struct Leader {
     pub(crate) json: bool,
 }
 
-/// How to get a lock, and what to do when it is lost.
+/// Which lock, as what, and how to get it.
 #[derive(Args, Debug)]
-pub(crate) struct Hold {
+pub(crate) struct Wanted {
+    /// The name of the lock: any text of 1 to 512 bytes.
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) terms: Terms,
+    /// Holds the lock beside others who share it.
+    #[arg(long, conflicts_with = "permits")]
+    pub(crate) shared: bool,
+    /// Takes one of N permits; all who use the name must name the same N.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) permits: Option<u32>,
+}
+
+/// How to get a lock, and for how long.
+#[derive(Args, Debug)]
+pub(crate) struct Terms {
     /// How long the lock outlives its last renewal. Default: the store's, mostly 15s.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) ttl: Option<Duration>,
@@ -172,10 +212,18 @@ pub(crate) struct Hold {
     /// Does not wait: exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Ends the command, as at a loss, when the lock has been held so long: SIGTERM comes the grace
+    /// Ends the hold, as a loss does, when the lock has been held so long: a command gets SIGTERM the grace
     /// earlier, of at most a third of it. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) max_hold: Option<Duration>,
+    /// Says nothing while it waits.
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+/// What to do with the command when the lock is lost.
+#[derive(Args, Debug)]
+pub(crate) struct Losing {
     /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
     /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
     /// lets it run. Three times the grace and the margin (a twentieth of the TTL, at least 50ms) must
@@ -183,9 +231,6 @@ pub(crate) struct Hold {
     #[arg(long, value_name = "POLICY", default_value = "term", value_parser = Policies)]
     #[arg(hide_possible_values = true)]
     pub(crate) on_lost: OnLost,
-    /// Says nothing while it waits.
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
 }
 
 /// Lists the names that somebody holds or waits for.

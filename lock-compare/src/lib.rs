@@ -9,20 +9,29 @@
 //! in the report, with what installs it.
 
 mod actor;
+mod advice;
 mod bare;
 mod claim;
 pub mod claims;
 mod cluster;
+#[cfg(feature = "etcd")]
+mod concurrency;
 mod contestant;
+mod endless;
+#[cfg(feature = "etcd")]
+mod etcdctl;
 mod experiment;
 mod failure;
 mod ground;
+mod html;
+mod isolation;
 pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
 mod redlock;
 mod report;
+mod residue;
 mod run;
 mod scenario;
 mod stage;
@@ -31,14 +40,17 @@ mod time;
 mod timeline;
 mod trace;
 mod verdict;
+mod waiters;
 
 pub use self::{
     actor::{Actor, Pause},
+    advice::{Advice, Choice},
     claim::Claim,
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,
     failure::{Failure, Missing, missing},
     ground::{Ground, Private},
+    html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
     outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},

@@ -11,7 +11,7 @@ const LANES: usize = 12;
 const SPANS: usize = 40;
 
 /// What clients did and believed, one lane each. Times are milliseconds from the first event.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// The clients, by their first event.
     pub lanes: Vec<Lane>,
@@ -24,7 +24,7 @@ pub struct Timeline {
 }
 
 /// One client.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lane {
     /// Its name.
     pub client: String,
@@ -35,7 +35,7 @@ pub struct Lane {
 }
 
 /// A time in which a client waits or holds.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Span {
     /// What it does.
     pub state: State,
@@ -62,7 +62,7 @@ pub enum State {
 }
 
 /// A single event.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Mark {
     /// When, in ms.
     pub at: f64,
@@ -71,7 +71,7 @@ pub struct Mark {
 }
 
 /// A fault, from its beginning to its healing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FaultSpan {
     /// What and whom: "kill of the primary".
     pub what: String,

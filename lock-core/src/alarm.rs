@@ -88,8 +88,8 @@ impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
             let mut due = lock(&self.due);
             let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
             if next > now {
-                // An entry that has come and gone leaves its time: to wake once in vain at that time
-                // is cheaper than to be woken by each short hold.
+                // An entry that has come and gone leaves its time: to wake once in vain at that
+                // time is cheaper than to be woken by each short hold.
                 let armed = Instant::from_nanos(self.armed.load(Ordering::Acquire));
                 let next = if armed > now { next.min(armed) } else { next };
                 // Stored under the lock: an entry added later compares with this value.

@@ -1,8 +1,8 @@
 //! Clocks and the arithmetic of deadlines. Nothing else in distlock may read a clock.
 //!
-//! A deadline starts when the request that earned it was *sent*: the store counts from the moment it
-//! acts, which is later, so the holder's deadline is always the earlier one. A margin on top covers
-//! drift and the way from "lost" to "stopped".
+//! A deadline starts when the request that earned it was *sent*: the store counts from the moment
+//! it acts, which is later, so the holder's deadline is always the earlier one. A margin on top
+//! covers drift and the way from "lost" to "stopped".
 //!
 //! | platform | clock | counts suspend | tested |
 //! |---|---|---|---|
@@ -121,7 +121,8 @@ pub fn margin(ttl: Duration) -> Duration {
     (ttl / 20).max(Duration::from_millis(50))
 }
 
-/// Until when a holder may work, if the request that granted or renewed its lock was sent at `sent`.
+/// Until when a holder may work, if the request that granted or renewed its lock was sent at
+/// `sent`.
 pub fn safe_until(sent: Instant, ttl: Duration) -> Instant {
     sent + ttl.saturating_sub(margin(ttl))
 }

@@ -12,9 +12,9 @@ use crate::{Entry, Holder};
 pub struct Diagnosis {
     /// The first in the queue, which holds the lock or is about to. `None` if the name is free.
     pub holder: Option<Holder>,
-    /// The place of each attempt, in the order in which they were asked for: 0 if it holds the lock,
-    /// else one more than there are waiters before it. `None` if it is not in the queue, or the store
-    /// cannot tell.
+    /// The place of each attempt, in the order in which they were asked for: 0 if it holds the
+    /// lock, else one more than there are waiters before it. `None` if it is not in the queue, or
+    /// the store cannot tell.
     pub places: Vec<Option<usize>>,
 }
 

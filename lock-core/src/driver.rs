@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Diagnosis, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed,
-    Request, Result, Validity,
+    Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
+    Observed, Request, Result, Ticket, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -19,26 +19,30 @@ use crate::{
 /// Each promise is an executable property in [`properties`](crate::properties) (feature
 /// `properties`), named like it.
 ///
-/// - **mutual exclusion:** at most one attempt holds a name, unless what it asked for lets others in:
-///   who is admitted is said by the [queue rule](crate::queue).
+/// - **mutual exclusion:** at most one attempt holds a name, unless what it asked for lets others
+///   in: who is admitted is said by the [queue rule](crate::queue).
 /// - **sharing**, **permits:** never a reader beside a writer, never more than the permits, nobody
 ///   overtaken; a conversion leaves no gap.
-/// - **sets:** several locks are taken together or not at all, and sets that overlap do not dead-lock.
+/// - **sets:** several locks are taken together or not at all, and sets that overlap do not
+///   dead-lock.
 /// - **election:** who leads is told to all who observe, in order.
 /// - **operators:** names in use are listed, and whose lock is revoked is told at once.
 /// - **liveness:** a holder that crashed or was cut off is gone after its TTL plus
 ///   [`Guarantees::expiry_slack`]; a dropped one at once.
-/// - **symmetry:** release and renew act on the own attempt only, also when they are late or sent twice.
-/// - **fencing:** each later grant of a name carries a greater token, as [`Guarantees::fencing`] grades it.
+/// - **symmetry:** release and renew act on the own attempt only, also when they are late or sent
+///   twice.
+/// - **fencing:** each later grant of a name carries a greater token, as [`Guarantees::fencing`]
+///   grades it.
 /// - **cancellation:** a cancelled attempt leaves nothing behind.
 /// - **loss:** [`Validity`] ends before the store can grant the name to anybody else.
 /// - **fairness:** waiters are served in order of arrival, if [`Guarantees::fairness`] says so.
+/// - **detach:** a lock that is left lives for one TTL more, is taken up once, and keeps its token.
 /// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
 ///
 /// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire),
 /// or a method of [`Lease`] is polled to its end and never dropped half-way while the
-/// runtime lives, also if its caller does not poll; a grant whose caller has left is released at once,
-/// and one that its caller does not collect after one TTL.
+/// runtime lives, also if its caller does not poll; a grant whose caller has left is released at
+/// once, and one that its caller does not collect after one TTL.
 ///
 /// # What is not promised
 ///
@@ -74,10 +78,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   would have to wait.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store could not be reached for
     ///   one TTL.
-    /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in which it
-    ///   waited, is gone: a waiter is told, and never re-queued in silence.
-    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number of
-    ///   permits: [`limit_conflict`].
+    /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in
+    ///   which it waited, is gone: a waiter is told, and never re-queued in silence.
+    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number
+    ///   of permits: [`limit_conflict`].
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
@@ -85,20 +89,44 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// Takes several locks in one step if each is free and nobody waits for it: all, or `None` and
     /// nothing. Never waits, disturbs no waiter. The requests are for exclusive locks with
     /// [`Wait::Try`](crate::Wait::Try), and differ in their names; there are at most
-    /// [`Guarantees::names_at_once`]. The attempts are one caller's, who cancels all of them or none.
-    /// The leases come in the order of the wishes.
+    /// [`Guarantees::names_at_once`]. The attempts are one caller's, who cancels all of them or
+    /// none. The leases come in the order of the wishes.
     ///
-    /// Nobody waits with a part of a set in hand, so sets that are taken at once do not dead-lock with
-    /// those whose names are taken in order, or with each other.
+    /// Nobody waits with a part of a set in hand, so sets that are taken at once do not dead-lock
+    /// with those whose names are taken in order, or with each other.
     ///
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); nothing is left behind then, either.
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step: they are
-    /// then taken one after the other.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step: they
+    /// are then taken one after the other.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))
+    }
+
+    /// Takes up a lock that [`Lease::detach`] has left: gives its entry to this attempt, with a fresh
+    /// TTL and the same token, in one step that succeeds for one attempt only. The request is for an
+    /// exclusive lock, with the ticket's name, TTL and term.
+    ///
+    /// When `attempt` is cancelled, or it fails in a way that leaves its effect unknown, the driver
+    /// removes the entry if this attempt got it, and leaves it alone if another one did.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
+    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it.
+    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
+    ///   did not write.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        let _ = (request, attempt, ticket);
+        Err(unsupported("take up a lock that another process has left"))
     }
 
     /// Holders and waiters of a name in order, the holders first; empty if the lock is free.
@@ -113,9 +141,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// incomplete.
     ///
     /// lock-core asks when the limit of a wait passes: one call at a time for each name and client,
-    /// with all attempts whose waits have ended since the call before. So the answer should cost the
-    /// store what the attempts asked about cost, however many others wait. The default reads the whole
-    /// queue by [`inspect`](Self::inspect). A driver sends it behind renewals and releases.
+    /// with all attempts whose waits have ended since the call before. So the answer should cost
+    /// the store what the attempts asked about cost, however many others wait. The default reads
+    /// the whole queue by [`inspect`](Self::inspect). A driver sends it behind renewals and
+    /// releases.
     ///
     /// # Errors
     ///
@@ -129,9 +158,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     }
 
     /// Tells who leads, from now on: first the leader of this moment, then each change, in order.
-    /// After an outage it tells the leader of that moment. What is told too late, or twice, is sorted
-    /// out by [`Observer`](crate::Observer). It ends when the receiver is dropped, and when the
-    /// client is closed. Only called where [`Guarantees::kinds`] has elections.
+    /// After an outage it tells the leader of that moment. What is told too late, or twice, is
+    /// sorted out by [`Observer`](crate::Observer). It ends when the receiver is dropped, and when
+    /// the client is closed. Only called where [`Guarantees::kinds`] has elections.
     ///
     /// # Errors
     ///
@@ -141,8 +170,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         Err(unsupported("observe an election"))
     }
 
-    /// The names that somebody holds or waits for and that start with `prefix`, in order. What comes
-    /// and goes meanwhile may be missing.
+    /// The names that somebody holds or waits for and that start with `prefix`, in order. What
+    /// comes and goes meanwhile may be missing.
     ///
     /// # Errors
     ///
@@ -150,8 +179,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
-    /// one in line is served. Its owner is told at once: a holder by
-    /// [`LossReason::EntryGone`](crate::LossReason::EntryGone), a waiter by
+    /// one in line is served. Its owner is told at once, as [`LossSignal`](crate::LossSignal) has
+    /// it: a holder by [`LossReason::EntryGone`](crate::LossReason::EntryGone), a waiter by
     /// [`Error::PlaceLost`](crate::Error::PlaceLost). Answers whether there was such an entry.
     ///
     /// # Errors
@@ -178,6 +207,12 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) that of the upgrade.
     fn token(&self) -> FencingToken;
 
+    /// What the store said with the answer that made the entry. Only what is known without another
+    /// request. Default: nothing.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
     /// Until when the grant holds. The driver extends it from the *send* time of each confirmed
     /// renewal, and loses it as soon as the store says that the grant is gone.
     fn validity(&self) -> &Validity;
@@ -187,8 +222,9 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`](crate::Error::Lost) if the grant is over, [`Error::Unavailable`](crate::Error::Unavailable)
-    /// if the store did not answer. Only called where [`Guarantees::kinds`] has shared locks.
+    /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer. Only called
+    /// where [`Guarantees::kinds`] has shared locks.
     async fn downgrade(&self) -> Result<()> {
         Err(unsupported("downgrade a lock"))
     }
@@ -214,18 +250,35 @@ pub trait Lease: Any + Debug + Send + Sync {
         Err(unsupported("publish a value"))
     }
 
+    /// Leaves an exclusive grant to whoever [adopts](DistributedLock::adopt) it: takes its entry away
+    /// from this attempt, and lets it live for one more TTL, whatever becomes of this client and its
+    /// sessions. Token and place in the queue stay. Answers what `adopt` finds the entry by, in at most
+    /// 200 bytes.
+    ///
+    /// The grant's [`Validity`] has ended before this is called, so it is not renewed any more. After an
+    /// error, lock-core calls [`release`](Self::release): that removes the entry if it is still this
+    /// attempt's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, and as
+    /// [`downgrade`](Self::downgrade).
+    async fn detach(&self) -> Result<String> {
+        Err(unsupported("leave a lock to another process"))
+    }
+
     /// Renews the grant for one TTL now, whatever its term.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`](crate::Error::Lost) if the grant is over, [`Error::Unavailable`](crate::Error::Unavailable)
-    /// if the store did not answer.
+    /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
     async fn renew(&self) -> Result<()>;
 
-    /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL, whatever
-    /// becomes of the client. lock-core gives nothing back then after
-    /// [`LossReason::Expired`](crate::LossReason::Expired), so that a client that loses thousands of
-    /// locks in an outage does not send thousands of requests after it.
+    /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL,
+    /// whatever becomes of the client. lock-core gives nothing back then after
+    /// [`LossReason::Expired`](crate::LossReason::Expired), so that a client that loses thousands
+    /// of locks in an outage does not send thousands of requests after it.
     ///
     /// Where entries live by a session, the answer is no, and [`release`](Self::release) returns at
     /// once when the session has ended. Default: no.
@@ -234,8 +287,8 @@ pub trait Lease: Any + Debug + Send + Sync {
     }
 
     /// Gives the lock back: removes this attempt's entry and nothing else. Tries again until the
-    /// store has confirmed, or the entry has gone by itself, also with its session. "Not mine" means
-    /// released. After a loss of many, lock-core calls it for all of them at the same time.
+    /// store has confirmed, or the entry has gone by itself, also with its session. "Not mine"
+    /// means released. After a loss of many, lock-core calls it for all of them at the same time.
     ///
     /// # Errors
     ///
@@ -282,6 +335,15 @@ macro_rules! forward {
 
             async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
                 (**self).try_all(wishes).await
+            }
+
+            async fn adopt(
+                &self,
+                request: Request,
+                attempt: Attempt,
+                ticket: Ticket,
+            ) -> Result<Box<dyn Lease>> {
+                (**self).adopt(request, attempt, ticket).await
             }
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -5,7 +5,7 @@ use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 use crate::{
-    Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Result,
+    Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Owner, Result,
     locks::Client, options::options, owned::Owned,
 };
 
@@ -66,15 +66,35 @@ impl Election {
 
     options!(|self| self.lock);
 
+    /// Campaigns as this owner. Where it leads already, on the same connection, a campaign does not wait: it
+    /// [proclaims](Leadership::proclaim) its value, and its leadership shares the hold, with the same
+    /// token. What was proclaimed last stays, and the last of these leaderships to resign steps down.
+    /// Default: nobody in particular, so that every campaign waits for every other.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let election = locks.election("scheduler")?.owner(&lock_core::Owner::new());
+    /// let leading = election.campaign("10.0.0.7, starting").await?;
+    /// let still = election.campaign("10.0.0.7, ready").await?; // at once
+    /// assert_eq!(leading.token(), still.token());
+    /// # leading.resign().await?; still.resign().await }
+    /// ```
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { lock: self.lock.owner(owner) }
+    }
+
     /// Waits until it leads, and then says `value` to everybody.
     ///
     /// # Errors
     ///
-    /// As [`Lock::acquire`].
+    /// As [`Lock::acquire`]. Where its [`owner`](Self::owner) leads already, as
+    /// [`Leadership::proclaim`]; the owner leads on with its earlier leadership.
+    /// [`Error::Unsupported`] if it holds the plain lock of this name, where the store has a value only for a
+    /// leader (etcd, Redis).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// As [`Lock::acquire`]. A value that was sent may be proclaimed all the same.
     pub fn campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
@@ -83,15 +103,15 @@ impl Election {
         async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
     }
 
-    /// Leads if nobody does and nobody waits to; `None` otherwise.
+    /// Leads if nobody does and nobody waits to, or its [`owner`](Self::owner) does; `None` otherwise.
     ///
     /// # Errors
     ///
-    /// As [`Lock::try_acquire`].
+    /// As [`Lock::try_acquire`] and [`campaign`](Self::campaign).
     ///
     /// # Cancel safety
     ///
-    /// As [`Lock::acquire`].
+    /// As [`campaign`](Self::campaign).
     pub fn try_campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
@@ -172,15 +192,7 @@ impl Leadership {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
-        let held = self.0.held();
-        held.check()?;
-        let (inner, value) = (held.0.clone(), value.as_ref().to_vec());
-        let publish = async move {
-            // In order, also if an earlier caller has left.
-            let _turn = inner.grip.turn.lock().await;
-            inner.lease.publish(&value).await.map_err(|error| error.of("proclaim"))
-        };
-        Owned::new(&held.0.client.home, publish, || {}).await
+        self.0.publish(value.as_ref().into()).await.map_err(|error| error.of("proclaim"))
     }
 
     /// Steps down and waits until the store has confirmed; the next candidate leads.
@@ -194,6 +206,29 @@ impl Leadership {
     /// As [`LockGuard::release`].
     pub async fn resign(self) -> Result<()> {
         self.0.release().await
+    }
+}
+
+impl LockGuard {
+    /// Says a new value to everybody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leadership::proclaim`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Leadership::proclaim`].
+    pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
+        let inner = self.held().0;
+        inner.check()?;
+        let home = inner.client.home.clone();
+        let publish = async move {
+            // In order, also if an earlier caller has left.
+            let _turn = inner.grip.turn.lock().await;
+            inner.lease.publish(&value).await
+        };
+        Owned::new(&home, publish, || {}).await
     }
 }
 

@@ -23,8 +23,8 @@ pub struct Entry {
     pub kind: Kind,
     /// Whether it holds the lock; otherwise it waits.
     pub holds: bool,
-    /// How long the entry still lives if nobody renews it, where the store shows that: etcd in whole
-    /// seconds and for holders, Redis and memory for all, ZooKeeper never.
+    /// How long the entry still lives if nobody renews it, where the store shows that: etcd in
+    /// whole seconds and for holders, Redis and memory for all, ZooKeeper never.
     pub ttl_left: Option<Duration>,
     /// Who made it.
     pub holder: Holder,

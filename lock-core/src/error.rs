@@ -71,16 +71,17 @@ pub enum Error {
         name: LockName,
     },
 
-    /// The wait limit passed before there was a grant: come back later. It stays this error however slow
-    /// the store is to say who was in the way; where it did not answer anything during the whole wait,
-    /// the error is [`Unavailable`](Self::Unavailable).
+    /// The wait limit passed before there was a grant: come back later. It stays this error however
+    /// slow the store is to say who was in the way; where it did not answer anything during the
+    /// whole wait, the error is [`Unavailable`](Self::Unavailable).
     #[error("gave up on lock {name} after {waited:.1?}: {}", blame(holder.as_deref(), *position))]
     WaitTimeout {
         /// The lock's name.
         name: LockName,
         /// How long the caller waited.
         waited: Duration,
-        /// Who held the lock when the limit passed. `None` if the store did not say so within a second.
+        /// Who held the lock when the limit passed. `None` if the store did not say so within a
+        /// second.
         holder: Option<Box<Holder>>,
         /// The caller's place among the waiters when it left: 1 was next. `None` if it had not
         /// reached the queue yet, or the store did not say.
@@ -112,9 +113,9 @@ pub enum Error {
     },
 
     /// The place in the queue was lost before there was a grant: an operator revoked it
-    /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or this
-    /// program was suspended for too long, or somebody deleted it. Ask again, at the end of the queue, unless
-    /// it was meant.
+    /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or
+    /// this program was suspended for too long, or somebody deleted it. Ask again, at the end of
+    /// the queue, unless it was meant.
     #[error("lost the place in line in {store}: it was revoked, deleted, or not renewed in time")]
     PlaceLost {
         /// The store's name.

@@ -1,9 +1,14 @@
 //! A lock that is held.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
-    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term,
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     alarm::Slot,
     grip::{Beginning, Grip},
     held::Inner,
@@ -17,7 +22,8 @@ use crate::{
 /// # Drop behaviour
 ///
 /// Dropping a guard queues a release that runs in the background; the next waiter gets the lock as
-/// soon as the store has it, not after the TTL. Only when the runtime is gone is the release left to
+/// soon as the store has it, not after the TTL; with [`at_least`](crate::Lock::at_least), when that time is
+/// over. Only when the runtime is gone is the release left to
 /// the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
 ///
 /// # What it does not promise
@@ -42,7 +48,9 @@ impl LockGuard {
         cap: Instant,
     ) -> Self {
         let (grip, slot) = (Grip::new(kind), Slot::new());
-        let inner = Arc::new(Inner { client, name, grip, lease, ttl, term, cap, slot });
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
+        let inner = Arc::new(inner);
         inner.client.alarm.add(&inner, inner.until());
         Self::counted(Held(inner))
     }
@@ -50,6 +58,16 @@ impl LockGuard {
     /// A guard that has been counted among those of its grant.
     pub(crate) fn counted(held: Held) -> Self {
         Self { held, counts: true }
+    }
+
+    pub(crate) fn granted(&self) -> Instant {
+        self.held.0.granted
+    }
+
+    /// Keeps the lock until then, also if it is given back earlier.
+    pub(crate) fn keep_until(&self, floor: Instant) {
+        // Once for a grant.
+        let _ = self.held.0.floor.set(floor);
     }
 
     /// A look at the lock that can be given away; it does not hold the lock.
@@ -133,7 +151,8 @@ impl LockGuard {
     }
 
     /// Releases the lock and waits until the store has confirmed. Of several guards that an
-    /// [`Owner`](crate::Owner) holds together, the last one releases it.
+    /// [`Owner`](crate::Owner) holds together, the last one releases it. With
+    /// [`at_least`](crate::Lock::at_least) it waits for that time, too; dropping the guard does not.
     ///
     /// # Errors
     ///
@@ -151,14 +170,83 @@ impl LockGuard {
         if !self.leave() {
             return Ok(());
         }
+        let released = match inner.kept_until() {
+            Some(until) => inner.release_at(until).await,
+            None if inner.end() => {
+                let home = inner.client.home.clone();
+                Owned::new(&home, inner.give_back(), || {}).await
+            }
+            // Lost between the check and here.
+            None => inner.check(),
+        };
+        released.map_err(|error| error.of("release"))
+    }
+
+    /// Leaves the lock to another process, or to another part of this one, that takes it up with
+    /// [`Locks::adopt`](crate::Locks::adopt). The lock stays taken for one TTL from now; who adopts it
+    /// meanwhile has the same fencing token, and the same place: nobody is granted in between.
+    ///
+    /// From before the request is sent, this guard and everything that was made from it count as
+    /// released: [`is_valid`](Held::is_valid) is false and nothing is renewed any more. That a process
+    /// ends, or [closes](crate::Locks::close) its connection, does not end what it has detached. If
+    /// nobody adopts it, it is free after its TTL.
+    ///
+    /// **Stop the work first.** The fencing token stays the same, so no resource can tell this holder
+    /// from the next one: a write that is still under way here is not rejected.
+    ///
+    /// [`Guarantees::detach`](crate::Guarantees::detach) says whether the store can do it. Exclusive
+    /// locks only.
+    ///
+    /// # Errors
+    ///
+    /// After each of them the lock is given back in the background, as if the guard was dropped.
+    ///
+    /// - [`Error::Lost`] if the lock was lost before.
+    /// - [`Error::Unsupported`] if the store cannot do it, with the reason; if the lock is no exclusive
+    ///   one; or if its [`Owner`](crate::Owner) holds it more than once.
+    /// - [`Error::Unavailable`] if the store did not answer; nobody has a ticket then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent. The ticket is lost then, and the
+    /// lock is free after its TTL.
+    pub async fn detach(mut self) -> Result<Ticket> {
+        let inner = self.held.0.clone();
+        inner.check()?;
+        let refused = |what: &str| {
+            let store = inner.client.driver.guarantees().store;
+            Err(Error::Unsupported { store, what: what.to_owned() })
+        };
+        if inner.grip.kind() != Kind::Exclusive {
+            return refused("leave a shared lock, or a semaphore's permits, to another process");
+        }
+        if !inner.grip.leave_alone() {
+            return refused("leave a lock to another process that its owner holds more than once");
+        }
+        self.counts = false;
         if !inner.lease.validity().release() {
             // Lost between the check and here.
-            return inner.check();
+            let reason = inner.lease.validity().loss();
+            return Err(inner.loss_error(reason.unwrap_or(LossReason::EntryGone)));
         }
         inner.client.alarm.remove(&*inner);
         let home = inner.client.home.clone();
-        let released = Owned::new(&home, inner.give_back(), || {}).await;
-        released.map_err(|error| error.of("release"))
+        Owned::new(&home, leave(inner), || {}).await.map_err(|error| error.of("detach"))
+    }
+}
+
+/// Asks the store to keep the lock for whoever has the ticket.
+async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
+    let _turn = inner.grip.turn.lock().await;
+    match inner.lease.detach().await {
+        Ok(place) => {
+            trace::detached(&inner.name, inner.lease.token());
+            Ok(inner.ticket(place))
+        }
+        Err(error) => {
+            inner.client.home.runtime.spawn(inner.clone().give_back());
+            Err(error)
+        }
     }
 }
 
@@ -172,11 +260,14 @@ impl Deref for LockGuard {
 
 impl Drop for LockGuard {
     fn drop(&mut self) {
-        let last = self.leave();
+        if !self.leave() {
+            return;
+        }
         let inner = &self.held.0;
-        if last && inner.lease.validity().release() {
-            inner.client.alarm.remove(&**inner);
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+        match inner.kept_until() {
+            Some(until) => drop(inner.clone().release_at(until)),
+            None if inner.end() => drop(inner.client.home.runtime.spawn(inner.clone().give_back())),
+            None => {}
         }
     }
 }

@@ -1,9 +1,16 @@
 //! A look at a lock that is held.
 
-use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
-    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
+    Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
+    Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
     grip::Grip,
@@ -15,8 +22,8 @@ use crate::{
 /// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
 /// it does not hold the lock.
 ///
-/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it to
-/// the work.
+/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it
+/// to the work.
 #[derive(Clone)]
 pub struct Held(pub(crate) Arc<Inner>);
 
@@ -27,6 +34,9 @@ pub(crate) struct Inner {
     pub(crate) lease: Box<dyn Lease>,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
+    pub(crate) granted: Instant,
+    /// The end of the least hold time, once the caller has the grant.
+    pub(crate) floor: OnceLock<Instant>,
     /// The end of the maximum hold time.
     pub(crate) cap: Instant,
     pub(crate) slot: Slot,
@@ -63,9 +73,16 @@ impl Held {
         }
     }
 
-    /// The name of the store that granted it, as in [`Guarantees::store`](crate::Guarantees::store).
+    /// The name of the store that granted it, as in
+    /// [`Guarantees::store`](crate::Guarantees::store).
     pub fn store(&self) -> &'static str {
         self.0.client.driver.guarantees().store
+    }
+
+    /// What the store said about itself with the answer that made the grant's entry: etcd's revision,
+    /// cluster, member and term. Asks nobody.
+    pub fn facts(&self) -> Facts {
+        self.0.lease.facts()
     }
 
     /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
@@ -141,6 +158,15 @@ impl Inner {
         Error::Lost { name: self.name.clone(), reason }
     }
 
+    /// What stands for the grant now that it is left to be adopted.
+    pub(crate) fn ticket(&self, place: String) -> Ticket {
+        let store = self.client.driver.guarantees().store;
+        let now = self.client.clock.now();
+        let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
+        let (token, term) = (self.lease.token(), (self.ttl, self.term));
+        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
+    }
+
     fn expire(self: &Arc<Self>) {
         let reason = match self.term {
             _ if self.cap <= self.validity().until() => LossReason::MaxHold,
@@ -154,13 +180,28 @@ impl Inner {
         let margin = deadline::margin(self.ttl);
         let pause = match reason {
             LossReason::Expired if self.lease.ends_by_itself() => return,
-            // A session that was not renewed either has ended by then, and all of its entries with it.
+            // A session that was not renewed either has ended by then, and all of its entries with
+            // it.
             LossReason::Expired => margin * 2,
-            // The holder has time to stop: given back at once, the lock would be the next holder's before
-            // this one has heard of its loss.
+            // The holder has time to stop: given back at once, the lock would be the next holder's
+            // before this one has heard of its loss.
             _ => margin,
         };
-        self.client.give_back_at(self.client.clock.now() + pause, self.clone());
+        self.clone().give_back_at(self.client.clock.now() + pause);
+    }
+
+    /// Until when the grant is kept although its holder gives it back; `None` if it may go at once.
+    pub(crate) fn kept_until(&self) -> Option<Instant> {
+        self.floor.get().copied().filter(|floor| *floor > self.client.clock.now())
+    }
+
+    /// Ends the grant as released; whether nothing has ended it before.
+    pub(crate) fn end(&self) -> bool {
+        let first = self.validity().release();
+        if first {
+            self.client.alarm.remove(self);
+        }
+        first
     }
 
     /// Removes the grant's entry from the store.

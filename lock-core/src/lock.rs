@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
-    Owner, Request, Result, Wait,
+    Owner, Request, Result, Term, Wait, deadline,
     locks::Client,
     options::options,
     owned::Owned,
@@ -36,6 +36,7 @@ pub struct Lock {
     pub(crate) request: Request,
     pub(crate) wait: Option<Duration>,
     pub(crate) max_hold: Option<Duration>,
+    pub(crate) at_least: Duration,
     owner: Option<Owner>,
 }
 
@@ -48,7 +49,8 @@ impl Lock {
         guarantees.check_kind(kind.into())?;
         let mut request = Request::new(name, guarantees.default_ttl);
         request.kind = kind;
-        Ok(Self { client, request, wait: None, max_hold: None, owner: None })
+        let at_least = Duration::ZERO;
+        Ok(Self { client, request, wait: None, max_hold: None, at_least, owner: None })
     }
 
     /// The same lock of another kind.
@@ -82,15 +84,15 @@ impl Lock {
     ///
     /// - [`Error::InvalidOption`] if the options do not fit the store.
     /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
-    ///   lock, for how long, and the caller's position, if the store says so within a second. However
-    ///   many waits of a client end at once, the store is asked by one request at a time.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing at all
-    ///   until a shorter limit of [`wait`](Self::wait) had passed.
+    ///   lock, for how long, and the caller's position, if the store says so within a second.
+    ///   However many waits of a client end at once, the store is asked by one request at a time.
+    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing
+    ///   at all until a shorter limit of [`wait`](Self::wait) had passed.
     /// - [`Error::Lost`] if the grant came while the future was not polled, and is over: see below.
-    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not renewed in
-    ///   time.
-    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for the
-    ///   exclusive one.
+    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not
+    ///   renewed in time.
+    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
+    ///   the exclusive one.
     /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
     ///
     /// # Cancel safety
@@ -100,16 +102,17 @@ impl Lock {
     ///
     /// # Not polling
     ///
-    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself: after
-    /// 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is renewed from
-    /// the moment it is made. What is not collected within one TTL after the grant is given back; the
-    /// next poll then returns [`Error::Lost`] with
+    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself:
+    /// after 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is
+    /// renewed from the moment it is made. What is not collected within one TTL after the grant is
+    /// given back; the next poll then returns [`Error::Lost`] with
     /// [`LossReason::NotCollected`](crate::LossReason::NotCollected). The limit of
     /// [`wait`](Self::wait) is only looked at when the future is polled.
     ///
     /// # Panics
     ///
-    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will do.
+    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
+    /// do.
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -198,15 +201,22 @@ impl Lock {
     ///
     /// [`Error::InvalidOption`] for the first option that does not fit.
     pub(crate) fn check(&self) -> Result<()> {
-        self.client.driver.guarantees().check_ttl(self.request.ttl)?;
+        let Request { ttl, term, .. } = self.request;
+        self.client.driver.guarantees().check_ttl(ttl)?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
-            return Err(Error::InvalidOption {
-                option: "max_hold".to_owned(),
-                value: "0s".to_owned(),
-                allowed: "more than nothing".to_owned(),
-            });
+            return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
         }
-        Ok(())
+        let margin = deadline::margin(ttl);
+        let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
+        let end = self.max_hold.into_iter().chain(term).min().unwrap_or(Duration::MAX);
+        let most = end.saturating_sub(margin);
+        match self.at_least > most {
+            true => {
+                let allowed = format!("up to {most:?}, as the hold ends after {end:?}");
+                Err(invalid("at_least", self.at_least, allowed))
+            }
+            false => Ok(()),
+        }
     }
 
     fn new_attempt(&self) -> Attempt {
@@ -226,6 +236,10 @@ impl Lock {
             .await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check()?;
+        // Not before the caller has it: what comes too late for one that has left is given back at once.
+        if !self.at_least.is_zero() {
+            guard.keep_until(guard.granted() + self.at_least);
+        }
         Ok(guard)
     }
 
@@ -303,6 +317,10 @@ impl Lock {
     }
 }
 
+fn invalid(option: &str, value: Duration, allowed: String) -> Error {
+    Error::InvalidOption { option: option.to_owned(), value: format!("{value:?}"), allowed }
+}
+
 async fn grant(
     client: Arc<Client>,
     request: Request,
@@ -338,6 +356,7 @@ impl fmt::Debug for Lock {
             .field("request", &self.request)
             .field("wait", &self.wait)
             .field("max_hold", &self.max_hold)
+            .field("at_least", &self.at_least)
             .finish_non_exhaustive()
     }
 }

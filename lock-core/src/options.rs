@@ -3,8 +3,8 @@
 /// Builder methods for a type that has a [`Lock`](crate::Lock), which `$lock` leads to.
 macro_rules! options {
     (|$self:ident| $lock:expr) => {
-        /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash; longer
-        /// survives longer pauses and outages. Default: the store's
+        /// How long the lock outlives its last renewal. Shorter frees it sooner after a crash;
+        /// longer survives longer pauses and outages. Default: the store's
         /// [`default_ttl`](crate::Guarantees::default_ttl), usually 15 s.
         pub fn ttl(mut $self, ttl: std::time::Duration) -> Self {
             $lock.request.ttl = ttl;
@@ -12,7 +12,8 @@ macro_rules! options {
         }
 
         /// Longest wait. May overrun by up to 1 s if the store is slow to name the holder, and by
-        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for ever.
+        /// another one if a grant of the last moment is on its way. Zero tries once. Default: for
+        /// ever.
         pub fn wait(mut $self, limit: std::time::Duration) -> Self {
             $lock.wait = Some(limit);
             $self
@@ -25,10 +26,35 @@ macro_rules! options {
             $self
         }
 
-        /// Ends the hold after this time whatever the watchdog does, so that a task which hangs cannot
-        /// hold the lock for ever. Counts from the grant. Default: no limit.
+        /// Ends the hold after this time whatever the watchdog does, so that a task which hangs
+        /// cannot hold the lock for ever. Counts from the grant. Default: no limit.
         pub fn max_hold(mut $self, limit: std::time::Duration) -> Self {
             $lock.max_hold = Some(limit);
+            $self
+        }
+
+        /// Holds the lock at least so long, however early it is given back: those who come late for a short
+        /// job find it taken. Counts from the grant. Must end a margin (50 ms or a twentieth of the TTL,
+        /// whichever is longer) before the hold does: by [`max_hold`](Self::max_hold), or by a
+        /// [`fixed_term`](Self::fixed_term), whose hold ends a margin before its TTL. Default: zero.
+        ///
+        /// Giving it back is what waits, and only until then:
+        ///
+        /// - `release()`, `resign()` and `run()` return when the time is over and the store has confirmed;
+        ///   [`Error::Lost`](crate::Error::Lost) if the lock was lost meanwhile, and so held for less.
+        /// - Dropping the guard, or the future of its release, waits for nothing: the lock is kept in the
+        ///   background, renewed and then released. A loss meanwhile is traced.
+        ///
+        /// Meanwhile the guard's [`Held`](crate::Held) is still valid, everybody else waits, and an
+        /// [`Owner`](crate::Owner) waits, too. [`Locks::close`](crate::Locks::close) gives the lock back at once.
+        /// If the process or the runtime of the connection ends, nothing renews the lock any more: it is
+        /// free after its TTL, also before this time is over. A program that ends after its job waits for
+        /// the release first.
+        ///
+        /// A grant that nobody collected, and the parts of a set that was not acquired, are given back at
+        /// once.
+        pub fn at_least(mut $self, time: std::time::Duration) -> Self {
+            $lock.at_least = time;
             $self
         }
 

@@ -2,16 +2,18 @@
 
 use std::fmt;
 
-/// A way in which a holder may hear of its loss only after the next grant, although its process runs.
+/// A way in which a holder may hear of its loss only after the next grant, although its process
+/// runs.
 ///
-/// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists those of a store as it is deployed. In
-/// all of them a holder is told within about 100 ms of the store's word, or by its own deadline where
-/// the store says nothing ([`LossSignal`](crate::LossSignal)); a resource that checks the
-/// [fencing token](crate::FencingToken) rejects what it writes late, as far as
-/// [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the same fault.
+/// [`Guarantees::overlaps`](crate::Guarantees::overlaps) lists those of a store as it is deployed.
+/// In all of them a holder is told by the store's word, as fast as
+/// [`LossSignal`](crate::LossSignal) says, or by its own deadline where the store says nothing; a
+/// resource that checks the [fencing token](crate::FencingToken) rejects what it writes late, as
+/// far as [`Guarantees::fencing`](crate::Guarantees::fencing) promises rising tokens for the same
+/// fault.
 ///
-/// One more way is common to all stores, and no part of any list: a process that is stopped for longer
-/// than its TTL writes late.
+/// One more way is common to all stores, and no part of any list: a process that is stopped for
+/// longer than its TTL writes late.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub enum Overlap {
@@ -19,8 +21,8 @@ pub enum Overlap {
     Revoked,
     /// The lock's keys are deleted, evicted or flushed by something else than this library.
     Deleted,
-    /// The store ends a session that is alive: an operator revokes an etcd lease, or a former leader
-    /// of etcd revokes leases after it stepped down (etcd issue 15247).
+    /// The store ends a session that is alive: an operator revokes an etcd lease, or a former
+    /// leader of etcd revokes leases after it stepped down (etcd issue 15247).
     SessionRevokedEarly,
     /// The server starts again without the newest writes.
     Restart,

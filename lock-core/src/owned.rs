@@ -20,8 +20,8 @@ use crate::{
 };
 
 /// How long work may be under way in its caller's task. Longer than a request takes, so that an
-/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds it
-/// up as long.
+/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
+/// it up as long.
 const STAY: Duration = Duration::from_millis(50);
 
 /// Where work goes that leaves its caller's task.
@@ -45,11 +45,11 @@ impl Home {
 /// A future that is polled to its end even if its caller drops it, or does not poll it.
 ///
 /// For the first 50 ms the work runs in the caller's own task: no hand-over between tasks, so an
-/// uncontended acquire costs no extra wake-up. Then, or when the caller drops it half-way (a timeout, a
-/// `select!`), the work moves to a task of its own and is finished there. So drivers are straight-line
-/// code, and every acquire, renew and release is cancellation-safe at every await point by
-/// construction; and a caller that polls nothing for a while (the slow branch of a `select!`) keeps
-/// neither a grant from being renewed nor a queue from moving.
+/// uncontended acquire costs no extra wake-up. Then, or when the caller drops it half-way (a
+/// timeout, a `select!`), the work moves to a task of its own and is finished there. So drivers are
+/// straight-line code, and every acquire, renew and release is cancellation-safe at every await
+/// point by construction; and a caller that polls nothing for a while (the slow branch of a
+/// `select!`) keeps neither a grant from being renewed nor a queue from moving.
 ///
 /// What came out of it may have to be [collected in time](Self::collected_within).
 ///
@@ -90,8 +90,9 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
         Self { place, on_drop: Some(on_drop), home: home.clone(), collect: None }
     }
 
-    /// Has what comes out discarded if the caller has not polled for so long after it came, and gives
-    /// the caller what `discard` makes of it. Only work that has moved can come out unnoticed.
+    /// Has what comes out discarded if the caller has not polled for so long after it came, and
+    /// gives the caller what `discard` makes of it. Only work that has moved can come out
+    /// unnoticed.
     pub(crate) fn collected_within(
         mut self,
         within: Duration,

@@ -17,9 +17,9 @@ use crate::{
 /// gives the lock back.
 ///
 /// By default a second acquire waits like any other, also in the same task. Libraries for threads
-/// recognise the thread that holds a lock; in async code a task moves between threads, and many tasks
-/// share one, so a thread says nothing about who asks. An owner is that identity, made explicit: give
-/// clones of it to whatever belongs together.
+/// recognise the thread that holds a lock; in async code a task moves between threads, and many
+/// tasks share one, so a thread says nothing about who asks. An owner is that identity, made
+/// explicit: give clones of it to whatever belongs together.
 ///
 /// ```no_run
 /// use lock_core::Owner;
@@ -35,13 +35,14 @@ use crate::{
 /// # }
 /// ```
 ///
-/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever holds
-/// the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
+/// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`].
 ///
 /// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
 /// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`] says belongs to the grant, also after one of several guards was released.
+/// [`Held`] says belongs to the grant, also after one of several guards was released. A leader that
+/// campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
@@ -52,7 +53,8 @@ type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 #[derive(Default)]
 struct Seat {
     held: Mutex<Weak<Inner>>,
-    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each other.
+    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
+    /// other.
     turn: Turn<()>,
 }
 
@@ -97,7 +99,7 @@ impl Lock {
         let started = clock.now();
         let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
         if let Some(guard) = self.again(&seat)? {
-            return Ok(guard);
+            return self.said_again(guard).await;
         }
         let _turn = tokio::select! {
             biased;
@@ -108,7 +110,7 @@ impl Lock {
         };
         // Another task of the owner may have got it.
         if let Some(guard) = self.again(&seat)? {
-            return Ok(guard);
+            return self.said_again(guard).await;
         }
         if until != Instant::NEVER {
             self.wait = Some(until.since(clock.now()));
@@ -126,16 +128,24 @@ impl Lock {
     pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
         let seat = owner.seat(&self.client, &self.request.name);
         if let Some(guard) = self.again(&seat)? {
-            return Ok(Some(guard));
+            return self.said_again(guard).await.map(Some);
         }
         // Another task of the owner waits for it already, and is before this one.
         let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
         if let Some(guard) = self.again(&seat)? {
-            return Ok(Some(guard));
+            return self.said_again(guard).await.map(Some);
         }
         let guard = self.try_alone().await?;
         if let Some(guard) = &guard {
             *seat.held() = Arc::downgrade(&guard.held().0);
+        }
+        Ok(guard)
+    }
+
+    /// Has a leader that campaigns again say its new value.
+    async fn said_again(&self, guard: LockGuard) -> Result<LockGuard> {
+        if let Some(value) = self.request.value.clone() {
+            guard.publish(value).await?;
         }
         Ok(guard)
     }

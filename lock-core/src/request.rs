@@ -50,7 +50,7 @@ impl Request {
 }
 
 /// Whether a grant is renewed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Term {
     /// The driver renews it until it is released.
@@ -105,8 +105,9 @@ impl Attempt {
         self.id
     }
 
-    /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1` waiters
-    /// before it; `None` where it keeps no order. What waits is no outage, however slow the store is.
+    /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
+    /// waiters before it; `None` where it keeps no order. What waits is no outage, however slow the
+    /// store is.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
         if let Some(place) = place {

@@ -14,9 +14,9 @@ use crate::{
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
 ///
 /// If all are free, and the store can, one request takes all of them
-/// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one after
-/// the other in the order of their names, so sets that overlap do not dead-lock, in whatever order their
-/// names are given. A name that is given twice counts once.
+/// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one
+/// after the other in the order of their names, so sets that overlap do not dead-lock, in whatever
+/// order their names are given. A name that is given twice counts once.
 ///
 /// ```no_run
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
@@ -69,7 +69,8 @@ impl LockSet {
     /// # Errors
     ///
     /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
-    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled again.
+    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
+    /// again.
     ///
     /// # Cancel safety
     ///
@@ -129,8 +130,8 @@ impl LockSet {
         }
     }
 
-    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the set
-    /// must not wait for the caller.
+    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the
+    /// set must not wait for the caller.
     async fn owned(
         &self,
         work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
@@ -151,7 +152,10 @@ impl LockSet {
                 None => Ok(None),
             })
             .await?;
-        held.as_ref().map_or(Ok(()), LockSetGuard::check)?;
+        if let Some(held) = &held {
+            held.check()?;
+            held.keep_for(self.lock.at_least);
+        }
         Ok(held)
     }
 
@@ -159,8 +163,8 @@ impl LockSet {
         Error::Contended { name: self.lock.request.name.clone() }
     }
 
-    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment is
-    /// better late than in vain.
+    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment
+    /// is better late than in vain.
     async fn at_once_in_time(&self) -> Result<Step> {
         match self.lock.wait {
             None => self.at_once().await,
@@ -234,6 +238,8 @@ impl LockSet {
     fn one(&self, name: &LockName) -> Lock {
         let mut lock = self.lock.clone();
         lock.request.name = name.clone();
+        // A part of a set is given back at once if the whole cannot be had.
+        lock.at_least = Duration::ZERO;
         lock
     }
 }
@@ -305,8 +311,8 @@ impl LockSetGuard {
         self.guards.iter().map(|guard| (guard.name(), guard.token()))
     }
 
-    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None` if
-    /// the name is not in the set.
+    /// One of the locks: its token, its renewal by hand, its condition for guarded writes; `None`
+    /// if the name is not in the set.
     pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
         let name = name.as_ref();
         self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)
@@ -364,6 +370,13 @@ impl LockSetGuard {
         let told = self.guards.into_iter().map(|guard| Err(guard.not_collected()));
         // Each is given back, whatever the first one says.
         told.fold(Ok(()), Result::and)
+    }
+
+    /// Keeps all of the locks for so long from when the last one was granted.
+    fn keep_for(&self, time: Duration) {
+        if let Some(last) = self.guards.iter().map(LockGuard::granted).max() {
+            self.guards.iter().for_each(|guard| guard.keep_until(last + time));
+        }
     }
 
     /// # Errors

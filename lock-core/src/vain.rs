@@ -18,9 +18,9 @@ const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// The looks under way, by name, with the waits that share the next one.
 ///
-/// A look that is under way when a wait ends does not know that attempt, so the wait shares the next
-/// one with all others that end meanwhile. However many waits end at once, at most one look per name
-/// is under way, and two are sent.
+/// A look that is under way when a wait ends does not know that attempt, so the wait shares the
+/// next one with all others that end meanwhile. However many waits end at once, at most one look
+/// per name is under way, and two are sent.
 #[derive(Default)]
 pub(crate) struct Looks(Mutex<HashMap<LockName, Vec<Ended>>>);
 

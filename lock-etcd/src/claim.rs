@@ -1,4 +1,5 @@
-//! The entry of one attempt in the store, from the request that makes it to the one that removes it.
+//! The entry of one attempt in the store, from the request that makes it to the one that removes
+//! it.
 
 use std::sync::Arc;
 
@@ -17,14 +18,16 @@ use crate::{
     error::{Failure, Kind, STORE},
     hold::Hold,
     janitor::{self, Leftover},
+    kept,
     layout::{self, Role, role},
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, NewEntry, Outcome},
+    requests::{self, Entered, Header, NewEntry, Outcome},
     session::{Session, User},
     slots::Slot,
     store::Store,
+    turns::unsent,
 };
 
 /// What an attempt may have in the store.
@@ -60,7 +63,10 @@ pub(crate) struct Claim {
     user: Option<User>,
     /// What belongs to the entry may stand beside it.
     pub(crate) marked: bool,
+    /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
+    /// Of the answer that told of the entry.
+    pub(crate) header: Header,
 }
 
 /// How long an attempt goes on without an answer.
@@ -75,6 +81,24 @@ impl Patience<'_> {
         self.attempt.is_cancelled()
             || self.session.ended.is_cancelled()
             || Clock::Boot.now() >= self.until
+    }
+
+    /// Waits for an answer. It is of use also to a caller that has left: it tells what there is to
+    /// remove.
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.session.ended.cancelled() => {
+                Err(Failure::new(Kind::LeaseGone, "the session ended before the answer"))
+            }
+            () = Clock::Boot.sleep_until(self.until) => {
+                Err(Failure::new(Kind::Silent, "no answer before the caller's time was over"))
+            }
+        }
     }
 
     async fn over(&self) {
@@ -96,7 +120,8 @@ impl Claim {
         let slot = Arc::new(store.slots.take(&queue));
         let key = layout::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        Self { store, session, queue, key, slot, user, marked: false, stake: Stake::Nothing }
+        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, marked, stake, header }
     }
 
     /// Whether it has a value for everybody.
@@ -110,6 +135,7 @@ impl Claim {
         &mut self,
         request: &Request,
         attempt: &Attempt,
+        began: Instant,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let note = entry::note(&request.holder, attempt.id());
@@ -117,7 +143,7 @@ impl Claim {
         let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let entered = self.send(request, attempt, |guard| match alone {
+            let entered = self.send(request, attempt, began, |guard| match alone {
                 true => requests::enter_if_free(&queue, entry, guard),
                 false => requests::enter_or_list(&queue, entry, guard),
             });
@@ -128,19 +154,24 @@ impl Claim {
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, |guard| requests::queue_up(&queue, entry, guard)).await
+        self.send(request, attempt, began, |guard| requests::queue_up(&queue, entry, guard)).await
     }
 
-    /// Sends the transaction that is to make the entry until there is an answer.
+    /// Sends the transaction that is to make the entry until there is an answer, or the caller that
+    /// `began` then has waited for a TTL in vain.
     pub(crate) async fn send(
         &mut self,
         request: &Request,
         attempt: &Attempt,
+        began: Instant,
         txn: impl Fn(Guard<'_>) -> Txn,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let session = self.session.clone();
-        let until = Clock::Boot.now() + request.ttl;
+        let until = self.store.connection.patience(began, request.ttl);
         let patience = Patience { attempt, session: &session, until };
+        if patience.is_over() {
+            return Err(unsent("the caller's time was over before its turn came"));
+        }
         let guarding = self.store.layout.epoch(session.lease);
         let mut pause = Pause::new();
         // The epoch that is over for this attempt.
@@ -154,9 +185,8 @@ impl Claim {
                 None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
             };
             let txn = txn(Guard { key: &guarding, epoch });
-            let answer =
-                self.store.connection.call(|member| requests::send_txn(member, &txn)).await;
-            match answer.and_then(|answer| requests::entered(answer, epoch)) {
+            let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
+            match patience.answer(call).await.and_then(|answer| requests::entered(answer, epoch)) {
                 Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
@@ -171,16 +201,24 @@ impl Claim {
         }
     }
 
+    pub(crate) fn set_stake(&mut self, stake: Stake) {
+        self.session.estate.note(&self.key, stake);
+        self.stake = stake;
+    }
+
     fn entered(&mut self, entered: Entered) -> Entered {
-        self.stake = Stake::Entry(entered.revision);
+        self.set_stake(Stake::Entry(entered.revision));
+        self.header = entered.header;
         entered
     }
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
-        if failure.kind == Kind::LeaseGone {
-            self.stake = Stake::Nothing;
-        } else if failure.kind.is_ambiguous() {
-            self.stake = Stake::Doubtful(Some(epoch));
+        // A session that has ended may have its lease for a while.
+        let ended = failure.kind == Kind::LeaseGone && self.session.ended.is_cancelled();
+        if ended || failure.kind.is_ambiguous() {
+            self.set_stake(Stake::Doubtful(Some(epoch)));
+        } else if failure.kind == Kind::LeaseGone {
+            self.set_stake(Stake::Nothing);
         }
     }
 
@@ -199,7 +237,7 @@ impl Claim {
             janitor::retire(&self.store, &self.session);
         }
         if let Stake::Doubtful(_) = self.stake {
-            self.stake = Stake::Doubtful(None);
+            self.set_stake(Stake::Doubtful(None));
         }
         Ok(())
     }
@@ -213,10 +251,10 @@ impl Claim {
         if let Stake::Doubtful(_) = self.stake {
             let Self { store, queue, key, .. } = &*self;
             let give_up = || patience.is_over();
-            let standing = requests::standing(&store.connection, queue, key, give_up).await?;
-            match standing {
+            let standing = requests::standing(&store.connection, queue, key, give_up);
+            match or_over(standing, patience).await?? {
                 Some(entered) => return Ok(Ok(self.entered(entered))),
-                None => self.stake = Stake::Nothing,
+                None => self.set_stake(Stake::Nothing),
             }
         }
         Ok(Err(found))
@@ -224,7 +262,7 @@ impl Claim {
 
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
-        let Entered { revision, before } = entered;
+        let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
@@ -305,6 +343,19 @@ impl Claim {
         }
     }
 
+    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// long as it stands.
+    pub(crate) fn hand_over(&mut self, revision: i64) {
+        drop(self.user.take());
+        self.set_stake(Stake::Nothing);
+        if kept::keep(&self.session, self.key.clone(), revision, self.slot.clone()) {
+            let (session, store) = (self.session.clone(), self.store.clone());
+            store.runtime.clone().spawn(async move {
+                kept::look(&session, &store.connection).await;
+            });
+        }
+    }
+
     /// What there is to remove. Whoever asks removes it: the attempt is over.
     pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
         drop(self.user.take());
@@ -370,17 +421,18 @@ pub(crate) async fn acquire(
         (Some(_), queue::Kind::Exclusive) => Role::Candidate,
         (_, kind) => Role::Ours(kind),
     };
-    let mut taken = Vec::new();
+    let (mut taken, began) = (Vec::new(), Clock::Boot.now());
+    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, attempt).await?;
-        let turn = store.connection.turn(request.wait, attempt, request.ttl).await;
+        let session = store.sessions.get(request.ttl, attempt, began).await?;
+        let turn = store.connection.turn(request.wait, attempt, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;
         }
         let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
-        let entered = claim.enter(request, attempt).await;
+        let entered = claim.enter(request, attempt, began).await;
         drop(turn);
         let error = match entered {
             Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
@@ -400,9 +452,9 @@ pub(crate) async fn acquire(
                 taken.push(claim);
                 continue;
             }
-            // The lease had died before it was used here: nothing was made, begin again.
+            // The lease had died before it was used here, or takes with it what was made: begin again.
             Err(failure) if failure.kind == Kind::LeaseGone => {
-                store.sessions.gone(&session);
+                store.sessions.gone_unless_ended(&session);
                 continue;
             }
             Err(failure) => failure.into_error("acquire", claim.stake != Stake::Nothing),
@@ -411,8 +463,8 @@ pub(crate) async fn acquire(
     }
 }
 
-/// Removes what an attempt left: at once if its caller has left and only this is left to do, else in
-/// the background.
+/// Removes what an attempt left: at once if its caller has left and only this is left to do, else
+/// in the background.
 pub(crate) async fn give_up(mut claim: Claim, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
         // The janitor or the session's end removes it otherwise.

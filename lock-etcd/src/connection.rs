@@ -19,6 +19,7 @@ use etcd_client::{
 };
 use lock_core::{Attempt, Clock, Instant, Wait, trace};
 use tokio::{sync::watch, time::timeout};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
@@ -34,6 +35,9 @@ pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long connecting may take in all, whatever the number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+
+/// How long after a login for refused watches there is no other one.
+pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
 /// The clients of one member. Clones share one connection.
 pub(crate) struct Member {
@@ -55,6 +59,8 @@ pub(crate) struct Connection {
     member: RwLock<Arc<Member>>,
     changes: watch::Sender<u64>,
     dialing: tokio::sync::Mutex<()>,
+    /// When a new login was last asked for because a watch was refused.
+    watch_login: tokio::sync::Mutex<Option<Instant>>,
     /// How many rounds of dialing there were.
     dialed: AtomicU64,
     down: AtomicBool,
@@ -62,8 +68,8 @@ pub(crate) struct Connection {
     heard: Mutex<Instant>,
     /// The member may crash at a read-only transaction.
     reads_alone: AtomicBool,
-    /// The client is closed: nothing is tried again.
-    closed: AtomicBool,
+    /// Cancelled when the client is closed: nothing is tried again.
+    closed: CancellationToken,
     pub(crate) turns: Turns,
 }
 
@@ -114,11 +120,12 @@ impl Connection {
                         member: RwLock::new(member),
                         changes: watch::Sender::new(0),
                         dialing: tokio::sync::Mutex::new(()),
+                        watch_login: tokio::sync::Mutex::new(None),
                         dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
                         heard: Mutex::new(Clock::Boot.now()),
                         reads_alone: AtomicBool::new(false),
-                        closed: AtomicBool::new(false),
+                        closed: CancellationToken::new(),
                         turns: Turns::new(),
                     };
                     return Ok((connection, answer));
@@ -154,9 +161,14 @@ impl Connection {
         &self,
         wait: Wait,
         attempt: &Attempt,
-        ttl: Duration,
+        until: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
-        self.turns.acquire(wait, attempt, ttl, || self.heard()).await
+        self.turns.acquire(wait, attempt, until).await
+    }
+
+    /// How long a caller goes on that asked at `asked`: until nothing was heard of the store for a TTL.
+    pub(crate) fn patience(&self, asked: Instant, ttl: Duration) -> Instant {
+        asked.max(self.heard()) + ttl
     }
 
     /// When a request was answered last that no member answers without a leader.
@@ -211,13 +223,14 @@ impl Connection {
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),
         };
-        // Boxed here and elsewhere: what is rare must not make every request's future large. What the
-        // login came to is told by the request that is sent next.
+        // Boxed here and elsewhere: what is rare must not make every request's future large. What
+        // the login came to is told by the request that is sent next.
         drop(Box::pin(self.failed(member.generation, &failure)).await);
         Err(failure)
     }
 
-    /// Sends an idempotent request that needs the leader until the answer is definite or `give_up` says so.
+    /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
+    /// says so.
     pub(crate) async fn insist<T, F>(
         &self,
         give_up: impl Fn() -> bool,
@@ -226,7 +239,7 @@ impl Connection {
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
-        let give_up = || give_up() || self.closed.load(Ordering::Acquire);
+        let give_up = || give_up() || self.closed.is_cancelled();
         let mut ambiguous = false;
         let mut pause = Pause::new();
         loop {
@@ -269,16 +282,24 @@ impl Connection {
 
     /// Nothing is tried again from now on.
     pub(crate) fn close(&self) {
-        self.closed.store(true, Ordering::Release);
+        self.closed.cancel();
     }
 
-    /// Something that went through the member of `generation` failed: goes on to the next member, or
-    /// logs in again, unless that has been done since.
+    /// Something that went through the member of `generation` failed: goes on to the next member,
+    /// or logs in again, unless that has been done since.
     ///
     /// # Errors
     ///
     /// Why a new login was needed and refused.
     pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Ok(()),
+            mended = self.mend(generation, failure) => mended,
+        }
+    }
+
+    async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
         if failure.kind == Kind::LoggedOut {
             return match self.has_login {
                 true => self.replace(generation, true).await,
@@ -298,6 +319,24 @@ impl Connection {
         Ok(())
     }
 
+    /// A watch was refused through the member of `generation`, and what it is for may be read: logs in
+    /// again, unless that was done since, or a moment ago for another one.
+    ///
+    /// # Errors
+    ///
+    /// Why the login was refused.
+    pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
+        let mut last = self.watch_login.lock().await;
+        let now = Clock::Boot.now();
+        if self.member().generation != generation
+            || last.is_some_and(|last| now < last + WATCH_LOGINS)
+        {
+            return Ok(());
+        }
+        *last = Some(now);
+        self.failed(generation, &Failure::new(Kind::LoggedOut, "a watch was refused")).await
+    }
+
     /// A request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
@@ -308,8 +347,8 @@ impl Connection {
         }
     }
 
-    /// Puts a new connection into use: to the `same` member, or to another if there is one. What waits
-    /// for a round of dialing shares what it comes to.
+    /// Puts a new connection into use: to the `same` member, or to another if there is one. What
+    /// waits for a round of dialing shares what it comes to.
     ///
     /// # Errors
     ///
@@ -400,7 +439,8 @@ async fn dial(
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of that.
+/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of
+/// that.
 pub(crate) struct Pause(Duration);
 
 impl Pause {

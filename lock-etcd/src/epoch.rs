@@ -1,8 +1,8 @@
 //! What makes a late request fail.
 //!
 //! An acquiring transaction that is not answered may be carried out at any later time, also after
-//! its attempt was resolved on another way to etcd and is over. Its session may live on, and its key
-//! may be free. So every acquiring transaction asks for its session's *epoch*: the modification
+//! its attempt was resolved on another way to etcd and is over. Its session may live on, and its
+//! key may be free. So every acquiring transaction asks for its session's *epoch*: the modification
 //! revision of a key of the session, 0 as long as there is no such key. After an unanswered one the
 //! epoch is raised before anything else is sent for that attempt: the key is written, and whatever
 //! was sent in an earlier epoch does nothing when it arrives.
@@ -22,8 +22,8 @@ use crate::{
     requests::{put, ranges, revision, send_txn},
 };
 
-/// The epoch of one session. Nothing is read while it is being raised: what is sent in between would
-/// be in vain.
+/// The epoch of one session. Nothing is read while it is being raised: what is sent in between
+/// would be in vain.
 #[derive(Debug, Default)]
 pub(crate) struct Epoch {
     known: RwLock<i64>,
@@ -78,8 +78,8 @@ impl Epoch {
         Ok(())
     }
 
-    /// Whether somebody has deleted the key: the first epoch of all came again, and with it whatever
-    /// was sent in it and has not arrived. Nothing new is to begin in such a session.
+    /// Whether somebody has deleted the key: the first epoch of all came again, and with it
+    /// whatever was sent in it and has not arrived. Nothing new is to begin in such a session.
     pub(crate) fn was_deleted(&self) -> bool {
         self.deleted.load(Ordering::Acquire)
     }

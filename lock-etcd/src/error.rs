@@ -32,8 +32,8 @@ pub(crate) enum Kind {
     Denied,
     /// etcd does not take the request: it did not act. Trying again is useless.
     Rejected,
-    /// Something is wrong with the request or its answer, and it may have acted all the same. Trying
-    /// again is useless.
+    /// Something is wrong with the request or its answer, and it may have acted all the same.
+    /// Trying again is useless.
     Unclear,
 }
 
@@ -82,6 +82,11 @@ impl Failure {
             true => Self { kind: Kind::LoggedOut, ..failure },
             false => failure,
         }
+    }
+
+    /// Whether etcd refuses the login itself, and not what it asks for.
+    pub(crate) fn is_login_refused(&self) -> bool {
+        self.kind == Kind::Denied && self.source.to_string().contains("authentication failed")
     }
 
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.

@@ -26,8 +26,9 @@ pub(crate) struct Hold {
     /// The entry's create revision.
     pub(crate) revision: i64,
     kind: Kind,
-    /// The entry's last modification that is known: a value that was published.
-    modified: i64,
+    /// The entry's last modification that is known: a value that was published, or
+    /// its adoption.
+    pub(crate) modified: i64,
     /// Set when a young entry need not be watched any more.
     over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one, or may put
@@ -41,10 +42,23 @@ impl Hold {
         Self { claim, revision, kind, modified, over, doubtful: None }
     }
 
+    /// A lock that another client has left, since it was written at `modified`.
+    pub(crate) fn adopted(claim: Claim, revision: i64, modified: i64) -> Self {
+        Self { modified, ..Self::new(claim, revision, Kind::Exclusive) }
+    }
+
+    /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let aside = self.claim.marked || self.claim.is_candidate() || self.doubtful.is_some();
+        self.kind == Kind::Exclusive && !aside
+    }
+
     /// Watches the entry if it lasts.
     pub(crate) fn watch(&mut self, validity: &Validity) {
         let Claim { store, key, .. } = &self.claim;
-        self.over = store.watcher.add_young(key.clone(), self.revision, validity.clone());
+        let stood = self.modified.max(self.revision);
+        let place = (key.clone(), self.revision, stood);
+        self.over = store.watcher.add_young(place, validity.clone());
     }
 
     /// What becomes of the entry is of no interest any more.
@@ -126,8 +140,8 @@ impl Hold {
         });
     }
 
-    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry is
-    /// not watched from then on.
+    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
+    /// is not watched from then on.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,
@@ -138,14 +152,17 @@ impl Hold {
         self.unwatch();
         // With a mark it may be shared: a downgrade was sent, and its answer is not known.
         if self.kind == Kind::Exclusive && !self.claim.marked {
-            return Insisted { result: Ok(Upgraded::Done(self.revision)), ambiguous: false };
+            return Insisted {
+                result: Ok(Upgraded::Done(self.revision, self.claim.header)),
+                ambiguous: false,
+            };
         }
         let doubted = self.doubtful.is_some();
         let Claim { store, session, queue, key, .. } = &self.claim;
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
         let new = self.doubtful.get_or_insert_with(exclusive);
-        new.stake = Stake::Doubtful(None);
+        new.set_stake(Stake::Doubtful(None));
         let upgrade = Upgrade {
             queue,
             lease: session.lease,
@@ -165,10 +182,13 @@ impl Hold {
         let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
         // A refused one leaves nothing.
-        new.stake = Stake::Nothing;
-        if let Ok(Upgraded::Done(revision)) = insisted.result {
-            new.stake = Stake::Entry(revision);
+        new.set_stake(Stake::Nothing);
+        if let Ok(Upgraded::Done(revision, header)) = insisted.result {
+            new.set_stake(Stake::Entry(revision));
+            new.header = header;
+            self.claim.set_stake(Stake::Nothing);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
+            self.modified = revision;
             self.claim = new;
         }
     }

@@ -1,9 +1,9 @@
 //! Removes what attempts leave behind.
 //!
 //! A removal is sent by the one that wants it. What is left after that, because etcd refused it or
-//! there is nobody to wait for it, is the session's janitor's: one task that removes what there is in
-//! few requests, tries again what was refused as long as the session lives, and stops with it. The
-//! end of a session removes its entries without any of this.
+//! there is nobody to wait for it, is the session's janitor's: one task that removes what there is
+//! in few requests, tries again what was refused as long as the session lives, and stops with it.
+//! The end of a session removes its entries without any of this.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -36,7 +36,8 @@ pub(crate) struct Leftover {
     pub(crate) stake: Stake,
     /// What belongs to the entry may stand beside it.
     pub(crate) belongs: bool,
-    /// To be removed after this one: an upgrade without an answer may make it as long as this stands.
+    /// To be removed after this one: an upgrade without an answer may make it as long as this
+    /// stands.
     pub(crate) then: Option<Box<Self>>,
 }
 
@@ -186,8 +187,8 @@ async fn remove_all(
     refused
 }
 
-/// Removes what it can, one after the other, and returns the rest: what is refused of a queue speaks
-/// for all that comes after it in the same.
+/// Removes what it can, one after the other, and returns the rest: what is refused of a queue
+/// speaks for all that comes after it in the same.
 async fn one_by_one(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -239,7 +240,9 @@ async fn clean(
         }
     }
     find(connection, leftovers, give_up).await?;
-    delete(connection, leftovers, give_up).await
+    delete(connection, leftovers, give_up).await?;
+    leftovers.iter().for_each(|leftover| session.estate.note(&leftover.key, Stake::Nothing));
+    Ok(())
 }
 
 /// Finds out what there is of the doubtful ones. Nothing makes them any more.

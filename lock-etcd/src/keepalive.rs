@@ -7,7 +7,7 @@ use lock_core::{Clock, Instant, trace};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    connection::{Connection, Pause, Word},
+    connection::{ANSWER_LIMIT, Connection, Pause, Word},
     error::{Failure, Kind, STORE},
     session::{Next, Session},
     sessions::Sessions,
@@ -41,6 +41,8 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
                 answered(&sessions, &first, false);
                 None
             }
+            // On another member from now on.
+            Err(_) if connection.member().generation != generation => None,
             Err(failure) => Some(failure),
         };
         let denied = failure.as_ref().filter(|failure| failure.kind == Kind::Denied);
@@ -53,11 +55,26 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
         }
         if let Some(failure) = failure {
             trace::renewal_failed(STORE, &failure);
-            drop(connection.failed(generation, &failure).await);
+            mend(&sessions, &connection, generation, failure).await;
             sessions.expire(Clock::Boot.now());
             pause.wait().await;
         }
     }
+}
+
+/// Goes on to another member or connection, and waits for it no longer than for an answer: a member
+/// that is silent at the login must not use up a TTL in which the one at hand may answer again.
+async fn mend(
+    sessions: &Sessions,
+    connection: &Arc<Connection>,
+    generation: u64,
+    failure: Failure,
+) {
+    let limit = sessions.all().iter().map(|session| session.answer_limit()).min();
+    let connection = connection.clone();
+    let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
+    // Beyond the limit it goes on by itself.
+    drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
 /// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
@@ -126,14 +143,17 @@ async fn wait(sessions: &Sessions, time: Duration) {
     }
 }
 
-/// Opens the stream; its first keep-alive is answered when this returns.
+/// Opens the stream; its first keep-alive is answered when this returns. Gives up when another session
+/// cannot wait for it, or another connection is in use: what is answered there says nothing of this one.
 async fn open(
     sessions: &Sessions,
     connection: &Connection,
     session: &Session,
 ) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
-    let mut leases = connection.member().lease.clone();
-    session.pinged(Clock::Boot.now());
+    let (mut changes, member) = (connection.changes(), connection.member());
+    let mut leases = member.lease.clone();
+    let began = Clock::Boot.now();
+    session.pinged(began);
     let mut opening = std::pin::pin!(leases.keep_alive(session.lease));
     loop {
         let now = Clock::Boot.now();
@@ -142,9 +162,19 @@ async fn open(
             Next::Wait(at) if !session.ended.is_cancelled() => at.since(now),
             _ => return Err(Failure::silent(session.answer_limit())),
         };
+        let others = sessions.all().into_iter().filter(|other| other.lease != session.lease);
+        let others = others.map(|other| (other.patience(began), other.answer_limit())).min();
+        let (patience, limit) = others.unwrap_or((Instant::NEVER, ANSWER_LIMIT));
+        if now >= patience {
+            return Err(Failure::silent(limit));
+        }
+        if *changes.borrow_and_update() > member.generation {
+            return Err(Failure::new(Kind::Refused, "another connection is in use"));
+        }
         tokio::select! {
             opened = &mut opening => return Ok(opened?),
-            () = sleep(wake) => {}
+            _ = changes.changed() => {}
+            () = sleep(wake.min(patience.since(now))) => {}
         }
     }
 }

@@ -75,8 +75,8 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots). It says what the entry
-/// is, so that whoever lists a queue need not ask for values.
+/// The key of a client's slot in a queue; see [`Slots`](crate::slots::Slots). It says what the
+/// entry is, so that whoever lists a queue need not ask for values.
 pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
     let kind = match role {
         Role::Candidate => return format!("{queue}{lease:x}.{slot:x}.v"),
@@ -102,8 +102,8 @@ pub(crate) fn signal(key: &str) -> String {
 
 /// Where a [candidate](Role::Candidate)'s note stands: `<prefix><name>#<lease>.<slot>.v`.
 ///
-/// Not in any queue. A queue is all that begins with something that ends in `/`, and this has no `/`
-/// after the prefix, because names have none as they stand in keys. So only what has all of the
+/// Not in any queue. A queue is all that begins with something that ends in `/`, and this has no
+/// `/` after the prefix, because names have none as they stand in keys. So only what has all of the
 /// prefix's own queues in it could have it, too. And no two entries have it in common, because what
 /// follows the name has no `#`.
 pub(crate) fn note(key: &str) -> String {
@@ -116,8 +116,8 @@ pub(crate) fn notes(queue: &str) -> String {
     note(queue)
 }
 
-/// Where the keys that belong to an entry end, its own and what is put beside it: all of these go on
-/// with `.`, and the keys of other slots with a digit, which is greater than `/`.
+/// Where the keys that belong to an entry end, its own and what is put beside it: all of these go
+/// on with `.`, and the keys of other slots with a digit, which is greater than `/`.
 pub(crate) fn end_of_entry(key: &str) -> String {
     format!("{key}/")
 }
@@ -127,7 +127,8 @@ pub(crate) fn end_of_entry(key: &str) -> String {
 pub(crate) enum Role {
     /// A client's entry, of this layout. Its value is its note.
     Ours(Kind),
-    /// An exclusive entry of this layout with a value for everybody. Its note stands [elsewhere](note).
+    /// An exclusive entry of this layout with a value for everybody. Its note stands
+    /// [elsewhere](note).
     Candidate,
     /// A foreign client's entry: exclusive.
     Foreign,

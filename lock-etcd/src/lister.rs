@@ -6,7 +6,13 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant};
 use tokio::time::sleep;
 
-use crate::{connection::Pause, error::Kind, names::ToList, reads, watch::Watcher};
+use crate::{
+    connection::Pause,
+    error::Kind,
+    names::{Doubt, ToList},
+    reads,
+    watch::Watcher,
+};
 
 /// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.
 const AT_ONCE: usize = 4;
@@ -14,18 +20,21 @@ const AT_ONCE: usize = 4;
 /// What is under way.
 enum Work {
     List(ToList),
-    /// Whether the login may read a queue that it may not watch; why not.
-    Ask(Arc<str>, String),
+    /// Whether the login may read what it was refused to watch.
+    Ask(Vec<Doubt>),
 }
 
 /// Lists what is to be listed until it is aborted.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
-    let mut works = FuturesUnordered::new();
+    let (mut works, mut asking) = (FuturesUnordered::new(), false);
     loop {
         let now = Clock::Boot.now();
         let mut wake = watcher.grow_up(now);
-        let doubted = watcher.names().take_doubted();
-        works.extend(doubted.into_iter().map(|(queue, why)| work(&watcher, Work::Ask(queue, why))));
+        if !asking {
+            let doubted = watcher.names().take_doubted();
+            asking = !doubted.is_empty();
+            works.extend(asking.then(|| work(&watcher, Work::Ask(doubted))));
+        }
         while works.len() < AT_ONCE {
             let (todo, next) = watcher.names().next_list(now);
             let Some(todo) = todo else {
@@ -35,7 +44,7 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
             works.push(work(&watcher, Work::List(todo)));
         }
         tokio::select! {
-            Some(()) = works.next() => {}
+            Some(asked) = works.next() => asking &= !asked,
             () = watcher.list_work.notified() => {}
             () = wait_until(wake, now) => {}
         }
@@ -49,10 +58,17 @@ async fn wait_until(wake: Instant, now: Instant) {
     }
 }
 
-async fn work(watcher: &Watcher, work: Work) {
+/// Answers whether it was a question.
+async fn work(watcher: &Watcher, work: Work) -> bool {
     match work {
-        Work::List(todo) => list(watcher, todo).await,
-        Work::Ask(queue, reason) => ask(watcher, &queue, &reason).await,
+        Work::List(todo) => {
+            list(watcher, todo).await;
+            false
+        }
+        Work::Ask(doubted) => {
+            ask(watcher, doubted).await;
+            true
+        }
     }
 }
 
@@ -77,10 +93,27 @@ async fn list(watcher: &Watcher, todo: ToList) {
 }
 
 /// Some versions say "permission denied" for whatever ails a login, and a watch may be refused on a
-/// login of before: a read has the last word.
-async fn ask(watcher: &Watcher, queue: &Arc<str>, reason: &str) {
-    match reads::check_right(&watcher.connection, queue).await {
-        Err(failure) if failure.kind == Kind::Denied => watcher.names().deny(queue, reason),
-        _ => watcher.names().watch_again(queue),
+/// login of before: a read has the last word. It renews a login that has expired, but not that of the
+/// stream of watches.
+async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
+    let mut refused: Option<String> = None;
+    for Doubt { queue, reason, generation } in doubted {
+        // A login that is refused is so for all names: it is tried once.
+        if let Some(refused) = &refused {
+            watcher.names().deny(&queue, refused);
+            continue;
+        }
+        let may_read = match reads::check_right(&watcher.connection, &queue).await {
+            Ok(()) => watcher.connection.log_in_to_watch(generation).await,
+            failed => failed,
+        };
+        match may_read {
+            Err(failure) if failure.is_login_refused() => {
+                watcher.names().deny(&queue, &failure.to_string());
+                refused = Some(failure.to_string());
+            }
+            Err(failure) if failure.kind == Kind::Denied => watcher.names().deny(&queue, &reason),
+            _ => watcher.names().watch_again(&queue),
+        }
     }
 }

@@ -15,8 +15,8 @@ use crate::queue::Queue;
 pub(crate) const STEPS: [Duration; 3] =
     [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(80)];
 
-/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has to
-/// wait for a new watch.
+/// How long a name stays watched after its last waiter has left: as long as it is hot, nobody has
+/// to wait for a new watch.
 pub(crate) const LINGER: Duration = Duration::from_secs(5);
 
 /// How often to list a name that is held and not waited for.
@@ -47,8 +47,6 @@ pub(crate) enum Mine {
 pub(crate) struct Named {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
-    /// The generation of the connection on which its watch was refused first.
-    pub(crate) refused: Option<u64>,
     /// It cannot be watched for want of rights.
     pub(crate) denied: bool,
     /// The watch begins here; 0 is "now".
@@ -92,7 +90,6 @@ impl Default for Named {
         Self {
             queue: Queue::default(),
             watch: None,
-            refused: None,
             denied: false,
             start: 0,
             step: 0,

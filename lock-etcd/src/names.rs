@@ -13,6 +13,7 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
 use crate::{
+    connection::WATCH_LOGINS,
     error::{Failure, Kind, STORE},
     layout::{queue_of, role},
     named::{LINGER, Mine, Named, STEPS, Turn},
@@ -24,8 +25,15 @@ use crate::{
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
 const LIST_AT_ONCE: usize = 64;
 
-/// When to watch again what was refused by mistake.
-const AGAIN: Duration = Duration::from_secs(1);
+/// A watch that etcd refused: whether the login may read the queue is to be asked.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    pub(crate) queue: Arc<str>,
+    /// Why, in etcd's words.
+    pub(crate) reason: String,
+    /// The generation of the connection on which it was refused.
+    pub(crate) generation: u64,
+}
 
 /// Names to be listed in one request.
 #[derive(Debug)]
@@ -44,9 +52,7 @@ pub(crate) struct Names {
     generation: u64,
     due: BTreeSet<(Instant, Arc<str>)>,
     to_list: Vec<Arc<str>>,
-    /// Watches that etcd refused after a new login, too, and why: whether the login may read the queue
-    /// is to be asked.
-    doubted: Vec<(Arc<str>, String)>,
+    doubted: Vec<Doubt>,
     /// There is something to open or to close.
     pub(crate) stream_work: Arc<Notify>,
     /// There is something to list, or due earlier than before.
@@ -88,7 +94,12 @@ impl Names {
     }
 
     /// A hold that never waited lasts: watch its key from now on.
-    pub(crate) fn watch_hold(&mut self, key: Arc<str>, revision: i64, validity: Validity) {
+    pub(crate) fn watch_hold(
+        &mut self,
+        key: Arc<str>,
+        (revision, stood): (i64, i64),
+        validity: Validity,
+    ) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.named.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -101,7 +112,7 @@ impl Names {
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
         let poll = named.due.is_none().then(|| named.next_poll(Clock::Boot.now()));
-        self.watch(&queue, revision + 1);
+        self.watch(&queue, stood + 1);
         if poll.is_some() {
             self.set_due(&queue, poll);
         }
@@ -116,8 +127,8 @@ impl Names {
         }
     }
 
-    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock is
-    /// theirs without waiting for the store. Everybody else waits for the deletion.
+    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
+    /// is theirs without waiting for the store. Everybody else waits for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         if named.queue.is_idle() {
@@ -236,7 +247,7 @@ impl Names {
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
             named.queue.watch_began(if named.start > 0 { named.start - 1 } else { now });
-            (named.refused, named.denied) = (None, false);
+            named.denied = false;
         }
         let synced_now = !message.events().is_empty() && named.step < STEPS.len();
         for event in message.events() {
@@ -252,53 +263,38 @@ impl Names {
         self.judge(queue, None);
     }
 
-    /// etcd did not begin a watch: the login has expired, or may not read the queue. What a new login
-    /// does not mend is told to the waiters.
+    /// etcd did not begin a watch: the login has expired, or may not read the queue. The words for both
+    /// are the same in some versions, so it is asked.
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
-        let generation = self.generation;
-        let Some(named) = self.named.get_mut(queue) else { return Ok(()) };
-        let anew = named.refused.is_some_and(|before| before < generation);
-        let forbidden = reason.contains("permission denied");
-        if forbidden && anew {
-            self.watches.ended(id);
+        let words = ["permission denied", "auth", "user name"];
+        if !words.iter().any(|words| reason.contains(words)) {
+            return Err(Failure::new(Kind::Broken, format!("the watch was refused: {reason}")));
+        }
+        self.watches.ended(id);
+        if let Some(named) = self.named.get_mut(queue) {
             named.queue.watch_ended();
             named.watch = None;
-            self.doubted.push((queue.clone(), reason.to_owned()));
-            self.list_work.notify_one();
-            return Ok(());
         }
-        let kind = match forbidden || reason.contains("auth") || reason.contains("user name") {
-            true => Kind::LoggedOut,
-            false => Kind::Broken,
-        };
-        named.refused.get_or_insert(generation);
-        Err(Failure::new(kind, format!("the watch was refused: {reason}")))
+        let (queue, reason, generation) = (queue.clone(), reason.to_owned(), self.generation);
+        self.doubted.push(Doubt { queue, reason, generation });
+        self.list_work.notify_one();
+        Ok(())
     }
 
-    /// etcd refuses a new login: what it did not let us watch stays unwatched.
-    pub(crate) fn login_refused(&mut self, why: &Failure) {
-        let refused = self.named.iter().filter(|(_, named)| named.refused.is_some());
-        let queues: Vec<_> = refused.map(|(queue, _)| queue.clone()).collect();
-        for queue in queues {
-            if let Some(id) = self.named.get(&queue).and_then(|named| named.watch) {
-                self.watches.close(id);
-            }
-            self.deny(&queue, &why.to_string());
-        }
-    }
-
-    /// The watches that etcd refused for want of rights, as it says.
-    pub(crate) fn take_doubted(&mut self) -> Vec<(Arc<str>, String)> {
+    /// The watches that etcd refused.
+    pub(crate) fn take_doubted(&mut self) -> Vec<Doubt> {
         std::mem::take(&mut self.doubted)
     }
 
-    /// The login may read a queue whose watch was refused.
+    /// The login may read a queue whose watch was refused: by the next try there may be another login.
     pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
-        self.set_due(queue, Some(Clock::Boot.now() + AGAIN));
+        if self.named.get(queue).is_some_and(|named| named.watch.is_none()) {
+            self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
+        }
     }
 
-    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what they
-    /// have, and are not told of a deletion. The watch is tried again by and by.
+    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what
+    /// they have, and are not told of a deletion. The watch is tried again by and by.
     pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(named) = self.named.get_mut(queue) else { return };
         named.queue.watch_ended();

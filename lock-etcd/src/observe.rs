@@ -49,6 +49,8 @@ enum Then {
     /// Another one, when the observer has taken what there is.
     Watch,
     Read,
+    /// As [`Read`](Self::Read); if that is allowed, the login of this generation has expired.
+    LogIn(u64),
 }
 
 /// Observes a name until the receiver is dropped or the client is closed.
@@ -89,12 +91,14 @@ impl Observer {
         loop {
             self.deliver().await;
             // A failure is that of a request, and dealt with as such.
-            if let Ok(Then::Watch) = self.follow().await {
-                continue;
-            }
+            let refused = match self.follow().await {
+                Ok(Then::Watch) => continue,
+                Ok(Then::LogIn(generation)) => Some(generation),
+                Ok(Then::Read) | Err(_) => None,
+            };
             loop {
                 Pause::longest().wait().await;
-                match self.read().await {
+                match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
                     Err(failure) => {
@@ -113,6 +117,15 @@ impl Observer {
         self.tell(vec![self.view.first()]).await
     }
 
+    /// Begins anew, with a new login if the watch was refused and the read is not.
+    async fn read_after(&mut self, refused: Option<u64>) -> Result<(), Failure> {
+        self.read().await?;
+        match refused {
+            Some(generation) => self.connection.log_in_to_watch(generation).await,
+            None => Ok(()),
+        }
+    }
+
     /// Watches from where the view stands.
     async fn follow(&mut self) -> Result<Then, Failure> {
         let mut watching = self.observers.watch(&self.queue, self.view.revision + 1);
@@ -122,6 +135,7 @@ impl Observer {
                 news = watching.next() => match news {
                     None => return Ok(Then::Watch),
                     Some(News::Gone) => return Ok(Then::Read),
+                    Some(News::Refused(on)) => return Ok(Then::LogIn(on)),
                     Some(News::Changes(changes)) => {
                         let news = self.view.apply(changes);
                         self.tell(news).await?;
@@ -184,8 +198,8 @@ impl Observer {
         Ok(())
     }
 
-    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another is
-    /// gone.
+    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another
+    /// is gone.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
         let First { key, revision, role, value } = first;
         let (value, holder) = match role {

@@ -18,8 +18,8 @@ use crate::{
     watches::{About, Open, Watches},
 };
 
-/// How many messages may wait for an observer that is asking etcd for something. One that falls behind
-/// watches again from where it stands.
+/// How many messages may wait for an observer that is asking etcd for something. One that falls
+/// behind watches again from where it stands.
 const UNREAD: usize = 64;
 
 /// How often to see whether etcd is there: a connection may break without a sound.
@@ -31,6 +31,9 @@ pub(crate) enum News {
     Changes(Vec<Change>),
     /// It cannot go on from there: read the queue.
     Gone,
+    /// etcd refused it on this generation of the connection: the login has expired, or may not read
+    /// the queue.
+    Refused(u64),
 }
 
 /// The watches of all observers.
@@ -44,6 +47,8 @@ pub(crate) struct Observers {
 #[derive(Debug, Default)]
 struct All {
     watches: Watches,
+    /// The generation of the connection on which the stream stands.
+    generation: u64,
     tell: HashMap<i64, mpsc::Sender<News>>,
 }
 
@@ -120,6 +125,10 @@ impl Side for Observers {
         self.all().watches.next_close()
     }
 
+    fn begins(&self, generation: u64) {
+        self.all().generation = generation;
+    }
+
     fn message(&self, message: &WatchResponse) -> Result<(), Failure> {
         let mut all = self.all();
         let id = match all.watches.about(message) {
@@ -153,19 +162,19 @@ impl Side for Observers {
 impl All {
     fn cancelled(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
         self.watches.ended(id);
+        // It began, or fell behind, at a revision that is compacted.
+        let compacted = message.compact_revision() != 0;
+        let refused = message.created() && !compacted;
         if let Some(tell) = self.tell.remove(&id) {
             // One that has left, or has too much to read, begins again by itself.
-            _ = tell.try_send(News::Gone);
+            _ = tell.try_send(if refused { News::Refused(self.generation) } else { News::Gone });
         }
-        // It began, or fell behind, at a revision that is compacted.
-        if message.compact_revision() != 0 {
-            return Ok(());
-        }
-        let reason = message.cancel_reason();
-        // The read that follows tells whether the observer may go on.
-        match message.created() {
-            true => Err(Failure::new(Kind::LoggedOut, format!("a watch was refused: {reason}"))),
-            false => Err(Failure::new(Kind::Broken, format!("a watch was cancelled: {reason}"))),
+        match compacted || refused {
+            true => Ok(()),
+            false => {
+                let reason = message.cancel_reason();
+                Err(Failure::new(Kind::Broken, format!("a watch was cancelled: {reason}")))
+            }
         }
     }
 }

@@ -3,14 +3,15 @@
 //! A name's queue is the entries under its prefix, in order of their create revision; who holds the
 //! lock is said by the [queue rule](lock_core::queue). A client sees it through two windows:
 //!
-//! - **lists**, the entries before an attempt's own as the acquiring transaction saw them, and later
-//!   the whole queue at some revision. A list is exact.
-//! - **deletions** from the name's watch. One that arrives late, or never, delays but admits nobody.
+//! - **lists**, the entries before an attempt's own as the acquiring transaction saw them, and
+//!   later the whole queue at some revision. A list is exact.
+//! - **deletions** from the name's watch. One that arrives late, or never, delays but admits
+//!   nobody.
 //!
 //! The set of entries before mine only shrinks, and an entry's kind changes once at most, from
-//! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs: it
-//! admits nobody whom the store would not. An entry that a later list lacks is gone for good (a key
-//! that was deleted and made again has another create revision, and is another entry).
+//! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs:
+//! it admits nobody whom the store would not. An entry that a later list lacks is gone for good (a
+//! key that was deleted and made again has another create revision, and is another entry).
 //!
 //! An attempt is *covered* when no deletion since its last sight in a list can have escaped the
 //! watch. Only then may a deletion make it a holder: its own key, which stands under the same
@@ -296,8 +297,8 @@ impl<M> Queue<M> {
         }
     }
 
-    /// Ours gave the lock back, and its deletion is on its way. Whoever is admitted by that need not
-    /// wait for it if it is ours, too.
+    /// Ours gave the lock back, and its deletion is on its way. Whoever is admitted by that need
+    /// not wait for it if it is ours, too.
     pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
         self.take(revision);
         if self.live.get(key) == Some(&revision) {

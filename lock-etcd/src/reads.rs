@@ -1,5 +1,5 @@
-//! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes in
-//! several.
+//! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes
+//! in several.
 //!
 //! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
 //! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
@@ -30,9 +30,9 @@ pub(crate) struct Listed {
     pub(crate) places: Vec<Place>,
 }
 
-/// Lists several queues in one request, or each by itself if they are long, or the login may not read
-/// all of them, or etcd takes no transaction for so many. Not `exact`: as the member at
-/// hand knows them, which may be a while ago, and asks no other member.
+/// Lists several queues in one request, or each by itself if they are long, or the login may not
+/// read all of them, or etcd takes no transaction for so many. Not `exact`: as the member at hand
+/// knows them, which may be a while ago, and asks no other member.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],

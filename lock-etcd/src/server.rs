@@ -36,8 +36,8 @@ impl Server {
         self.voters.is_some_and(|voters| voters >= 3)
     }
 
-    /// Whether the version is older than the first patches of 3.4 and 3.5 with a correction. What is
-    /// not known is taken for old.
+    /// Whether the version is older than the first patches of 3.4 and 3.5 with a correction. What
+    /// is not known is taken for old.
     fn is_before(&self, patch_of_3_4: u32, patch_of_3_5: u32) -> bool {
         match self.version {
             None => true,
@@ -56,8 +56,8 @@ impl Server {
         self.is_before(31, 13)
     }
 
-    /// A read-only transaction whose client leaves crashes the member: etcd#14110 and #14891, corrected
-    /// by pull requests 14149 and 14895.
+    /// A read-only transaction whose client leaves crashes the member: etcd#14110 and #14891,
+    /// corrected by pull requests 14149 and 14895.
     pub(crate) fn crashes_at_reads(&self) -> bool {
         self.is_before(23, 7)
     }

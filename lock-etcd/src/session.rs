@@ -12,7 +12,9 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, janitor::Todo};
+use crate::{
+    connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
+};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -30,6 +32,7 @@ pub(crate) struct Session {
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
+    pub(crate) estate: Estate,
     todo: Mutex<Todo>,
     /// There is something to remove, or nothing lives by a retired session any more.
     pub(crate) for_janitor: Notify,
@@ -37,6 +40,8 @@ pub(crate) struct Session {
     retired: AtomicBool,
     /// How many attempts live by it.
     users: AtomicUsize,
+    /// Where locks stand, perhaps, that were left to other processes.
+    kept: Mutex<Kept>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -100,10 +105,12 @@ impl Session {
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             epoch: Epoch::default(),
+            estate: Estate::default(),
             todo: Mutex::default(),
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
+            kept: Mutex::default(),
         }
     }
 
@@ -111,6 +118,12 @@ impl Session {
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
+    }
+
+    /// The keys that must not be used again yet.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing panics while it holds this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the janitor is to do.
@@ -222,6 +235,15 @@ impl Session {
     /// How long a keep-alive may stay unanswered: several tries fit into what is left of the TTL.
     pub(crate) fn answer_limit(&self) -> Duration {
         (self.ttl / 4).min(ANSWER_LIMIT)
+    }
+
+    /// How long its keep-alive may wait for a stream that another session opens since `began`.
+    pub(crate) fn patience(&self, began: Instant) -> Instant {
+        let state = self.state();
+        match state.alone {
+            true => Instant::NEVER,
+            false => began.max(state.renewed + self.ttl / 3) + self.answer_limit(),
+        }
     }
 
     /// A keep-alive is being sent.
@@ -350,6 +372,18 @@ mod tests {
         assert_eq!(session.next(silent, sent), Next::Silent);
         assert_eq!(session.next(silent, silent), Next::Wait(late));
         assert_eq!(session.next(late, late), Next::Silent);
+    }
+
+    #[test]
+    fn a_short_session_does_not_wait_for_the_stream_of_a_long_one() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let due = now + TTL / 3;
+        assert_eq!(session.patience(now), due + session.answer_limit());
+        // It was due already.
+        let began = due + Duration::from_secs(1);
+        assert_eq!(session.patience(began), began + session.answer_limit());
+        assert!(session.patience(began) < session.until());
     }
 
     #[test]

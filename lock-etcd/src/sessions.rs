@@ -19,7 +19,8 @@ use uuid::Uuid;
 use crate::{
     config::whole_seconds,
     connection::{ANSWER_LIMIT, Connection, Pause},
-    error::{Failure, STORE},
+    error::{Failure, Kind, STORE},
+    estate,
     making::{Made, Making},
     requests,
     session::Session,
@@ -29,8 +30,8 @@ use crate::{
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
-/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that nothing
-/// is left when `Locks::close` returns, after at most 5 s.
+/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that
+/// nothing is left when `Locks::close` returns, after at most 5 s.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// A retired session is filed under its lease with this bit, which no TTL has.
@@ -40,7 +41,7 @@ const RETIRED: u64 = 1 << 63;
 #[derive(Debug)]
 pub(crate) struct Sessions {
     live: Mutex<HashMap<u64, Arc<Session>>>,
-    making: Making,
+    making: Arc<Making>,
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
@@ -53,7 +54,7 @@ impl Sessions {
     pub(crate) fn new(connection: Arc<Connection>, probe: JoinHandle<()>) -> Self {
         Self {
             live: Mutex::default(),
-            making: Making::default(),
+            making: Arc::default(),
             closed: CancellationToken::new(),
             probe: tokio::sync::Mutex::new(Some(probe)),
             work: Notify::new(),
@@ -87,7 +88,7 @@ impl Sessions {
         self.live().get(&seconds).filter(|session| session.is_live()).cloned()
     }
 
-    /// The session for a TTL.
+    /// The session for a TTL, for a caller that asked at `asked`.
     ///
     /// # Errors
     ///
@@ -96,12 +97,13 @@ impl Sessions {
         self: &Arc<Self>,
         ttl: Duration,
         attempt: &Attempt,
+        asked: Instant,
     ) -> Result<Arc<Session>> {
         self.check_open()?;
         let seconds = whole_seconds("ttl", ttl)?;
         match self.find(seconds) {
             Some(session) => Ok(session),
-            None => Box::pin(self.make(ttl, seconds, attempt)).await,
+            None => Box::pin(self.make(ttl, seconds, attempt, asked)).await,
         }
     }
 
@@ -111,20 +113,28 @@ impl Sessions {
         ttl: Duration,
         seconds: u64,
         attempt: &Attempt,
+        asked: Instant,
     ) -> Result<Arc<Session>> {
         self.make_room(seconds)?;
-        let until = Clock::Boot.now() + ttl;
-        let mut told = self.join(ttl, seconds);
-        tokio::select! {
-            biased;
-            () = attempt.cancelled() => {
-                return Err(unsent("the caller has left").into_error("acquire", false));
+        let until = self.connection.patience(asked, ttl);
+        let mut pause = Pause::new();
+        let made = loop {
+            let mut told = self.join(ttl, seconds);
+            let ended = tokio::select! {
+                biased;
+                () = attempt.cancelled() => {
+                    return Err(unsent("the caller has left").into_error("acquire", false));
+                }
+                () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
+                made = told.wait_for(Made::is_done) => made.is_err(),
+                () = Clock::Boot.sleep_until(until) => false,
+            };
+            if !ended {
+                break told.borrow().clone();
             }
-            () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
-            _ = told.wait_for(Made::is_done) => {}
-            () = Clock::Boot.sleep_until(until) => {}
-        }
-        let made = told.borrow().clone();
+            // Whoever made it is gone, perhaps with its runtime.
+            pause.wait().await;
+        };
         let failure = match made {
             Made::Session(session) => return Ok(session),
             Made::OtherTtl(granted) => {
@@ -143,29 +153,29 @@ impl Sessions {
 
     /// Joins the attempt that is under way, or begins it.
     fn join(self: &Arc<Self>, ttl: Duration, seconds: u64) -> watch::Receiver<Made> {
-        let (told, tell) = self.making.join(seconds);
-        if let Some(tell) = tell {
+        let (told, maker) = self.making.join(seconds);
+        if let Some(maker) = maker {
             let sessions = self.clone();
             tokio::spawn(async move {
-                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &tell));
+                let mut granting = std::pin::pin!(sessions.grant(ttl, seconds, &maker.tell));
                 let made = loop {
                     tokio::select! {
                         made = &mut granting => break made,
-                        () = tell.closed() => {
-                            if sessions.making.is_deserted(seconds) {
+                        () = maker.tell.closed() => {
+                            if maker.is_deserted() {
                                 return;
                             }
                         }
                     }
                 };
-                sessions.making.done(seconds, made);
+                maker.done(made);
             });
         }
         told
     }
 
-    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered request
-    /// makes is nobody's, and the session's time counts from the request that was answered.
+    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered
+    /// request makes is nobody's, and the session's time counts from the request that was answered.
     async fn grant(
         self: &Arc<Self>,
         ttl: Duration,
@@ -262,6 +272,13 @@ impl Sessions {
         self.end(session, LossReason::SessionEnded);
     }
 
+    /// As [`gone`](Self::gone), of a session that may have ended before it was asked.
+    pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
+        if !session.ended.is_cancelled() {
+            self.gone(session);
+        }
+    }
+
     /// Ends a session by our own decision or etcd's, and makes sure that its lease ends, too.
     fn end(&self, session: &Arc<Session>, reason: LossReason) {
         let first = session.end(reason);
@@ -304,8 +321,17 @@ impl Sessions {
     }
 }
 
+/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
+/// its keys any more, the others are removed.
 async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    requests::revoke(connection, session.lease, || session.is_over()).await?;
+    let revoke = || requests::revoke(connection, session.lease, || session.is_over());
+    match revoke().await {
+        Err(failure) if failure.kind == Kind::Denied => {
+            estate::remove(connection, session).await?;
+            revoke().await?;
+        }
+        revoked => revoked?,
+    }
     session.set_gone();
     Ok(())
 }

@@ -38,7 +38,7 @@ pub(crate) trait Side: Send + Sync {
     fn next_close(&self) -> Option<i64>;
 
     /// The stream is to be opened on this generation of the connection.
-    fn begins(&self, _generation: u64) {}
+    fn begins(&self, generation: u64);
 
     /// A message came.
     ///
@@ -49,9 +49,6 @@ pub(crate) trait Side: Send + Sync {
 
     /// The stream is gone, and with it all watches.
     fn lost(&self);
-
-    /// etcd refuses a new login.
-    fn login_refused(&self, _why: &Failure) {}
 }
 
 /// Keeps the stream open while there is something to watch, until it is aborted.
@@ -86,9 +83,8 @@ pub(crate) async fn run<S: Side>(side: Arc<S>) {
             pause = Pause::new();
         }
         if let Some(failure) = failure {
-            if let Err(denied) = connection.failed(generation, &failure).await {
-                side.login_refused(&denied);
-            }
+            // If a login is refused, those who watch find out when they ask.
+            drop(connection.failed(generation, &failure).await);
             pause.wait().await;
         }
     }

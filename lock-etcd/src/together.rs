@@ -28,9 +28,11 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
+    let began = Clock::Boot.now();
+    let until = || store.connection.patience(began, request.ttl);
     loop {
-        let session = store.sessions.get(request.ttl, caller).await?;
-        let turn = store.connection.turn(Wait::Try, caller, request.ttl).await;
+        let session = store.sessions.get(request.ttl, caller, began).await?;
+        let turn = store.connection.turn(Wait::Try, caller, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;
@@ -39,14 +41,14 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let claim = |queue: &Arc<str>| Claim::new(store, session.clone(), queue.clone(), role);
         let mut claims: Vec<_> = queues.iter().map(claim).collect();
         let asked = Clock::Boot.now();
-        let entered = enter(&mut claims, wishes, &session).await;
+        let entered = enter(&mut claims, wishes, &session, began).await;
         drop(turn);
         let error = match entered {
             Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
-            // The lease had died before it was used here: nothing was made, begin again.
+            // The lease had died before it was used here, or takes with it what was made: begin again.
             Err(failure) if failure.kind == error::Kind::LeaseGone => {
-                store.sessions.gone(&session);
+                store.sessions.gone_unless_ended(&session);
                 continue;
             }
             Err(failure) if failure.is_too_large() => {
@@ -67,6 +69,7 @@ async fn enter(
     claims: &mut [Claim],
     wishes: &[Wish],
     session: &Session,
+    began: Instant,
 ) -> Result<Option<i64>, Failure> {
     let notes: Vec<_> = wishes
         .iter()
@@ -80,10 +83,13 @@ async fn enter(
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
     let entered =
-        claims[0].send(request, caller, |guard| requests::enter_all(entries.clone(), guard));
+        claims[0].send(request, caller, began, |guard| requests::enter_all(entries.clone(), guard));
     let entered = entered.await;
-    let stake = claims[0].stake;
-    claims.iter_mut().for_each(|claim| claim.stake = stake);
+    let Claim { stake, header, .. } = claims[0];
+    for claim in &mut *claims {
+        claim.set_stake(stake);
+        claim.header = header;
+    }
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 
@@ -96,7 +102,7 @@ async fn hold(
 ) -> Result<Vec<EtcdLease>> {
     let (mut leases, mut failed) = (Vec::with_capacity(claims.len()), None);
     for (claim, (request, attempt)) in claims.into_iter().zip(wishes) {
-        let alone = Entered { revision, before: Vec::new() };
+        let alone = Entered { header: claim.header, revision, before: Vec::new() };
         match claim.settle(alone, request, attempt, asked).await {
             Ok(lease) => leases.push(lease),
             Err((claim, error)) => failed = Some(give_up(claim, attempt, error).await),

@@ -1,20 +1,19 @@
 //! How much a client has under way at a time, and what goes first.
 //!
-//! etcd confirms a keep-alive only after it has applied everything that was committed before. A client
-//! that sends thousands of acquires at once thereby delays its own keep-alives past the TTL. So what
-//! is under way is bounded, and a burst waits in this process, in order. Acquires, tries and looks take
-//! a turn first, and there are fewer turns than requests under way: a release or a revoke never waits
-//! for an acquire. Keep-alives and watches have streams of their own and wait for nothing here.
-
-use std::time::Duration;
+//! etcd confirms a keep-alive only after it has applied everything that was committed before. A
+//! client that sends thousands of acquires at once thereby delays its own keep-alives past the TTL.
+//! So what is under way is bounded, and a burst waits in this process, in order. Acquires, tries
+//! and looks take a turn first, and there are fewer turns than requests under way: a release or a
+//! revoke never waits for an acquire. Keep-alives and watches have streams of their own and wait
+//! for nothing here.
 
 use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::error::{Failure, Kind};
 
-/// How many requests may be under way: enough for the best throughput of etcd, and little enough that
-/// a slow one has done them long before the shortest TTL is over.
+/// How many requests may be under way: enough for the best throughput of etcd, and little enough
+/// that a slow one has done them long before the shortest TTL is over.
 const REQUESTS: usize = 64;
 
 /// How many of them may be acquires.
@@ -68,13 +67,12 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// The caller has left, or nothing was `heard` of the store for a TTL.
+    /// The caller has left, or has waited `until` then; that is asked again when it comes to that.
     pub(crate) async fn acquire(
         &self,
         wait: Wait,
         attempt: &Attempt,
-        ttl: Duration,
-        heard: impl Fn() -> Instant,
+        until: impl Fn() -> Instant,
     ) -> Result<Option<Turn<'_>>, Failure> {
         let turns = match wait {
             Wait::Try => &self.tries,
@@ -82,7 +80,7 @@ impl Turns {
         };
         match turns.try_acquire() {
             Ok(turn) => Ok(Some(turn)),
-            Err(_) => Box::pin(wait_for(turns, attempt, ttl, heard)).await,
+            Err(_) => Box::pin(wait_for(turns, attempt, until)).await,
         }
     }
 }
@@ -90,13 +88,11 @@ impl Turns {
 async fn wait_for<'a>(
     turns: &'a Semaphore,
     attempt: &Attempt,
-    ttl: Duration,
-    heard: impl Fn() -> Instant,
+    until: impl Fn() -> Instant,
 ) -> Result<Option<Turn<'a>>, Failure> {
     let mut turn = std::pin::pin!(turns.acquire());
-    let asked = Clock::Boot.now();
     loop {
-        let until = asked.max(heard()) + ttl;
+        let until = until();
         if Clock::Boot.now() >= until {
             return Err(unsent("the store was out of reach before its turn came"));
         }

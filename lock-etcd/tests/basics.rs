@@ -4,7 +4,8 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{DistributedLock, Error, LossReason, Request};
+use lock_core::{Clock, DistributedLock, Error, LossReason, Request};
+use lock_etcd::client::Client;
 use support::*;
 
 #[tokio::test]
@@ -200,4 +201,32 @@ async fn ten_thousand_idle_locks_cost_what_one_costs() {
     assert_eq!(requests(&now, &before), []);
     assert_eq!(now.since(&before).get("msg.Watch"), 0);
     assert!(guards.iter().all(|guard| guard.is_valid()));
+}
+
+#[tokio::test]
+async fn a_client_that_is_dropped_outside_of_any_runtime_frees_its_locks() {
+    let etcd = etcd().await;
+    let driver = driver(&format!("{}?ttl=60s", etcd.url())).await;
+    let lease = acquire(&driver, Request::new(name("job"), Duration::from_secs(60))).await;
+    // The lease's end alone would leave the session, and the session's end takes the lease with it.
+    std::thread::spawn(move || drop((driver, lease))).join().unwrap();
+    let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+    let end = Clock::Boot.now() + PATIENCE;
+    while !client.leases().await.unwrap().leases().is_empty() {
+        assert!(Clock::Boot.now() < end, "the session is left");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[test]
+fn a_client_that_is_dropped_after_its_runtime_does_not_panic() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (etcd, driver) = runtime.block_on(async {
+        let etcd = etcd().await;
+        let driver = driver(&etcd.url()).await;
+        (etcd, driver)
+    });
+    runtime.shutdown_background();
+    drop(driver);
+    drop(etcd);
 }

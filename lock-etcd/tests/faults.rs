@@ -228,3 +228,34 @@ async fn the_next_member_is_asked_when_one_is_gone() {
     guard.release().await.unwrap();
     until_clean(&etcd).await;
 }
+
+/// A stream that is being opened hears nothing, while other requests are answered on a new connection.
+#[tokio::test]
+async fn a_silent_stream_of_one_session_does_not_use_up_the_ttl_of_another() {
+    let etcd = etcd().await;
+    let (locks, proxy) = behind_proxy(&etcd, "?ttl=6s").await;
+    let long = locks.lock("long").unwrap().ttl(Duration::from_secs(60)).acquire().await.unwrap();
+    let short = locks.lock("short").unwrap().acquire().await.unwrap();
+    // From here on the connection is dead; who asks there notices 2 s later.
+    proxy.catch(b"bait");
+    let busy = tokio::spawn({
+        let locks = locks.clone();
+        async move {
+            loop {
+                let bait = locks.lock("bait").unwrap().acquire().await.unwrap();
+                bait.release().await.unwrap();
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        }
+    });
+    until("it is dead", || async { proxy.caught() == 1 }).await;
+    // Some time after that, so that it would wait longer.
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    // Opens the stream; the read beside it is in vain.
+    let renewed = tokio::spawn(async move { (long.renew().await, long) });
+    let lost = tokio::time::timeout(Duration::from_secs(9), short.lost()).await;
+    assert!(lost.is_err(), "{lost:?}");
+    assert!(!busy.is_finished());
+    busy.abort();
+    assert!(soon(renewed).await.unwrap().1.is_valid());
+}

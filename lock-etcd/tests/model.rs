@@ -1,5 +1,5 @@
-//! A model of one session's requests, each of which may arrive at any time: what the first edition's
-//! rules come to, and that today's leave nothing behind and take nothing away.
+//! A model of one session's requests, each of which may arrive at any time: what the first
+//! edition's rules come to, and that today's leave nothing behind and take nothing away.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -55,6 +55,44 @@ async fn callers_with_logins_and_two_members_fail_together_after_one_ttl() {
     callers_fail_together(&locks, || proxies.iter().for_each(Proxy::cut)).await;
 }
 
+/// Asks for a lock in vain without waiting for it, and returns how long that took.
+async fn try_in_vain(locks: Locks, name: String) -> Duration {
+    let asked = Clock::Boot.now();
+    let error = locks.lock(&name).unwrap().try_acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error}");
+    Clock::Boot.now().since(asked)
+}
+
+/// More than may be under way at a time, and than may try.
+#[tokio::test]
+async fn a_hundred_callers_fail_after_one_ttl_with_a_session_and_without() {
+    let etcd = etcd().await;
+    with_users(&etcd).await.unwrap();
+    let proxies =
+        [Proxy::start(etcd.addr()).await.unwrap(), Proxy::start(etcd.addr()).await.unwrap()];
+    let hosts = proxies.each_ref().map(|proxy| proxy.addr().to_string()).join(",");
+    let url = format!("etcd://me:s3cret@{hosts}?prefix=locks/&ttl=3s");
+    let (with, without) = (locks(&url).await, locks(&url).await);
+    let held = with.lock("held").unwrap().acquire().await.unwrap();
+    held.renew().await.unwrap();
+    proxies.iter().for_each(Proxy::cut);
+    let mut asking = Vec::new();
+    for n in 0..100 {
+        asking.push(tokio::spawn(in_vain(with.clone(), format!("job{n}"))));
+    }
+    for n in 0..20 {
+        asking.push(tokio::spawn(try_in_vain(with.clone(), format!("try{n}"))));
+    }
+    let alone = in_vain(without, "job".into());
+    let (took, alone) = tokio::join!(join_all(asking), alone);
+    let took: Vec<_> = took.into_iter().map(Result::unwrap).collect();
+    let slowest = *took.iter().max().unwrap();
+    assert!(slowest * 2 < alone * 3, "{slowest:?}, and {alone:?} without a session: {took:?}");
+    // Each has had its time, too.
+    let quickest = *took.iter().min().unwrap();
+    assert!(quickest >= TTL, "{quickest:?}: {took:?}");
+}
+
 #[tokio::test]
 async fn a_caller_that_leaves_does_so_at_once_and_nothing_is_sent_for_it() {
     let etcd = etcd().await;

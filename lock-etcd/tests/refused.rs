@@ -4,7 +4,7 @@ mod support;
 
 use lock_core::{Error, Locks, LossReason};
 use lock_etcd::client::{Client, DeleteOptions};
-use lock_lab::Etcd;
+use lock_lab::{Etcd, Proxy};
 use support::*;
 
 /// An etcd with logins, a client of the user `me`, and the administrator.
@@ -108,4 +108,33 @@ async fn an_observer_whose_watch_was_refused_hears_of_the_next_leader() {
     assert_eq!(soon(other.next()).await.unwrap().unwrap().unwrap().value, b"x");
     let _leading = root.election("job").unwrap().campaign("y").await.unwrap();
     assert_eq!(soon(observer.next()).await.unwrap().unwrap().unwrap().value, b"y");
+}
+
+/// Many names are refused at once: what they cost does not grow with them.
+#[tokio::test]
+async fn a_hundred_refused_watches_cost_no_login_each_and_no_stream() {
+    let etcd = etcd().await;
+    with_users(&etcd).await.unwrap();
+    let proxy = Proxy::start(etcd.addr()).await.unwrap();
+    let ours = locks(&format!("etcd://me:s3cret@{}?prefix=locks/&ttl=60s", proxy.addr())).await;
+    let root = locks(&format!("etcd://root:p%C3%A4ssword@{}?prefix=locks/", etcd.addr())).await;
+    let mut admin = admin(&etcd).await;
+    let (mut held, mut waiting) = (Vec::new(), Vec::new());
+    for n in 0..100 {
+        held.push(root.lock(format!("job{n}")).unwrap().acquire().await.unwrap());
+        waiting.push(tokio::spawn(ours.lock(format!("job{n}")).unwrap().acquire()));
+    }
+    until("all are watched", || async { etcd.counters().await.unwrap().get("watchers") >= 200 })
+        .await;
+    admin.user_revoke_role("me", "locker").await.unwrap();
+    let before = etcd.counters().await.unwrap();
+    proxy.reset();
+    for waiting in waiting {
+        let told = soon(waiting).await.unwrap();
+        assert!(matches!(told, Err(Error::Denied { .. })), "{told:?}");
+    }
+    let spent = etcd.counters().await.unwrap().since(&before);
+    let (logins, streams) = (spent.get("rpc.Authenticate"), spent.get("rpc.Watch"));
+    assert!(logins <= 2 && streams <= 3, "{logins} logins and {streams} streams: {spent}");
+    assert!(held.iter().all(|guard| guard.is_valid()));
 }

@@ -73,3 +73,22 @@ async fn an_entry_that_is_never_removed_goes_with_the_last_grant_of_its_session(
     other.release().await.unwrap();
     until_gone(&mut admin, "locks/job/").await;
 }
+
+/// etcd does not end a lease if the login may not write one of its keys.
+#[tokio::test]
+async fn closing_frees_all_other_locks_when_the_right_to_one_is_gone() {
+    let etcd = etcd().await;
+    let mut admin = with_rights(&etcd, &["locks/#", "locks/job/", "locks/other"]).await;
+    let locks = locks(&format!("etcd://me:s3cret@{}?prefix=locks/&ttl=60s", etcd.addr())).await;
+    let mut held = vec![locks.lock("job").unwrap().acquire().await.unwrap()];
+    for n in 0..60 {
+        held.push(locks.lock(format!("other{n}")).unwrap().acquire().await.unwrap());
+    }
+    let waiting = tokio::spawn(locks.lock("other7").unwrap().acquire());
+    until_queued(&locks, "other7", 2).await;
+    take_right(&mut admin, "locks/job/").await;
+    drop(soon(locks.close()).await);
+    assert_eq!(keys(&mut admin, "locks/other").await, 0);
+    soon(waiting).await.unwrap().unwrap_err();
+    assert!(held.iter().all(|guard| !guard.is_valid()));
+}

@@ -50,8 +50,8 @@ impl Shift {
 
 /// The clocks of one process, which read the kernel's time plus an offset.
 ///
-/// Programs read clocks through the vDSO, code that the kernel maps into each process. Here a process
-/// gets code of its own there instead: what it writes to that page is its own copy.
+/// Programs read clocks through the vDSO, code that the kernel maps into each process. Here a
+/// process gets code of its own there instead: what it writes to that page is its own copy.
 #[derive(Debug)]
 pub(crate) struct Clocks {
     memory: File,

@@ -61,7 +61,8 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if a node does not start.
+    /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if a node does not
+    /// start.
     pub async fn start(network: &Network) -> Result<Self, LabError> {
         Builder::default().start_cluster(network).await
     }

@@ -29,8 +29,8 @@
 //! # Clusters and cuts
 //!
 //! A [`Network`] is made of network namespaces. Servers, [`EtcdCluster`] and [`ZooKeeperCluster`]
-//! stand in it, each node in a place of its own, and so do clients, each on a [`Side`]. Any place can
-//! be cut off from any other, in one direction too.
+//! stand in it, each node in a place of its own, and so do clients, each on a [`Side`]. Any place
+//! can be cut off from any other, in one direction too.
 //!
 //! ```no_run
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,10 +51,10 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in which
-//! MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and `iptables`. Where
-//! the machine permits none, [`network_tests!`] makes test programs that say so: a test that did not
-//! run for this reason counts as ignored, and fails where `CI` is set.
+//! Networks need root, or a user namespace: `unshare --user --map-root-user cargo test ..`, in
+//! which MariaDB and PostgreSQL do not start. They also need the packages `iproute2` and
+//! `iptables`. Where the machine permits none, [`network_tests!`] makes test programs that say so:
+//! a test that did not run for this reason counts as ignored, and fails where `CI` is set.
 //!
 //! # What is missing
 //!

@@ -18,15 +18,16 @@ pub use self::{
 };
 use crate::LabError;
 
-/// A private IPv4 network of network namespaces: each server and each [`Side`] stands in a namespace
-/// of its own, and a router in the middle drops what a cut forbids.
+/// A private IPv4 network of network namespaces: each server and each [`Side`] stands in a
+/// namespace of its own, and a router in the middle drops what a cut forbids.
 ///
 /// Nothing outside can reach into it, and the addresses mean something only inside, so any number
 /// of networks exist at once. A clone is the same network.
 ///
-/// Each operation changes all its pairs at one instant, some 10 ms after the call on an idle machine,
-/// also on open connections. What is dropped is gone, without a reset and without a refusal, and TCP sends it
-/// again after a [`heal`](Self::heal). The operations block the thread until they are in force.
+/// Each operation changes all its pairs at one instant, some 10 ms after the call on an idle
+/// machine, also on open connections. What is dropped is gone, without a reset and without a
+/// refusal, and TCP sends it again after a [`heal`](Self::heal). The operations block the thread
+/// until they are in force.
 ///
 /// The lab asks its servers from a place that is never cut.
 ///

@@ -27,8 +27,9 @@ pub(crate) fn addr_in(place: Place, port: usize) -> SocketAddr {
 #[derive(Debug)]
 pub(crate) struct Port {
     addr: SocketAddr,
-    /// On 127.0.0.1, which all labs on this machine share. The servers speak TCP only, so a UDP socket with the same number marks the port as taken,
-    /// also for other processes, and the kernel removes the mark however this process ends.
+    /// On 127.0.0.1, which all labs on this machine share. The servers speak TCP only, so a UDP
+    /// socket with the same number marks the port as taken, also for other processes, and the
+    /// kernel removes the mark however this process ends.
     _mark: Option<UdpSocket>,
 }
 

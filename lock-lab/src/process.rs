@@ -23,7 +23,8 @@ use rustix::{
 
 use crate::{network::Namespace, state::state_of, user::User};
 
-/// How often it is looked whether a server has stopped, which may be writing to a slow disk: for 5 s.
+/// How often it is looked whether a server has stopped, which may be writing to a slow disk: for
+/// 5 s.
 const STOP_LOOKS: usize = 25_000;
 const STOP_PAUSE: Duration = Duration::from_micros(200);
 
@@ -62,8 +63,8 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts `command` in the folder `home`, with its output in `log`, as `user` and in `namespace`
-    /// if there is one.
+    /// Starts `command` in the folder `home`, with its output in `log`, as `user` and in
+    /// `namespace` if there is one.
     pub(crate) fn spawn(
         command: &[OsString],
         home: &Path,
@@ -144,8 +145,8 @@ impl Process {
         }
     }
 
-    /// Waits until the server has stopped, or ended: on another processor it may be in the middle of starting
-    /// a process. Who is under a debugger does not stop.
+    /// Waits until the server has stopped, or ended: on another processor it may be in the middle
+    /// of starting a process. Who is under a debugger does not stop.
     fn until_at_rest(&self) {
         let at_rest = WaitIdOptions::STOPPED | WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
         let look = || waitid(WaitId::Pid(self.server()), at_rest | WaitIdOptions::NOHANG);

@@ -119,8 +119,8 @@ impl Proxy {
         self.set(Mode::Open);
     }
 
-    /// Resets all open connections, with RST to both sides. What they hold is lost. New ones work as
-    /// before.
+    /// Resets all open connections, with RST to both sides. What they hold is lost. New ones work
+    /// as before.
     pub fn reset(&self) {
         if let Some(links) = &mut *self.shared.links() {
             *links = JoinSet::new();
@@ -130,8 +130,8 @@ impl Proxy {
     /// Swallows the next bytes that come from the server, once, and resets their connection.
     ///
     /// It hits whatever comes next on any connection. HTTP/2 servers also send bytes on their own;
-    /// to be sure which reply is lost, use [`half_open`](Self::half_open), wait until the server has
-    /// acted, then [`reset`](Self::reset) and [`heal`](Self::heal).
+    /// to be sure which reply is lost, use [`half_open`](Self::half_open), wait until the server
+    /// has acted, then [`reset`](Self::reset) and [`heal`](Self::heal).
     /// [`ProxyStats::replies_dropped`] tells when it has happened.
     pub fn drop_next_reply(&self) {
         self.shared.drop_next_reply.store(true, Relaxed);
@@ -140,8 +140,8 @@ impl Proxy {
     /// Catches the next bytes from a client that have `part` in them, once, on any connection.
     ///
     /// They arrive at [`deliver`](Self::deliver), however late, and whatever the client does
-    /// meanwhile. Their connection is dead for the client from then on: it hears nothing more there,
-    /// and what else it sends there is lost. Other connections work as before. A second call
+    /// meanwhile. Their connection is dead for the client from then on: it hears nothing more
+    /// there, and what else it sends there is lost. Other connections work as before. A second call
     /// replaces the first; [`caught`](Self::caught) tells when it has happened.
     ///
     /// # Panics
@@ -169,8 +169,8 @@ impl Proxy {
 
     /// Delays all bytes by so much in each direction, from now on. Zero ends it.
     ///
-    /// The order stays, and so does the throughput: bytes travel side by side, as on a long cable. A
-    /// connection itself is set up without delay. The timer has a resolution of 1 ms and is never
+    /// The order stays, and so does the throughput: bytes travel side by side, as on a long cable.
+    /// A connection itself is set up without delay. The timer has a resolution of 1 ms and is never
     /// early.
     pub fn delay(&self, delay: Duration) {
         let nanos = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);

@@ -36,7 +36,8 @@ impl Redis {
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not start.
+    /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not
+    /// start.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }

@@ -31,8 +31,8 @@ const SHOWN_LINES: usize = 30;
 const MEMORY: &str = "/dev/shm";
 
 /// What [`Etcd`](crate::Etcd), [`MariaDb`](crate::MariaDb), [`Postgres`](crate::Postgres),
-/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server process
-/// with its own data directory, on 127.0.0.1 or in a place of its own in a [`Network`].
+/// [`Redis`](crate::Redis) and [`ZooKeeper`](crate::ZooKeeper) have in common: a real server
+/// process with its own data directory, on 127.0.0.1 or in a place of its own in a [`Network`].
 ///
 /// All methods take `&self` and may be called from several tasks. Dropping the server kills it with
 /// SIGKILL, waits until it is gone and deletes its data.
@@ -152,7 +152,8 @@ impl Server {
         self.run().pid
     }
 
-    /// Stops the process, with those that it has started, with SIGSTOP: it keeps its connections and answers nobody.
+    /// Stops the process, with those that it has started, with SIGSTOP: it keeps its connections
+    /// and answers nobody.
     ///
     /// Does nothing to a server that does not run.
     pub fn stop(&self) {
@@ -194,8 +195,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] if this process must not write to the server's memory, or with `Unsupported`
-    /// on other machines than x86_64.
+    /// [`LabError::Io`] if this process must not write to the server's memory, or with
+    /// `Unsupported` on other machines than x86_64.
     pub fn move_clocks(&self, wall: Shift, monotonic: Shift) -> Result<(), LabError> {
         self.run().move_clocks(wall, monotonic).map_err(LabError::io("moving clocks"))
     }
@@ -260,13 +261,13 @@ impl Server {
     /// - **ZooKeeper:** `requests.read` and `requests.update`, `packets_received`, `packets_sent`,
     ///   `bytes_received`, `ephemerals`, `watches`, `connections`, `connections_total`, `sessions`,
     ///   `sessions_expired`, `znodes`, `fired.created`, `fired.deleted`, `fired.changed` and
-    ///   `fired.children` watches. The asking itself is one of the `connections` and one packet each
-    ///   way. The data tree starts with 5 znodes of the server's own.
+    ///   `fired.children` watches. The asking itself is one of the `connections` and one packet
+    ///   each way. The data tree starts with 5 znodes of the server's own.
     ///
     /// # Errors
     ///
-    /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`] if
-    /// its answer makes no sense.
+    /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`]
+    /// if its answer makes no sense.
     pub async fn counters(&self) -> Result<Counters, LabError> {
         let (store, addr) = (Arc::clone(&self.store), self.addr());
         self.ask(async move { store.counters(addr).await }).await

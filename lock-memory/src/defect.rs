@@ -6,7 +6,8 @@
 #[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
 #[non_exhaustive]
 pub enum Defect {
-    /// With many waiters, two are granted at once. Rejected by `mutual_exclusion`.
+    /// With many waiters of several clients, two are granted at once. Rejected by
+    /// `mutual_exclusion`.
     GrantsTwoOfACrowd,
     /// A holder that crashed never expires. Rejected by `liveness`.
     KeepsCrashedHolders,
@@ -40,12 +41,19 @@ pub enum Defect {
     ProclaimsNothing,
     /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
     HidesTheHolder,
+    /// A grant that is given back because nobody collected it is kept and renewed. Rejected by
+    /// `unpolled`.
+    KeepsTheUncollected,
+    /// Nobody is told that the store has answered that an attempt waits. Rejected by `vain_waits`.
+    WaitsInSilence,
+    /// A ticket may be used again and again. Rejected by `detach`.
+    AdoptsTwice,
 }
 
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 17] = [
+    pub const ALL: [(Self, &'static str); 20] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -59,9 +67,12 @@ impl Defect {
         (Self::StopsRenewing, "renewal"),
         (Self::HidesTheHolder, "timeouts"),
         (Self::RevokesInSilence, "operators"),
+        (Self::KeepsTheUncollected, "unpolled"),
+        (Self::WaitsInSilence, "vain_waits"),
         (Self::LetsReadersPass, "sharing"),
         (Self::CountsHoldersInsteadOfPermits, "permits"),
         (Self::KeepsPartsOfSets, "sets"),
         (Self::ProclaimsNothing, "election"),
+        (Self::AdoptsTwice, "detach"),
     ];
 }

@@ -10,11 +10,13 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Lease, LockName, LossReason, Request, Result, Term, Validity,
+    Clock, Error, FencingToken, Instant, Lease, LockName, LossReason, Request, Result, Term,
+    Validity,
 };
 use uuid::Uuid;
 
 use crate::{
+    defect::Defect,
     session::Session,
     state::{Grant, Upgrade},
 };
@@ -98,12 +100,28 @@ impl Lease for MemoryLease {
         }
     }
 
+    async fn detach(&self) -> Result<String> {
+        self.session.forget(self.attempt);
+        let to = Uuid::new_v4();
+        let detach = |store: &crate::MemoryStore| store.detach(&self.name, self.attempt, to);
+        match self.session.request("detach", self.ttl, detach).await? {
+            true => Ok(to.simple().to_string()),
+            false => Err(self.gone()),
+        }
+    }
+
     /// It has a time limit of its own in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
 
     async fn release(&self) -> Result<()> {
+        if self.session.store.has(Defect::KeepsTheUncollected)
+            && self.validity.loss() == Some(LossReason::NotCollected)
+        {
+            let kept = Validity::new(&self.name, Instant::NEVER);
+            return self.session.hold(self.attempt, &self.name, self.ttl, &kept, Term::Renewed);
+        }
         self.session.forget(self.attempt);
         let release = |store: &crate::MemoryStore| store.release(&self.name, self.attempt);
         // Out of reach for a TTL, the entry has gone by itself.

@@ -1,4 +1,5 @@
-//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no I/O.
+//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no
+//! I/O.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -190,6 +191,7 @@ impl State {
         disorder(entries, defect);
         let crowd = defect == Some(Defect::GrantsTwoOfACrowd)
             && entries.len() > 7
+            && clients(entries) > 2
             && entries.iter().all(|entry| entry.kind == Kind::Exclusive);
         let mut before = Vec::new();
         for entry in entries.iter_mut() {
@@ -212,6 +214,17 @@ impl State {
             }
         }
     }
+}
+
+/// How many clients have entries in a queue.
+fn clients(entries: &VecDeque<Stored>) -> usize {
+    let mut channels: Vec<&UnboundedSender<Told>> = Vec::new();
+    for entry in entries {
+        if !channels.iter().any(|known| known.same_channel(&entry.tell)) {
+            channels.push(&entry.tell);
+        }
+    }
+    channels.len()
 }
 
 /// The kind that a broken store takes an entry's for.

@@ -72,6 +72,9 @@ broken! {
     a_store_that_lets_readers_pass: LetsReadersPass,
     a_store_that_counts_holders_instead_of_permits: CountsHoldersInsteadOfPermits,
     a_store_that_revokes_in_silence: RevokesInSilence,
+    a_client_that_keeps_the_uncollected: KeepsTheUncollected,
+    a_client_that_waits_in_silence: WaitsInSilence,
     a_store_that_keeps_parts_of_sets: KeepsPartsOfSets,
     a_store_that_proclaims_nothing: ProclaimsNothing,
+    a_store_that_lets_a_ticket_be_used_twice: AdoptsTwice,
 }

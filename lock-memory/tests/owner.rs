@@ -113,3 +113,25 @@ async fn a_limit_holds_while_another_task_of_the_owner_waits() {
     assert!(matches!(waited, Err(Error::WaitTimeout { .. })), "{waited:?}");
     waiting.abort();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_leader_that_campaigns_again_proclaims_and_an_outage_fails_it() {
+    let store = MemoryStore::new();
+    let client = store.client();
+    let faults = client.faults();
+    let (here, there) = (Locks::new(client), locks(&store).election("a").unwrap());
+    let election = here.election("a").unwrap().owner(&Owner::new());
+    let first = election.campaign("first").await.unwrap();
+    let value = async || there.leader().await.unwrap().map(|leader| leader.value);
+    let second = election.campaign("second").await.unwrap();
+    assert_eq!(value().await.unwrap(), b"second");
+    faults.partition();
+    let refused = election.campaign("third").await;
+    assert!(matches!(refused, Err(Error::Unavailable { .. } | Error::Lost { .. })), "{refused:?}");
+    faults.heal();
+    drop((first, second));
+    let other = there.campaign("other").await.unwrap();
+    assert_eq!(value().await.unwrap(), b"other");
+    assert!(election.try_campaign("fourth").await.unwrap().is_none());
+    other.resign().await.unwrap();
+}

@@ -27,7 +27,8 @@ pub(crate) struct Waits {
     pub(crate) pttl: Option<Duration>,
     /// The place in the queue if it is known; 1 is next.
     pub(crate) place: Option<usize>,
-    /// What tells a foreign holder from others; `None` if the holder is none. Its release tells nobody.
+    /// What tells a foreign holder from others; `None` if the holder is none. Its release tells
+    /// nobody.
     pub(crate) foreign: Option<u64>,
 }
 

@@ -153,13 +153,13 @@ impl Connector {
 }
 
 impl Connection {
-    /// Sends one command and waits for its answer. A command that the server does not have the script
-    /// for is sent again after the script.
+    /// Sends one command and waits for its answer. A command that the server does not have the
+    /// script for is sent again after the script.
     ///
     /// # Errors
     ///
-    /// What the client library says; a timeout if the server was silent for `limit`, or has answered
-    /// others only for three times as long.
+    /// What the client library says; a timeout if the server was silent for `limit`, or has
+    /// answered others only for three times as long.
     ///
     /// # Cancel safety
     ///
@@ -203,7 +203,8 @@ impl Connection {
         Err(timed_out())
     }
 
-    /// Has the server send what is published on a channel, or not any more. Doing it twice does nothing.
+    /// Has the server send what is published on a channel, or not any more. Doing it twice does
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -242,8 +243,8 @@ impl Connection {
         loaded.and(answer)
     }
 
-    /// Refuses a server that cannot keep locks, and gives it the scripts of an uncontended lock unless it has
-    /// them. Others follow when they are called first.
+    /// Refuses a server that cannot keep locks, and gives it the scripts of an uncontended lock
+    /// unless it has them. Others follow when they are called first.
     async fn check(&self, mode: Mode) -> RedisResult<()> {
         let scripts = script::usual(mode);
         let mut exist = cmd("SCRIPT");

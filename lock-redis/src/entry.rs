@@ -47,8 +47,8 @@ pub(crate) struct Entry {
     pub(crate) described: bool,
     /// Whether it has a value.
     pub(crate) leads: bool,
-    /// Since when the attempt alone can hold the lock; `None` while others may hold it too. `None` before
-    /// it is so on the server, and an instant after.
+    /// Since when the attempt alone can hold the lock; `None` while others may hold it too. `None`
+    /// before it is so on the server, and an instant after.
     alone: Mutex<Option<Instant>>,
     stage: Mutex<Stage>,
     moved: Notify,
@@ -64,8 +64,8 @@ enum Stage {
     Waiting { sent: Instant, fence: u64, ask: Option<Instant>, polls: Polls },
     /// It was granted; nobody has taken note yet. The grant is not older than `sent`.
     Granted { sent: Instant, token: u64 },
-    /// It holds, as confirmed by a request that was sent at `sent`. The name's last token was kept for
-    /// another day by the grant, or by a renewal since, at `fenced`.
+    /// It holds, as confirmed by a request that was sent at `sent`. The name's last token was kept
+    /// for another day by the grant, or by a renewal since, at `fenced`.
     Held { sent: Instant, fenced: Instant, validity: Validity },
     /// It is over.
     Over(End),
@@ -91,8 +91,8 @@ pub(crate) enum End {
 pub(crate) enum Role {
     /// It holds alone.
     Holds,
-    /// It holds beside others, or may do so, or there is more to keep than the lock's key: a value, or the
-    /// name's last token.
+    /// It holds beside others, or may do so, or there is more to keep than the lock's key: a value,
+    /// or the name's last token.
     Shares,
     Waits,
 }

@@ -11,9 +11,9 @@
 //! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
 //! | every other answer of the server, an answer that makes no sense | `Rejected` | unknown |
 //!
-//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a script is
-//! refused, 7.0 and later `READONLY .. script: .., on @user_script:7.`. Both mean the same: a script's first
-//! write is the one that is refused, so it had no effect.
+//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a
+//! script is refused, 7.0 and later `READONLY .. script: .., on @user_script:7.`. Both mean the
+//! same: a script's first write is the one that is refused, so it had no effect.
 //!
 //! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
 
@@ -43,7 +43,8 @@ pub(crate) fn is_passing(error: &RedisError) -> bool {
     code(error).is_some_and(|code| PASSING.contains(&code))
 }
 
-/// Whether a connection to such a server is of no use: it reads nothing, or another one is the primary.
+/// Whether a connection to such a server is of no use: it reads nothing, or another one is the
+/// primary.
 pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
     is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
 }
@@ -63,7 +64,8 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
             .any(|text| detail.contains(text))
 }
 
-/// The first word of what the server says; of a script's error on 6.2, what the command inside said.
+/// The first word of what the server says; of a script's error on 6.2, what the command inside
+/// said.
 fn code(error: &RedisError) -> Option<&str> {
     let inside = error.detail().filter(|detail| detail.starts_with("Error running script"));
     let said = inside.and_then(|detail| detail.split_once(": -")).map(|(_, said)| said);

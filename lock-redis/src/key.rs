@@ -47,7 +47,8 @@ impl Key {
         [config.prefix.as_bytes(), name.as_bytes()].concat()
     }
 
-    /// The three shapes differ in what follows the first [`MARK`], so no two keys share a companion.
+    /// The three shapes differ in what follows the first [`MARK`], so no two keys share a
+    /// companion.
     fn around(lock: &[u8]) -> Self {
         let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
             (Vec::new(), &[MARK, MARK])

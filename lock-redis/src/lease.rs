@@ -10,6 +10,7 @@ use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadli
 use redis::{Cmd, Value};
 
 use crate::{
+    detach,
     entry::Entry,
     error::{self, STORE},
     script,
@@ -37,9 +38,9 @@ impl RedisLease {
         Self { session, entry, token: token.into(), version: 0.into(), validity }
     }
 
-    /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key has
-    /// this lease's [`value`](Self::value), so a script that compares it makes Redis itself refuse a
-    /// holder that has lost the lock. What is held shared or by permits is refused, too.
+    /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key
+    /// has this lease's [`value`](Self::value), so a script that compares it makes Redis itself
+    /// refuse a holder that has lost the lock. What is held shared or by permits is refused, too.
     ///
     /// ```no_run
     /// # async fn example(guard: lock_core::LockGuard, redis: lock_redis::client::Client) {
@@ -135,14 +136,18 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // An answer may be lost, and a caller may not wait for it: the server takes a newer value for
-        // the newer one whatever comes first, and each of them once.
+        // An answer may be lost, and a caller may not wait for it: the server takes a newer value
+        // for the newer one whatever comes first, and each of them once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let command = script::publish(key, ticket, version, self.session.database, value);
         match self.convert("publish", &command).await? {
             1 => Ok(()),
             _ => Err(self.gone()),
         }
+    }
+
+    async fn detach(&self) -> Result<String> {
+        detach::detach(&self.session, &self.entry, self.token()).await
     }
 
     async fn renew(&self) -> Result<()> {

@@ -14,74 +14,77 @@
 //!
 //! # How it works
 //!
-//! The lock is a plain string key, exactly what `SET key token NX PX ttl` leaves, and it is released
-//! by compare-and-delete. So redis-py, redsync, redislock and hand-written scripts on the same key
-//! exclude us, and we exclude them. A queue lies beside it: whoever releases gives the key straight
-//! to the first waiter and tells it by a push, so nobody polls and nobody overtakes. One script
-//! call per verb: an uncontended acquire and release are two commands, for every kind of lock. One call
-//! every third of a TTL renews all locks and keeps all waiting attempts of a client alive (up to 1000
-//! exclusive locks, or 200 others, leaders among them); it also repairs lost pushes. Any renewal of any
-//! waiter keeps its queue alive, and removes the dead from the first 32 places and from one other page of
-//! 32, a different one each time.
+//! The lock is a plain string key, exactly what `SET key token NX PX ttl` leaves, and it is
+//! released by compare-and-delete. So redis-py, redsync, redislock and hand-written scripts on the
+//! same key exclude us, and we exclude them. A queue lies beside it: whoever releases gives the key
+//! straight to the first waiter and tells it by a push, so nobody polls and nobody overtakes. One
+//! script call per verb: an uncontended acquire and release are two commands, for every kind of
+//! lock. One call every third of a TTL renews all locks and keeps all waiting attempts of a client
+//! alive (up to 1000 exclusive locks, or 200 others, leaders among them); it also repairs lost
+//! pushes. Any renewal of any waiter keeps its queue alive, and removes the dead from the first 32
+//! places and from one other page of 32, a different one each time.
 //!
-//! Renewals, conversions, releases and revokes go before everything else. Of acquires and looks at most 64
-//! are in flight per client; more wait in this process, in order, and one that is cancelled there is never
-//! sent. A connection counts as broken when the server is silent for a third of a TTL (100 ms to 2 s), or
-//! does not answer one request for a whole one though it answers others. Releases go by themselves, 64 at
-//! a time; while there are more, 200 go by one command. So 10,000 locks that are given back during an outage
-//! are some 110 commands after it.
+//! Renewals, conversions, releases and revokes go before everything else. Of acquires and looks at
+//! most 64 are in flight per client; more wait in this process, in order, and one that is cancelled
+//! there is never sent. A connection counts as broken when the server is silent for a third of a
+//! TTL (100 ms to 2 s), or does not answer one request for a whole one though it answers others.
+//! Releases go by themselves, 64 at a time; while there are more, 200 go by one command. So 10,000
+//! locks that are given back during an outage are some 110 commands after it.
 //!
-//! The end of a wait in vain asks for one holder and the places of the attempts that gave up: one command
-//! and one for the holder's description. Its cost does not grow with the queue, except that a place is
-//! searched for in a list: it is told up to the 10,000th. Of readers and holders of permits it names one.
+//! The end of a wait in vain asks for one holder and the places of the attempts that gave up: one
+//! command and one for the holder's description. Its cost does not grow with the queue, except that
+//! a place is searched for in a list: it is told up to the 10,000th. Of readers and holders of
+//! permits it names one.
 //!
-//! [Several locks](lock_core::LockSet) that are all free are taken by one command too, up to 200 of them, in
-//! both modes; it changes nothing if one of them is not. Each is released by a command of its own, all at
-//! the same time.
+//! [Several locks](lock_core::LockSet) that are all free are taken by one command too, up to 200 of
+//! them, in both modes; it changes nothing if one of them is not. Each is released by a command of
+//! its own, all at the same time.
 //!
-//! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key has
-//! their group's value, so a foreign client sees an exclusive holder. They hold only while it has that
-//! very value, so a key that is deleted, evicted or overwritten ends them all; each one's share ends with
-//! its own TTL. A release lets in whoever fits at the head of the queue: one command and one push
-//! each, however many they are.
+//! Readers, and holders of permits, hold a name together: as long as there are any, the lock's key
+//! has their group's value, so a foreign client sees an exclusive holder. They hold only while it
+//! has that very value, so a key that is deleted, evicted or overwritten ends them all; each one's
+//! share ends with its own TTL. A release lets in whoever fits at the head of the queue: one
+//! command and one push each, however many they are.
 //!
-//! An election is an exclusive lock whose value lies beside its key, and lives as long. Campaign, proclaim
-//! and resign are one command each. The script that makes a leader, changes its value or ends it also
-//! publishes that, value included, on a channel of the name and the database; so a change costs one
-//! `PUBLISH` within the script, and its observers no request, however many they are. An observer listens and
-//! looks at the server in one flight; it looks again (two commands) when the leader's lock would expire,
-//! after a reconnect, when a push is missing, and every few seconds (2.5 to 5). Whatever is not
-//! published is seen by such a look: a leader that died (when its lock expires), a key that somebody
-//! deleted, and who holds the lock without a value. Locks without a value publish nothing and know of no
-//! observers; whoever holds one alone leads with an empty value. A foreign holder has the token of the last
-//! grant, which is not greater than the next leader's. An observer that does not read is told the newest when
-//! it reads again.
+//! An election is an exclusive lock whose value lies beside its key, and lives as long. Campaign,
+//! proclaim and resign are one command each. The script that makes a leader, changes its value or
+//! ends it also publishes that, value included, on a channel of the name and the database; so a
+//! change costs one `PUBLISH` within the script, and its observers no request, however many they
+//! are. An observer listens and looks at the server in one flight; it looks again (two commands)
+//! when the leader's lock would expire, after a reconnect, when a push is missing, and every few
+//! seconds (2.5 to 5). Whatever is not published is seen by such a look: a leader that died (when
+//! its lock expires), a key that somebody deleted, and who holds the lock without a value. Locks
+//! without a value publish nothing and know of no observers; whoever holds one alone leads with an
+//! empty value. A foreign holder has the token of the last grant, which is not greater than the
+//! next leader's. An observer that does not read is told the newest when it reads again.
 //!
 //! Each grant's token is the server's clock in microseconds, or the last token plus one, whichever
 //! is greater.
 //!
-//! [Names in use](lock_core::DistributedLock::names) are found by going through all keys of the database
-//! (`SCAN`, twice). Every key that starts with the prefix and could be a lock's counts, whatever is in it:
-//! a foreign client's lock looks like any other key. So a database with other data needs a prefix.
-//! [Revoking](lock_core::DistributedLock::revoke) is one command, and a push to the client that loses.
-//! If the answer to it is lost, it is asked again; if nothing is found then, it says that it does not know
-//! ([`Error::Unavailable`](lock_core::Error::Unavailable), effect unknown).
+//! [Names in use](lock_core::DistributedLock::names) are found by going through all keys of the
+//! database (`SCAN`, twice). Every key that starts with the prefix and could be a lock's counts,
+//! whatever is in it: a foreign client's lock looks like any other key. So a database with other
+//! data needs a prefix. [Revoking](lock_core::DistributedLock::revoke) is one command, and a push
+//! to the client that loses. If the answer to it is lost, it is asked again; if nothing is found
+//! then, it says that it does not know ([`Error::Unavailable`](lock_core::Error::Unavailable),
+//! effect unknown).
 //!
 //! Needs Redis 6.2 or a server that speaks like it (RESP3, `SET .. GET`); one server. A node with
-//! `cluster-enabled yes` is refused at connect. A server that became a replica is an outage: the client
-//! connects anew, and resolves the host's name anew, until it finds a primary. A server that refuses to
-//! write for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
+//! `cluster-enabled yes` is refused at connect. A server that became a replica is an outage: the
+//! client connects anew, and resolves the host's name anew, until it finds a primary. A server that
+//! refuses to write for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
 //!
-//! Connecting gives the server the three scripts of an uncontended lock unless it has them. Each other
-//! script follows when it is called first, by one command more.
+//! Connecting gives the server the three scripts of an uncontended lock unless it has them. Each
+//! other script follows when it is called first, by one command more.
 //!
 //! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
-//! `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is stopped at once, else it ends
-//! with its TTL.
+//! `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and `CLIENT INFO` a request that a broken
+//! connection left behind is stopped at once, else it ends with its TTL.
 //!
 //! # URL
 //!
-//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or the same with `valkey://`
+//! `redis://[user][:password@]host[:port][/database][?option=value&..]`, or the same with
+//! `valkey://`
 //!
 //! | option | meaning | default |
 //! |---|---|---|
@@ -103,29 +106,35 @@
 //! | `{K}` FF `fence` | string | the last token; expires a day after the last grant |
 //! | `{distlock}` FF `client:<client>` | string | what a client says about itself; expires after an hour |
 //!
-//! FF is the byte 0xFF, which no name contains, so no name can be another's companion. All keys of a
-//! name are in one cluster slot: a `K` with a hash tag of its own keeps it, and its companions are
-//! `K` FF FF `queue` and so on; a `K` with a `}` but no tag gets a tag that leads to its slot.
+//! FF is the byte 0xFF, which no name contains, so no name can be another's companion. All keys of
+//! a name are in one cluster slot: a `K` with a hash tag of its own keeps it, and its companions
+//! are `K` FF FF `queue` and so on; a `K` with a `}` but no tag gets a tag that leads to its slot.
 //!
-//! The fence ends a day after the last grant, so there are as many of them as names in a day (about 100
-//! bytes each). Then the next token is the server's time, which is above the last one unless the server's
-//! clock was set back by more than has passed since: by a day at least. While a lock is held, a renewal
-//! keeps its fence, three times a day. A fence of an earlier version, which has no end, gets one
-//! when the name is granted or renewed so next. Queues end two days after the last renewal of any waiter.
+//! The fence ends a day after the last grant, so there are as many of them as names in a day (about
+//! 100 bytes each). Then the next token is the server's time, which is above the last one unless
+//! the server's clock was set back by more than has passed since: by a day at least. While a lock
+//! is held, a renewal keeps its fence, three times a day. A fence of an earlier version, which has
+//! no end, gets one when the name is granted or renewed so next. Queues end two days after the last
+//! renewal of any waiter.
 //!
 //! # What it does not promise
 //!
 //! - A failover, an eviction (`maxmemory-policy` other than `noeviction`) or a restart without
 //!   `appendfsync always` may lose locks that were granted. The fencing token covers that.
-//!   [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says which of these the server may do: a
-//!   failover if it has a replica or does not tell (`ROLE`), a restart unless each write is on disk first.
-//! - In the simple mode nobody is told of a revoked lock but by its next renewal, every eighth of a TTL.
-//! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours queue.
-//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told.
+//!   [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says which of these the server may
+//!   do: a failover if it has a replica or does not tell (`ROLE`), a restart unless each write is
+//!   on disk first.
+//! - In the simple mode nobody is told of a revoked lock but by its next renewal, every eighth of a
+//!   TTL.
+//! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours
+//!   queue.
+//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are
+//!   told.
 
 mod answer;
 mod config;
 mod connection;
+mod detach;
 mod entry;
 mod error;
 mod inspect;

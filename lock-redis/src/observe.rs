@@ -1,5 +1,5 @@
-//! Who leads, told to those who observe: pushes, and a look at the server before the first and whenever
-//! something may be missing.
+//! Who leads, told to those who observe: pushes, and a look at the server before the first and
+//! whenever something may be missing.
 
 use std::{
     collections::HashMap,
@@ -30,8 +30,8 @@ use crate::{
 const UNREAD: usize = 64;
 /// How long one look waits for its answer, and the first one for a server that answers.
 const LIMIT: Duration = Duration::from_secs(2);
-/// At least this often an observer looks: nobody tells that a lock without a value is taken, that a key is
-/// deleted, or that the connection is dead.
+/// At least this often an observer looks: nobody tells that a lock without a value is taken, that a
+/// key is deleted, or that the connection is dead.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
 /// How much later than a leader's lock expires an observer looks, at most: not all at once.
 const EXPIRY_SLACK: Duration = Duration::from_millis(100);

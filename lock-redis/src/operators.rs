@@ -54,8 +54,8 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also if there is
-    /// none any more, and a request without an answer may have removed it.
+    /// As [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also if
+    /// there is none any more, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
         let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
         match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {

@@ -65,8 +65,8 @@ fn command(session: &Session, entry: &Entry, request: &Request) -> Cmd {
     }
 }
 
-/// Sends the request of one attempt, or of several, until it is answered, or for `limit`. If it failed,
-/// whatever it may have done is undone in the background.
+/// Sends the request of one attempt, or of several, until it is answered, or for `limit`. If it
+/// failed, whatever it may have done is undone in the background.
 pub(crate) async fn ask<T>(
     session: &Arc<Session>,
     entries: &[Arc<Entry>],

@@ -38,9 +38,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// How long `close` insists.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
-/// How many acquires and looks are in flight. More wait in this process, in order: what is urgent waits
-/// for those, here and at the server, and on a busy machine mostly here. Enough for 25,000 per second at
-/// 2.5 ms.
+/// How many acquires and looks are in flight. More wait in this process, in order: what is urgent
+/// waits for those, here and at the server, and on a busy machine mostly here. Enough for 25,000
+/// per second at 2.5 ms.
 const TURNS: usize = 64;
 const CANCELLED: &str = "cancelled before it was sent";
 

@@ -45,8 +45,8 @@ async fn a_burst_of_acquires_ends_nothing_that_is_held() {
         let ended = within(task).await;
         assert!(!ended.is_err_and(|error| error.is_panic()));
     }
-    // Renewed every third of its TTL, it has more than half of it left but for a machine so slow that
-    // every task is late: four steps of a renewal are, one after the other.
+    // Renewed every third of its TTL, it has more than half of it left but for a machine so slow
+    // that every task is late: four steps of a renewal are, one after the other.
     assert!(least + late * 4 > ttl / 2, "{least:?}, tasks are late by {late:?}");
     if held.is_valid() {
         held.release().await.unwrap();

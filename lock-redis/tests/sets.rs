@@ -90,7 +90,8 @@ async fn as_many_as_promised_are_taken_by_one_command() {
     }
 }
 
-/// Whoever is in the way, and wherever: by another lock, another kind, another mode, a foreign client.
+/// Whoever is in the way, and wherever: by another lock, another kind, another mode, a foreign
+/// client.
 #[tokio::test]
 async fn one_busy_name_is_enough_and_nothing_is_changed() {
     let server = server().await;

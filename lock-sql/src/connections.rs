@@ -22,7 +22,8 @@ use crate::{
     turns::{NoTurn, Rank, Turn, Turns},
 };
 
-/// How long a connection may take that is being made, even if the script that wants it waits for less.
+/// How long a connection may take that is being made, even if the script that wants it waits for
+/// less.
 const MAKING: Duration = Duration::from_secs(1);
 
 /// How long a server executes a script at the most whose client has given up: longer than its own
@@ -89,9 +90,9 @@ impl Failure {
     }
 }
 
-/// Connections that are made when they are needed, and used by one script at a time. Not the library's
-/// pool: that one asks the server after each use whether it is still there, which would be as many
-/// requests again.
+/// Connections that are made when they are needed, and used by one script at a time. Not the
+/// library's pool: that one asks the server after each use whether it is still there, which would
+/// be as many requests again.
 pub(crate) struct Connections<C: Connection> {
     options: C::Options,
     /// Nothing once all have said goodbye: whatever comes back then does so, too.
@@ -223,8 +224,8 @@ macro_rules! connections {
                 }
             }
 
-            /// Makes one more connection as soon as there is a place for it. Goes on when nobody waits for
-            /// it any more: MySQL blocks a host that leaves many connections half-made.
+            /// Makes one more connection as soon as there is a place for it. Goes on when nobody
+            /// waits for it any more: MySQL blocks a host that leaves many connections half-made.
             async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
                 let place = self.places.clone().acquire_owned().await;
                 let (connections, place) = (self.clone(), place.map_err(|_| Failure::Closed)?);
@@ -341,8 +342,8 @@ impl<C: Connection> Connections<C> {
         self.places.is_closed()
     }
 
-    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that are only
-    /// cut off.
+    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that
+    /// are only cut off.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
         self.refuse();

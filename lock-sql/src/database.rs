@@ -247,8 +247,8 @@ impl Database {
     /// Ends the connections to a server, as servers like it.
     pub(crate) async fn quit(&self) {
         match self {
-            // The file stays open until the last handle is dropped: who closes it last copies SQLite's log
-            // into it and waits for the disk, which a process that ends need not do.
+            // The file stays open until the last handle is dropped: who closes it last copies
+            // SQLite's log into it and waits for the disk, which a process that ends need not do.
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => {}
             #[cfg(feature = "mysql")]

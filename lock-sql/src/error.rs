@@ -115,8 +115,8 @@ struct Told {
     source: sqlx::Error,
 }
 
-/// Without what is of use to those who build the server or the library: PostgreSQL's line of its own
-/// source, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
+/// Without what is of use to those who build the server or the library: PostgreSQL's line of its
+/// own source, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     let text = match &error {
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
@@ -184,8 +184,8 @@ pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
-/// Whether nobody knows what has become of a script that was sent: no answer came, or the database took
-/// it for over in the middle.
+/// Whether nobody knows what has become of a script that was sent: no answer came, or the database
+/// took it for over in the middle.
 pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_none_or(|e| Refusal::of(dialect, e) == Refusal::Ended)
 }

@@ -11,6 +11,7 @@ use lock_core::{
 };
 
 use crate::{
+    detach,
     entry::Entry,
     row::Row,
     script::Script,
@@ -110,12 +111,17 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever comes
-        // first, and each is kept once.
+        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
+        // comes first, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let Entry { name, attempt, .. } = &*self.entry;
         let publish = |script: Script| script.publish(name, *attempt, version, value);
         self.change("publish", publish).await.map(drop)
+    }
+
+    async fn detach(&self) -> Result<String> {
+        let detached = detach::detach(&self.session, &self.entry, self.token().value()).await;
+        detached.map(|to| to.simple().to_string())
     }
 
     async fn renew(&self) -> Result<()> {

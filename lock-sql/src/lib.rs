@@ -14,17 +14,19 @@
 //!
 //! # How it works
 //!
-//! A name's queue is a few rows of a table, one for each attempt, in the order of their tokens. Who holds
-//! the lock is nowhere written: the [queue rule](lock_core::queue) says it of the rows. Each row has an
-//! expiry by the database's own clock, also that of an attempt that waits, and its client renews it; a
-//! session's lock of the database itself (`GET_LOCK`, advisory locks) would end with a connection, and has
-//! no token. No connection and no transaction is held while a lock is held or waited for.
+//! A name's queue is a few rows of a table, one for each attempt, in the order of their tokens. Who
+//! holds the lock is nowhere written: the [queue rule](lock_core::queue) says it of the rows. Each
+//! row has an expiry by the database's own clock, also that of an attempt that waits, and its
+//! client renews it; a session's lock of the database itself (`GET_LOCK`, advisory locks) would end
+//! with a connection, and has no token. No connection and no transaction is held while a lock is
+//! held or waited for.
 //!
-//! Each verb is one transaction in one message, for every kind of lock. To acquire is: count the name's
-//! counter up, which also keeps others out of the queue until the transaction ends; remove rows that have
-//! expired; insert the own row with that token; read the queue. To release is to delete the row. A row
-//! counts until it is removed, and is never renewed after its expiry: so nobody comes back after the next
-//! one was let in. Sent again after a lost reply, a request finds its own row by the attempt's id.
+//! Each verb is one transaction in one message, for every kind of lock. To acquire is: count the
+//! name's counter up, which also keeps others out of the queue until the transaction ends; remove
+//! rows that have expired; insert the own row with that token; read the queue. To release is to
+//! delete the row. A row counts until it is removed, and is never renewed after its expiry: so
+//! nobody comes back after the next one was let in. Sent again after a lost reply, a request finds
+//! its own row by the attempt's id.
 //!
 //! | | acquire | release | hand-over |
 //! |---|---|---|---|
@@ -32,13 +34,14 @@
 //! | MySQL | 1 message, 6 statements with `START` and `COMMIT` | 1 statement | by a look, see below |
 //! | SQLite | 1 transaction of 4 statements | 1 statement | by a look, see below |
 //!
-//! A permit, a reader and a leader cost the same; a leader's release has two statements more, since his
-//! last value is kept for a minute for observers who have not seen it. A set of up to 100 names is taken as
-//! one lock is, if all are free, with one statement more on PostgreSQL; it has as many of the 256 counters
-//! to itself for the time of its transaction. Its locks are released one by one.
+//! A permit, a reader and a leader cost the same; a leader's release has two statements more, since
+//! his last value is kept for a minute for observers who have not seen it. A set of up to 100 names
+//! is taken as one lock is, if all are free, with one statement more on PostgreSQL; it has as many
+//! of the 256 counters to itself for the time of its transaction. Its locks are released one by
+//! one.
 //!
-//! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the others,
-//! where nothing but its renewal tells a holder that its lock was revoked.
+//! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
+//! others, where nothing but its renewal tells a holder that its lock was revoked.
 //!
 //! # What goes first
 //!
@@ -66,27 +69,27 @@
 //!
 //! # Who waits
 //!
-//! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind readers, on one
-//! connection per client besides its others. So whoever leaves has the name's counter to himself until his
-//! transaction ends. A look every
-//! 2.5 to 5 s, and one after each reconnect, makes up for a lost push. With each round of renewals the client
-//! asks whether the connection for pushes is still there: one that has died in silence is replaced within a
-//! third of a TTL and 2 s.
+//! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind
+//! readers, on one connection per client besides its others. So whoever leaves has the name's
+//! counter to himself until his transaction ends. A look every 2.5 to 5 s, and one after each
+//! reconnect, makes up for a lost push. With each round of renewals the client asks whether the
+//! connection for pushes is still there: one that has died in silence is replaced within a third of
+//! a TTL and 2 s.
 //!
-//! The others poll: one query per client for all that are due, whoever and however many of its attempts
-//! wait for a name. The client whose first attempt is at place *n* of a queue waits between half of and the
-//! whole of *n* times the step, at most the longest pause; the head also looks 2 ms after the entry before
-//! it expires.
+//! The others poll: one query per client for all that are due, whoever and however many of its
+//! attempts wait for a name. The client whose first attempt is at place *n* of a queue waits
+//! between half of and the whole of *n* times the step, at most the longest pause; the head also
+//! looks 2 ms after the entry before it expires.
 //!
 //! | | step | longest | a look |
 //! |---|---|---|---|
 //! | SQLite | 10 ms | 250 ms | `data_version`: a number in shared memory; the queue only if anything was changed |
 //! | MySQL | 25 ms | 1 s | the queues that are due, with up to 8 connections in use at a time |
 //!
-//! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that name the
-//! server and the database in the same way) a release wakes the first in line at once, and it waits for no
-//! look. An observer of an election looks every 25 to 50 ms (SQLite), 125 to 250 ms (MySQL), and is pushed,
-//! with a look every 1 to 2 s for leaders that died, on PostgreSQL.
+//! Within one process (SQLite: all clients of one path, also by symbolic links; MySQL: all that
+//! name the server and the database in the same way) a release wakes the first in line at once, and
+//! it waits for no look. An observer of an election looks every 25 to 50 ms (SQLite), 125 to 250 ms
+//! (MySQL), and is pushed, with a look every 1 to 2 s for leaders that died, on PostgreSQL.
 //!
 //! # URL
 //!
@@ -100,32 +103,34 @@
 //! | | MySQL's usual login needs TLS, unless the server has checked the password lately | |
 //! | `ca` | with `tls=verify`: a file with the certificates to trust | those that browsers trust |
 //!
-//! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`, with the
-//! home from the user database if the environment has none. It excludes **this user's** processes from each
-//! other and nobody else: the directory is made for its owner alone. [`SqlLock::path`] and the trace event
-//! `opened` tell the path. To exclude users from each other, name a path that all of them may write:
+//! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`,
+//! with the home from the user database if the environment has none. It excludes **this user's**
+//! processes from each other and nobody else: the directory is made for its owner alone.
+//! [`SqlLock::path`] and the trace event `opened` tell the path. To exclude users from each other,
+//! name a path that all of them may write:
 //!
 //! ```text
 //! install -d -m 2770 -g shop /var/lib/shop && install -m 660 -g shop /dev/null /var/lib/shop/locks.db
 //! ```
 //!
-//! SQLite's companion files (`-wal`, `-shm`) take over the file's mode, and the directory's group by its
-//! set-group-id bit; they come and go, so the group must be able to write to the directory.
+//! SQLite's companion files (`-wal`, `-shm`) take over the file's mode, and the directory's group
+//! by its set-group-id bit; they come and go, so the group must be able to write to the directory.
 //!
 //! # SQLite
 //!
-//! Linux only. There is no server whose clock could count, so it is the machine's boot clock, which nobody
-//! can set and which counts a suspend. The file says which boot of the machine and which time namespace it
-//! belongs to: rows of another boot are gone, and a process in another namespace is refused. Network file
-//! systems are refused, since SQLite cannot keep two machines apart there.
+//! Linux only. There is no server whose clock could count, so it is the machine's boot clock, which
+//! nobody can set and which counts a suspend. The file says which boot of the machine and which
+//! time namespace it belongs to: rows of another boot are gone, and a process in another namespace
+//! is refused. Network file systems are refused, since SQLite cannot keep two machines apart there.
 //!
-//! The file stays open until the last handle is dropped, also after `close`. A process that ends without
-//! dropping it leaves SQLite's log (`-wal`, some 4 MB at the most) beside the file, and the next one reads it.
+//! The file stays open until the last handle is dropped, also after `close`. A process that ends
+//! without dropping it leaves SQLite's log (`-wal`, some 4 MB at the most) beside the file, and the
+//! next one reads it.
 //!
-//! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut may
-//! undo the last transactions, but then the machine boots, all locks are over, and tokens jump by 2^32, so
-//! that they rise all the same. A process that is stopped (SIGSTOP) in the middle of a write, a fraction of a
-//! millisecond, keeps every other one out until it goes on.
+//! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut
+//! may undo the last transactions, but then the machine boots, all locks are over, and tokens jump
+//! by 2^32, so that they rise all the same. A process that is stopped (SIGSTOP) in the middle of a
+//! write, a fraction of a millisecond, keeps every other one out until it goes on.
 //!
 //! # Servers
 //!
@@ -161,8 +166,8 @@
 //!
 //! # Tables (version 1)
 //!
-//! They are created on first use; where the user may not do that, by what [`schema`] prints. Names are bytes,
-//! times are microseconds.
+//! They are created on first use; where the user may not do that, by what [`schema`] prints. Names
+//! are bytes, times are microseconds.
 //!
 //! | table | content |
 //! |---|---|
@@ -171,10 +176,10 @@
 //! | `distlock_v1_values` | what leaders have said, until a minute later |
 //! | `distlock_v1_meta` | SQLite: whose clock it is |
 //!
-//! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter if all
-//! its rows are deleted. Rows that nobody has removed since they expired are swept every minute by whoever
-//! renews something. That reads the whole table, which takes 2 to 10 ms for 10,000 rows: an index on their
-//! expiry would cost more, with each renewal.
+//! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
+//! if all its rows are deleted. Rows that nobody has removed since they expired are swept every
+//! minute by whoever renews something. That reads the whole table, which takes 2 to 10 ms for
+//! 10,000 rows: an index on their expiry would cost more, with each renewal.
 //!
 //! # A fenced write in the same database
 //!
@@ -182,32 +187,35 @@
 //! UPDATE orders SET stock = 99, fence = :token WHERE id = 42 AND fence <= :token
 //! ```
 //!
-//! If no row was changed, somebody with a greater token was there: the lock is lost, and nothing is written.
+//! If no row was changed, somebody with a greater token was there: the lock is lost, and nothing is
+//! written.
 //!
 //! # What it does not promise
 //!
-//! - Tokens rise as long as commits stay: a failover to a replica that lags takes locks and tokens back. With
-//!   `fsync = off`, `innodb_flush_log_at_trx_commit` other than 1, or a binary log with `sync_binlog` other
-//!   than 1, a crash of the machine may do so, and
-//!   the [guarantees](lock_core::Guarantees::fencing) say it.
-//! - A held lock survives a restart of the server, if its commits do, but not the loss of the machine: no
-//!   other node is known to have it ([`Survives::failover`](lock_core::Survives::failover) is false).
-//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are told by
-//!   their next renewal, and until then two may hold one lock. Only tokens help against that. One whose
-//!   clock is set back keeps a dead holder's lock for as much longer.
-//! - A request that a stalled server or a broken connection left behind may run later: what it enters ends
-//!   with its TTL.
-//! - On SQLite and MySQL a holder is told of a revoked lock by its next renewal: after an eighth of its TTL
-//!   at the most. A fixed term is not renewed, and is told by its end.
-//! - A SQLite file that is deleted or replaced while it is in use takes its locks with it, and tokens start
-//!   anew: holders are told by their next renewal, and until then two may hold one lock. Its `-wal` and
-//!   `-shm` belong to it and must go with it. If they stay, SQLite may lay the old log over the new file, so
-//!   that nobody knows which locks are in it and whether holders are told; or the new file cannot be used
-//!   (`Unavailable`) until all who have used the old one have noticed, by their next request.
-//! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks of their
-//!   own.
-//! - A queue is read as a whole: who enters one of a thousand gets a thousand rows, and who gives back one
-//!   of a thousand permits has PostgreSQL add up the others, for some milliseconds.
+//! - Tokens rise as long as commits stay: a failover to a replica that lags takes locks and tokens
+//!   back. With `fsync = off`, `innodb_flush_log_at_trx_commit` other than 1, or a binary log with
+//!   `sync_binlog` other than 1, a crash of the machine may do so, and the
+//!   [guarantees](lock_core::Guarantees::fencing) say it.
+//! - A held lock survives a restart of the server, if its commits do, but not the loss of the
+//!   machine: no other node is known to have it
+//!   ([`Survives::failover`](lock_core::Survives::failover) is false).
+//! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are
+//!   told by their next renewal, and until then two may hold one lock. Only tokens help against
+//!   that. One whose clock is set back keeps a dead holder's lock for as much longer.
+//! - A request that a stalled server or a broken connection left behind may run later: what it
+//!   enters ends with its TTL.
+//! - On SQLite and MySQL a holder is told of a revoked lock by its next renewal: after an eighth of
+//!   its TTL at the most. A fixed term is not renewed, and is told by its end.
+//! - A SQLite file that is deleted or replaced while it is in use takes its locks with it, and
+//!   tokens start anew: holders are told by their next renewal, and until then two may hold one
+//!   lock. Its `-wal` and `-shm` belong to it and must go with it. If they stay, SQLite may lay the
+//!   old log over the new file, so that nobody knows which locks are in it and whether holders are
+//!   told; or the new file cannot be used (`Unavailable`) until all who have used the old one have
+//!   noticed, by their next request.
+//! - PostgreSQL finds the tables by its `search_path`: users with schemas of their own have locks
+//!   of their own.
+//! - A queue is read as a whole: who enters one of a thousand gets a thousand rows, and who gives
+//!   back one of a thousand permits has PostgreSQL add up the others, for some milliseconds.
 //! - On MySQL a lock name, value and holder go through statements that `max_allowed_packet` limits.
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
@@ -215,6 +223,7 @@
 mod config;
 mod connections;
 mod database;
+mod detach;
 mod dialect;
 mod entry;
 mod error;

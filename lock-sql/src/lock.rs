@@ -5,13 +5,15 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Wake, Wish,
+    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket,
+    Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
     config::{SqlConfig, TTL},
+    detach,
     dialect::Dialect,
     entry::Entry as Attempted,
     lease::SqlLease,
@@ -40,12 +42,12 @@ impl SqlLock {
     /// # Errors
     ///
     /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be
-    /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables
-    /// are missing and the user may not create them (see [`schema`](crate::schema)), or if the file may
-    /// not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file
-    /// system or in another time namespace, or if the server cannot keep locks as it is set up (see
-    /// the crate's documentation), [`Error::InvalidOption`](lock_core::Error::InvalidOption)
-    /// for a TTL out of range.
+    /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
+    /// tables are missing and the user may not create them (see [`schema`](crate::schema)), or if
+    /// the file may not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is
+    /// on a network file system or in another time namespace, or if the server cannot keep locks as
+    /// it is set up (see the crate's documentation),
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety
     ///
@@ -75,7 +77,8 @@ impl SqlLock {
 }
 
 impl SqlLock {
-    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the same.
+    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
+    /// same.
     fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
         match entry.hold(sent) {
             Ok(validity) => {
@@ -113,6 +116,7 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.default_ttl = config.ttl;
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
+    guarantees.detach = true;
     if dialect == Dialect::Postgres {
         guarantees.wake = Wake::Push;
         guarantees.loss = LossSignal::Push;
@@ -156,6 +160,19 @@ impl DistributedLock for SqlLock {
             entries.iter().for_each(|entry| self.session.forget(entry));
         }
         held
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        let entry = Attempted::new(self.session.dialect(), &request, &attempt);
+        self.session.enter(&entry)?;
+        let adopted = detach::adopt(&self.session, &entry, &request, &attempt, &ticket).await;
+        let held = adopted.and_then(|sent| self.hold(&entry, sent, ticket.token().value()));
+        held.inspect_err(|_| self.session.forget(&entry))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -22,7 +22,8 @@ use crate::{
 
 /// Looks that are due at about the same time are made together.
 const TOGETHER: Duration = Duration::from_millis(2);
-/// How much later than the entry before it expires the head looks, and the others: the head goes first.
+/// How much later than the entry before it expires the head looks, and the others: the head goes
+/// first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
 /// After a look that failed.
@@ -57,8 +58,8 @@ enum Why {
     Expiry,
 }
 
-/// How long the attempt at this place of the queue waits between two looks: the head looks often, the
-/// tail seldom.
+/// How long the attempt at this place of the queue waits between two looks: the head looks often,
+/// the tail seldom.
 fn pace(dialect: Dialect, place: usize) -> Duration {
     let (step, longest) = match dialect {
         Dialect::Sqlite => (10, 250),
@@ -95,8 +96,8 @@ impl Book {
         }
     }
 
-    /// From now on the entry waits. `rings` is how often somebody had rung before it asked: whoever rang
-    /// since may have meant this queue. Answers whether a look is due earlier than before.
+    /// From now on the entry waits. `rings` is how often somebody had rung before it asked: whoever
+    /// rang since may have meant this queue. Answers whether a look is due earlier than before.
     fn wait(&mut self, entry: &Arc<Entry>, mut look: Look, rings: u64) -> bool {
         if !self.entries.contains_key(&entry.attempt) {
             return false;
@@ -152,8 +153,9 @@ impl Book {
     }
 }
 
-/// How long the first to expire still lives of those before the one at this place. Not only of the one
-/// that it waits for: the dead among the others would seem to stay, and nobody would tell it of a change.
+/// How long the first to expire still lives of those before the one at this place. Not only of the
+/// one that it waits for: the dead among the others would seem to stay, and nobody would tell it of
+/// a change.
 pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
     queue[..at].iter().map(|row| row.left).min().unwrap_or_default()
 }
@@ -205,8 +207,9 @@ impl Session {
         }
     }
 
-    /// Takes out the looks that need not be made, as nothing at all has changed in the database since
-    /// the last one. Answers the version of the database that the others will see, or a later one.
+    /// Takes out the looks that need not be made, as nothing at all has changed in the database
+    /// since the last one. Answers the version of the database that the others will see, or a later
+    /// one.
     async fn spare(&self, due: &mut Vec<Due>) -> Option<(u64, Instant)> {
         if self.dialect() != Dialect::Sqlite || due.is_empty() {
             return None;

@@ -1,4 +1,5 @@
-//! Who leads, told to those who observe: looks at the database, which keeps what they may have missed.
+//! Who leads, told to those who observe: looks at the database, which keeps what they may have
+//! missed.
 
 use std::{
     collections::HashMap,
@@ -169,8 +170,8 @@ struct Known {
 }
 
 impl Known {
-    /// What is new in an answer: the values of those who led, and then the first of the queue, if there
-    /// is one. The very first answer tells of this moment only.
+    /// What is new in an answer: the values of those who led, and then the first of the queue, if
+    /// there is one. The very first answer tells of this moment only.
     fn looked(&mut self, rows: Vec<Row>) -> Vec<Option<Leader>> {
         let mut changes = Vec::new();
         let leads = rows.last().is_some_and(is_leader);

@@ -52,8 +52,8 @@ impl Place {
         sessions.push(Arc::downgrade(session));
     }
 
-    /// Wakes those of the other sessions who wait in this queue: the first of them, who wakes the next one
-    /// if he holds the lock together with others.
+    /// Wakes those of the other sessions who wait in this queue: the first of them, who wakes the
+    /// next one if he holds the lock together with others.
     pub(crate) fn ring(&self, by: &Session, name: &LockName) {
         let sessions: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
         let first =

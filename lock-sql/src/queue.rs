@@ -34,8 +34,8 @@ pub(crate) async fn acquire(
     request: &Request,
     attempt: &Attempt,
 ) -> Result<(Instant, u64)> {
-    // In turn: the server would let one of them in at a time anyway, and whoever has left must be gone
-    // before the next of this client looks.
+    // In turn: the server would let one of them in at a time anyway, and whoever has left must be
+    // gone before the next of this client looks.
     let limit = match request.wait {
         Wait::Try => entry.ttl.min(TRY_LIMIT),
         _ => entry.ttl,

@@ -176,7 +176,8 @@ impl Session {
         Ok(())
     }
 
-    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be told.
+    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be
+    /// told.
     #[cfg(feature = "postgres")]
     pub(crate) async fn check_held(&self) {
         let held = |entry: &&Arc<Entry>| entry.is_held();

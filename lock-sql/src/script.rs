@@ -1,8 +1,9 @@
 //! The statements: one message and one transaction per verb.
 //!
-//! They have no parameters, since several statements in one message cannot have any: what is put in is
-//! a number or hexadecimal, and nothing else.
+//! They have no parameters, since several statements in one message cannot have any: what is put in
+//! is a number or hexadecimal, and nothing else.
 
+mod hand_over;
 mod push;
 mod set;
 mod values;
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
+pub(crate) use self::hand_over::HandOver;
 #[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
 use self::{
@@ -78,15 +80,16 @@ impl Script {
         ids.join(", ")
     }
 
-    /// Takes a token of the name's counter. Until the transaction ends nobody else enters a queue of the
-    /// same counter, so whoever has the greater token also sees the entries with smaller ones.
+    /// Takes a token of the name's counter. Until the transaction ends nobody else enters a queue
+    /// of the same counter, so whoever has the greater token also sees the entries with smaller
+    /// ones.
     fn next_token(self, name: &LockName) -> String {
         let slot = self.0.slot(name.as_str().as_bytes());
         format!("UPDATE distlock_v1_slots SET token = token + 1 WHERE slot = {slot};")
     }
 
-    /// Removes what has expired. An entry counts until it is removed, and it is never renewed after its
-    /// expiry: so no holder comes back after the next one was let in.
+    /// Removes what has expired. An entry counts until it is removed, and it is never renewed after
+    /// its expiry: so no holder comes back after the next one was let in.
     fn bury(self, names: &str) -> String {
         let now = self.0.now();
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
@@ -112,8 +115,8 @@ impl Script {
         format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
     }
 
-    /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards is
-    /// whoever does not want to wait and would have to, and whoever counts with other permits.
+    /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards
+    /// is whoever does not want to wait and would have to, and whoever counts with other permits.
     pub(crate) fn acquire(self, wish: &Wish<'_>) -> String {
         let (name, id) = (self.name(wish.name), self.id(wish.attempt));
         let slot = self.0.slot(wish.name.as_str().as_bytes());
@@ -146,8 +149,8 @@ impl Script {
         )
     }
 
-    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not while
-    /// somebody leaves, who would take the dead for one that stays, and tell nobody.
+    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not
+    /// while somebody leaves, who would take the dead for one that stays, and tell nobody.
     pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
         let all: Vec<_> = names.iter().collect();
         let names = self.names(names);
@@ -184,8 +187,8 @@ impl Script {
         )
     }
 
-    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not answered
-    /// may still be under way.
+    /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not
+    /// answered may still be under way.
     pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
         let mut queues = BTreeMap::<_, Vec<_>>::new();
         for entry in entries {
@@ -239,7 +242,8 @@ impl Script {
             + &self.own(&id)
     }
 
-    /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers it.
+    /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers
+    /// it.
     ///
     /// Only the grant with this token, as [`downgrade`](Self::downgrade).
     pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid, token: u64) -> String {
@@ -289,14 +293,14 @@ impl Script {
         )
     }
 
-    /// Answers, as a token, a number that changes whenever another connection changes anything at all,
-    /// and when this is another connection than before. Only SQLite has one.
+    /// Answers, as a token, a number that changes whenever another connection changes anything at
+    /// all, and when this is another connection than before. Only SQLite has one.
     pub(crate) fn version(self) -> String {
         format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
     }
 
-    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the server, 0
-    /// neither.
+    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the
+    /// server, 0 neither.
     pub(crate) fn durability(self) -> String {
         let outlives = match self.0 {
             // Of the machine it need not: the boot clock starts anew, and tokens jump.

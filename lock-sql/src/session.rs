@@ -43,8 +43,8 @@ pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Database,
     book: Mutex<Book>,
-    /// Read by whatever may leave an entry in the database, or removes one; written when all of that is
-    /// over.
+    /// Read by whatever may leave an entry in the database, or removes one; written when all of
+    /// that is over.
     busy: Arc<RwLock<()>>,
     pub(crate) observers: Observers,
     pub(crate) janitor: Janitor,
@@ -108,8 +108,8 @@ impl Session {
         }
     }
 
-    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all that is
-    /// in the book.
+    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all
+    /// that is in the book.
     pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
         self.busy.clone().try_read_owned().ok()
     }
@@ -147,8 +147,9 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says whether
-    /// the script may have been executed. What the database says to a script that it refuses for good.
+    /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says
+    /// whether the script may have been executed. What the database says to a script that it
+    /// refuses for good.
     pub(crate) async fn insist(
         &self,
         (op, rank): (&'static str, Rank),

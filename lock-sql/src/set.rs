@@ -18,12 +18,13 @@ use crate::{
     turns::Rank,
 };
 
-/// How many names one transaction takes at the most: the longest ones make a message of about 400 KiB
-/// then, besides what their holders say.
+/// How many names one transaction takes at the most: the longest ones make a message of about
+/// 400 KiB then, besides what their holders say.
 pub(crate) const NAMES: usize = 100;
 
-/// Takes the locks of all entries, or none. The entries are in the session's book meanwhile, and remain
-/// there if all are granted. Answers the tokens, each with the time since when it is valid at the latest.
+/// Takes the locks of all entries, or none. The entries are in the session's book meanwhile, and
+/// remain there if all are granted. Answers the tokens, each with the time since when it is valid
+/// at the latest.
 ///
 /// # Errors
 ///

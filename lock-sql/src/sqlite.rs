@@ -29,7 +29,8 @@ use crate::{
     turns::{Rank, Turn},
 };
 
-/// How long SQLite itself waits for another process's transaction, shorter than any request may take.
+/// How long SQLite itself waits for another process's transaction, shorter than any request may
+/// take.
 const BUSY: Duration = Duration::from_millis(80);
 /// How long opening insists.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
@@ -62,8 +63,9 @@ struct File {
 }
 
 impl File {
-    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the tables
-    /// or makes them, and if another file has taken its place by then, the next script sees that.
+    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the
+    /// tables or makes them, and if another file has taken its place by then, the next script sees
+    /// that.
     fn at(location: &Location) -> Result<Self> {
         let identity = location.make()?;
         let options = SqliteConnectOptions::new()
@@ -139,9 +141,9 @@ impl Sqlite {
         answer
     }
 
-    /// The way to the file that is there now. One that was deleted or replaced, which only its own clients
-    /// would see for ever, is left with all that belongs to it. What was held in it is lost, and its
-    /// holders find that out at their next renewal.
+    /// The way to the file that is there now. One that was deleted or replaced, which only its own
+    /// clients would see for ever, is left with all that belongs to it. What was held in it is
+    /// lost, and its holders find that out at their next renewal.
     fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
         let mut file = self.file();
         let is_there = self.location.identity().is_ok_and(|there| there == file.identity);

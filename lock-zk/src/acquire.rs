@@ -16,6 +16,7 @@ use crate::{
     note::{Became, Note},
     queue::{Ahead, Duty},
     session::{End, Session},
+    turns::Turn,
     values::Values,
     wait::Next,
 };
@@ -80,6 +81,14 @@ impl Candidate {
         self.request.ttl
     }
 
+    /// What its requests wait for.
+    pub(crate) fn turn(&self) -> Turn {
+        match self.request.wait {
+            Wait::Try => Turn::Try,
+            _ => Turn::Acquire,
+        }
+    }
+
     async fn line_up(&self) -> Result<Box<dyn Lease>> {
         let mut ahead = match self.request.wait {
             Wait::Try => self.look().await?,
@@ -110,15 +119,15 @@ impl Candidate {
                     break;
                 }
             }
-            children = self.session.list(&self.directory).await?;
+            children = self.session.list(&self.directory, self.turn()).await?;
         }
     }
 
-    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is none
-    /// before this look.
+    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is
+    /// none before this look.
     pub(crate) async fn look(&self) -> Result<Ahead> {
         let mut ahead = Ahead::new(self.request.kind);
-        ahead.see_all(self.session.list(&self.directory).await?);
+        ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         self.check_at_once(&mut ahead).await?;
         Ok(ahead)
     }
@@ -132,7 +141,7 @@ impl Candidate {
                 // The first one may share the lock by now, which its name does not tell.
                 Duty::After(0) if self.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
-                    let data = self.session.data(&path).await?.unwrap_or_default();
+                    let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
                     if Note::became(&data) != Some(Became::Shared) {
                         return Err(self.contended());
                     }
@@ -168,13 +177,13 @@ impl Candidate {
         });
     }
 
-    /// Creates the node and lists the queue in one flight: the server keeps the order of a session's
-    /// requests, so the list shows everybody who is before the node.
+    /// Creates the node and lists the queue in one flight: the server keeps the order of a
+    /// session's requests, so the list shows everybody who is before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         loop {
-            let exchange = self.session.begin_in_turn().await?;
+            let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not before its turn: a caller that leaves meanwhile has nothing to clean up.
             self.entry.ask();
             let create = exchange.create(&stem, &note, &options);
@@ -214,13 +223,13 @@ impl Candidate {
         self.session.young.add(&self.entry);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
-            _ => Ok((node, self.session.list(&self.directory).await?)),
+            _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
         }
     }
 
     /// Makes the lock's directory. The server deletes containers that have become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
-        let exchange = self.session.begin_in_turn().await?;
+        let exchange = self.session.begin_in_turn(self.turn()).await?;
         let options = CreateMode::Container.with_acls(self.acls);
         match exchange.mkdir(&self.directory, &options).await {
             Ok(()) => Ok(()),
@@ -251,7 +260,8 @@ impl Candidate {
         Ok(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity)))
     }
 
-    /// Asks the leader whether the node is there. Returns after a while, in which other answers may come.
+    /// Asks the leader whether the node is there. Returns after a while, in which other answers may
+    /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
         match exchange.confirm(&node.path).await {
@@ -262,7 +272,8 @@ impl Candidate {
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's chores if it is refused.
+    /// Removes what the attempt may have left, or leaves it to the session's chores if it is
+    /// refused.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.attempt.id());
         let removed = match self.entry.node() {

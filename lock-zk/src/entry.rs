@@ -148,8 +148,8 @@ impl Entry {
         }
     }
 
-    /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it is
-    /// held. A deadline that has passed stays: its holder may have been told already.
+    /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it
+    /// is held. A deadline that has passed stays: its holder may have been told already.
     pub(crate) fn extend(&self, now: Instant, until: Instant) -> bool {
         let Some(validity) = self.validity.get() else { return false };
         if validity.has_ended() || validity.until() <= now {
@@ -201,6 +201,11 @@ impl Entry {
             validity.lose(LossReason::EntryGone);
         }
         self.changed.notify_waiters();
+    }
+
+    /// Whether it held the lock and has been told of its loss.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.validity().is_some_and(Validity::has_ended)
     }
 
     /// Whether the holder gave the lock up, or the node is gone.

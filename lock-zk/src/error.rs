@@ -40,7 +40,8 @@ pub(crate) fn meaning(error: &ZkError) -> Meaning {
         | ZkError::QuotaExceeded
         | ZkError::Unimplemented
         | ZkError::UnexpectedErrorCode(_) => Meaning::Refused,
-        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and what is not known yet.
+        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and what is not known
+        // yet.
         _ => Meaning::Unanswered,
     }
 }

@@ -2,9 +2,10 @@
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
-//! each session sends requests of its own. While it has entries these are writes that change nothing,
-//! which the leader and a majority must carry out. Without entries, and beside a standalone server,
-//! one read per eighth of the TTL takes the place of the crate's pings, and keeps the session alive.
+//! each session sends requests of its own. While it has entries these are writes that change
+//! nothing, which the leader and a majority must carry out. Without entries, and beside a
+//! standalone server, one read per eighth of the TTL takes the place of the crate's pings, and
+//! keeps the session alive.
 
 use std::sync::{Arc, Weak};
 
@@ -77,8 +78,8 @@ async fn ask(
 
 /// Asks whether the server of this connection stands alone: it says so, and has no members.
 ///
-/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the list
-/// of its members, and behind one address there may be several servers.
+/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the
+/// list of its members, and behind one address there may be several servers.
 pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
     let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };

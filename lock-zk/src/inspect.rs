@@ -2,7 +2,7 @@
 
 use std::time::{Duration, UNIX_EPOCH};
 
-use futures_util::future::join_all;
+use futures_util::future::try_join_all;
 use lock_core::{Diagnosis, Entry, FencingToken, Holder, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
@@ -12,22 +12,22 @@ use crate::{
     note::{Became, Note},
     queue,
     session::Session,
+    turns::Turn,
 };
 
 /// Beyond this place only the attempts are told, not what they say about themselves.
 const MOST_NOTES: usize = 256;
 
-/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node lives as
-/// long as its session, and ZooKeeper tells no client how long another's session still does.
+/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node
+/// lives as long as its session, and ZooKeeper tells no client how long another's session still
+/// does.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
-    let names = queue::in_order(session.list(directory).await?);
-    let exchange = session.begin()?;
-    let exchange = &exchange;
-    let notes = names
-        .iter()
-        .take(MOST_NOTES)
-        .map(|name| async move { exchange.data(&format!("{directory}/{name}")).await });
-    let mut notes = join_all(notes).await.into_iter();
+    let names = queue::in_order(session.list(directory, Turn::Look).await?);
+    let notes = names.iter().take(MOST_NOTES).map(|name| async move {
+        let exchange = session.begin_in_turn(Turn::Look).await?;
+        Ok(exchange.data(&format!("{directory}/{name}")).await)
+    });
+    let mut notes = try_join_all(notes).await?.into_iter();
     let mut entries = Vec::with_capacity(names.len());
     for name in &names {
         match notes.next() {
@@ -42,16 +42,17 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     Ok(entries)
 }
 
-/// Who is in the way, and where these attempts stand: with one list, and the data of the first node.
+/// Who is in the way, and where these attempts stand: with one list, and the data of the first
+/// node.
 pub(crate) async fn diagnose(
     session: &Session,
     directory: &str,
     attempts: &[Uuid],
 ) -> Result<Diagnosis> {
-    let names = queue::in_order(session.list(directory).await?);
+    let names = queue::in_order(session.list(directory, Turn::Look).await?);
     let mut entries: Vec<_> = names.iter().map(|name| unread(name)).collect();
     if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
-        let exchange = session.begin()?;
+        let exchange = session.begin_in_turn(Turn::Look).await?;
         // Only the first one can be something else than its name says: a writer that shares by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
             *entry = read(name, &note, &stat);

@@ -85,8 +85,8 @@ pub(crate) async fn work(
                 tokio::time::sleep(pause).await;
                 !end_if_lost(&session, &sessions) && round(&session).await
             } {
-                // Refused. Other locks of this session live on; new ones get another session, so that
-                // this one can end, and with it the node, when its last lock is released.
+                // Refused. Other locks of this session live on; new ones get another session, so
+                // that this one can end, and with it the node, when its last lock is released.
                 let Some(alive) = session.upgrade() else { return };
                 let _ = sessions.upgrade().inspect(|sessions| sessions.retire(&alive));
                 pause = jitter(alive.ttl().clamp(Duration::from_secs(1), Duration::from_secs(10)));
@@ -99,8 +99,8 @@ pub(crate) async fn work(
     }
 }
 
-/// Ends a session all of whose many locks were lost: one request removes what is left of it. Returns
-/// whether it did.
+/// Ends a session all of whose many locks were lost: one request removes what is left of it.
+/// Returns whether it did.
 fn end_if_lost(session: &Weak<Session>, sessions: &Weak<Sessions>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
     if alive.chores.len() <= AT_ONCE || alive.is_used() {

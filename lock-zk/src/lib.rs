@@ -15,10 +15,10 @@
 //! # What lies in ZooKeeper (layout version 1)
 //!
 //! `<chroot><prefix>/<name>/_c_<attempt><kind>-lock-<sequence>`: one ephemeral sequential node per
-//! attempt, in a directory per lock. `<kind>` is empty for an exclusive lock, `-r` for a shared one,
-//! and `-p<weight>.<limit>` for permits of a semaphore. The sequence is the place in the queue: the
-//! first ones hold the lock, as many as may hold it together. Directories are containers: the server
-//! deletes them some time after they have become empty.
+//! attempt, in a directory per lock. `<kind>` is empty for an exclusive lock, `-r` for a shared
+//! one, and `-p<weight>.<limit>` for permits of a semaphore. The sequence is the place in the
+//! queue: the first ones hold the lock, as many as may hold it together. Directories are
+//! containers: the server deletes them some time after they have become empty.
 //!
 //! The node's data says who made it (`{"holder":..,"since":..}`), and what has become of it:
 //! `"became":"shared"` for an exclusive lock that was downgraded, which keeps its name and place;
@@ -50,47 +50,51 @@
 //! the session's timeout ends it.
 //!
 //! When a session is given up, holders have been told by their deadlines, waiters are told at once,
-//! and the next acquire opens a new one. How long a lock still lives if nobody renews it is not in what
-//! `inspect` shows ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no client when the
-//! session of another was last heard of.
+//! and the next acquire opens a new one. How long a lock still lives if nobody renews it is not in
+//! what `inspect` shows ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no
+//! client when the session of another was last heard of.
 //!
 //! # What moves a deadline
 //!
 //! The leader of an ensemble ends sessions, and counts from the last time it was told that they are
 //! alive. Followers tell it when they answer its pings, twice per tick. So an answer alone proves
-//! nothing about the leader: a follower that is cut off answers reads for `syncLimit` ticks, and a leader
-//! that is cut off answers reads and `sync` for about as long, while the others end the session.
+//! nothing about the leader: a follower that is cut off answers reads for `syncLimit` ticks, and a
+//! leader that is cut off answers reads and `sync` for about as long, while the others end the
+//! session.
 //!
 //! So only a write proves something: it is answered when a majority has it, and no later leader
-//! counted before. An answered request, then an answered write that was sent at least a tick later, and
-//! then an answered write that was sent after that, prove that the leader was told of the first one; the
-//! deadline is the send time of the first one plus the TTL. A heartbeat is such a write. It is a transaction that checks that `/` exists and changes
-//! nothing. A standalone server counts from each request, so there any answer proves its send time,
-//! and a heartbeat is a read. A server is taken for one only if it says so (`srvr`) and has no members
-//! in its configuration; before 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model.rs` tries this rule, and weaker ones.
+//! counted before. An answered request, then an answered write that was sent at least a tick later,
+//! and then an answered write that was sent after that, prove that the leader was told of the first
+//! one; the deadline is the send time of the first one plus the TTL. A heartbeat is such a write.
+//! It is a transaction that checks that `/` exists and changes nothing. A standalone server counts
+//! from each request, so there any answer proves its send time, and a heartbeat is a read. A server
+//! is taken for one only if it says so (`srvr`) and has no members in its configuration; before
+//! 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model`
+//! tries this rule, and weaker ones.
 //!
-//! - **A deadline is a tick and two heartbeats older than the last answer.** A lock of 15 s has about 9 s
-//!   or more before it with the usual tick of 2 s, and a lock of four ticks about 2 of them. That is how
-//!   long an outage may last, and the client crate needs up to two fifths of the TTL to leave a server that
-//!   is silent: give at least six ticks if locks shall survive that. TTLs below three ticks are refused.
-//! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server permits
-//!   that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout or a
-//!   twentieth of the longest, whichever is longer, and at least 3 s unless the longest is ten times the
-//!   shortest, as it is by default. That is too short only if `minSessionTimeout` and
+//! - **A deadline is a tick and two heartbeats older than the last answer.** A lock of 15 s has
+//!   about 9 s or more before it with the usual tick of 2 s, and a lock of four ticks about 2 of
+//!   them. That is how long an outage may last, and the client crate needs up to two fifths of the
+//!   TTL to leave a server that is silent: give at least six ticks if locks shall survive that.
+//!   TTLs below three ticks are refused.
+//! - **The tick must be known, or guessed too long.** The command `conf` tells it, if the server
+//!   permits that (`4lw.commands.whitelist`). Otherwise it is half of the shortest session timeout
+//!   or a twentieth of the longest, whichever is longer, and at least 3 s unless the longest is ten
+//!   times the shortest, as it is by default. That is too short only if `minSessionTimeout` and
 //!   `maxSessionTimeout` are both set to less than they are by default; it is far too long if only
 //!   `maxSessionTimeout` is set, and to much more. In both cases give the option `tick`.
 //! - **All servers must grant the same timeouts.** A session that moves to a server with a lower
 //!   `maxSessionTimeout` is cut to it, and the client is not told.
-//! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late. Give
-//!   twice the tick by the option `tick`, or do not connect to them.
+//! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late.
+//!   Give twice the tick by the option `tick`, or do not connect to them.
 //!
-//! What is left: a leader that stalls while heartbeats are on their way, answers two of them before it
-//! pings its followers, and then stalls again or is cut off from the client's follower before the answer
-//! to its ping comes, although it still has a majority. It may end the session up to a TTL less than the
-//! length of its stall before the holder's deadline
-//! ([`Overlap::LeaderStalled`](lock_core::Overlap::LeaderStalled)). A cut alone does not lead to it, also
-//! one that heals, nor does a stall alone. Servers that lose touches when their tables are swapped at the
-//! same moment are not covered either. The fencing token covers both.
+//! What is left: a leader that stalls while heartbeats are on their way, answers two of them before
+//! it pings its followers, and then stalls again or is cut off from the client's follower before
+//! the answer to its ping comes, although it still has a majority. It may end the session up to a
+//! TTL less than the length of its stall before the holder's deadline
+//! ([`Overlap::LeaderStalled`](lock_core::Overlap::LeaderStalled)). A cut alone does not lead to
+//! it, also one that heals, nor does a stall alone. Servers that lose touches when their tables are
+//! swapped at the same moment are not covered either. The fencing token covers both.
 //!
 //! # What it costs
 //!
@@ -113,46 +117,50 @@
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer as far as acquires and releases are writes, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |
-//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 3 or 4 reads |
+//! | connect | `conf`; if that is not permitted 2 sessions that are closed at once; 1 session, 1 sync, 4 reads; `srvr` to each address, and once more if there are no members |
+//! | another session, and each new connection of one | 1 read; `srvr` to each address if there are no members |
 //! | a wait in vain | 2 reads, shared by all that end at the same time |
 //! | a removal that the server refuses | 1 per TTL (1 s to 10 s) until it is permitted, for up to 64 nodes |
 //! | all locks of a session are lost in an outage | nothing: the nodes go with the session |
 //!
-//! At most 128 acquires of a session are in flight at the same time, in order. The rest of a burst waits in
-//! the process, so that renewals, releases and revokes do not wait behind it.
+//! At most 128 acquires, 32 tries and 64 looks of a session are in flight at the same time, each in
+//! order. The rest of a burst waits in the process, so that renewals, releases and revokes do not
+//! wait behind it.
 //!
-//! After a removal that the server refuses, its session takes no new locks, and ends with its last one,
-//! which removes the node.
+//! After a removal that the server refuses, its session takes no new locks, and ends with its last
+//! one, which removes the node.
 //!
-//! A release wakes those who can enter, and nobody else: the next writer, all readers up to it, or as
-//! many as the permits suffice for. Two things wake somebody in vain: a writer behind several readers
-//! follows the last of them and looks again when that one is gone, and the first who waits for
-//! permits also sees who comes.
+//! A release wakes those who can enter, and nobody else: the next writer, all readers up to it, or
+//! as many as the permits suffice for. Two things wake somebody in vain: a writer behind several
+//! readers follows the last of them and looks again when that one is gone, and the first who waits
+//! for permits also sees who comes.
 //!
 //! On Linux, where TCP_NODELAY can be set from outside the client crate, create and list take one
 //! network round trip; elsewhere two.
 //!
 //! A try that comes at the same moment as another acquire may leave a node for one round trip, and
-//! then two tries at the same moment may both find the lock busy. So may a try at the same moment as
-//! an upgrade. Sets create all of their nodes in one transaction, at most 64, so of several sets at the
-//! same moment, and nobody else, one gets all of its locks; one request removes the nodes of the others.
+//! then two tries at the same moment may both find the lock busy. So may a try at the same moment
+//! as an upgrade. Sets create all of their nodes in one transaction, at most 64, so of several sets
+//! at the same moment, and nobody else, one gets all of its locks; one request removes the nodes of
+//! the others.
 //!
 //! # Elections
 //!
 //! Whoever has the lowest sequence leads, if it wants the lock alone. What it says lies in its node
-//! from the beginning, behind the note and a newline: the newest value as it is, and before it up to
-//! 15 earlier ones, as long as those make no more than 16 KiB. The note has their lengths, in order,
-//! and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`). A value
-//! has at most 900,000 bytes, since ZooKeeper breaks connections over larger requests. The holder of a
-//! plain lock leads with an empty value, and another client's node with its data as a whole.
+//! from the beginning, behind the note and a newline: the newest value as it is, and before it up
+//! to 15 earlier ones, as long as those make no more than 16 KiB. The note has their lengths, in
+//! order, and the number of the first one (`{"holder":..,"since":..,"first":3,"values":[5,5,7]}`).
+//! A value has at most 900,000 bytes, since ZooKeeper breaks connections over larger requests. The
+//! holder of a plain lock leads with an empty value, and another client's node with its data as a
+//! whole.
 //!
-//! A watch tells that a node has changed, not how often, and then the observer reads it. So it is the
-//! earlier values in the node that let an observer report each value in order. It always reports the
-//! newest one, and leaves out:
+//! A watch tells that a node has changed, not how often, and then the observer reads it. So it is
+//! the earlier values in the node that let an observer report each value in order. It always
+//! reports the newest one, and leaves out:
 //!
-//! - what is not in the node any more when it looks: more than 16 values between two looks, or fewer
-//!   long ones. Looks are a round trip apart, an outage, or as long as nobody reads its channel, in
-//!   which 64 changes may wait;
+//! - what is not in the node any more when it looks: more than 16 values between two looks, or
+//!   fewer long ones. Looks are a round trip apart, an outage, or as long as nobody reads its
+//!   channel, in which 64 changes may wait;
 //! - what a leader said right before its end, if its node was gone when the observer looked, and so
 //!   also a leader, or a vacancy, that was over by then;
 //! - what another client's leader said before its newest value.
@@ -174,8 +182,8 @@
 //!
 //! The fencing token is the node's `czxid`, the number of the transaction that created it. It rises
 //! with every creation in the whole ensemble, whatever happens to nodes and directories; the
-//! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade brings
-//! a new one.
+//! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade
+//! brings a new one.
 
 mod acquire;
 mod child;
@@ -202,6 +210,7 @@ mod sentinel;
 mod session;
 mod sessions;
 mod set;
+mod turns;
 mod upgrade;
 mod values;
 mod wait;

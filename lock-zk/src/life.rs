@@ -85,8 +85,8 @@ impl Life {
         self.state().used = used.then(|| Clock::Boot.now());
     }
 
-    /// When the next heartbeat is due, and whether it is to be a write: only a write proves something
-    /// beside an ensemble.
+    /// When the next heartbeat is due, and whether it is to be a write: only a write proves
+    /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
         match state.used.is_some() && !state.evidence.is_standalone() {
@@ -105,11 +105,11 @@ impl Life {
         safe_until(self.state().confirmed, self.ttl)
     }
 
-    /// Waits until the session is given up: for one TTL no write was answered, or nothing at all while
-    /// there were no entries.
+    /// Waits until the session is given up: for one TTL no write was answered, or nothing at all
+    /// while there were no entries.
     ///
-    /// Writes may be answered too slowly to prove anything. Then each holder is told by its own deadline,
-    /// which stays once it has passed, and waiters need not leave.
+    /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
+    /// deadline, which stays once it has passed, and waiters need not leave.
     pub(crate) async fn silence(&self) {
         while Clock::Boot.now() < self.last_moment() {
             Clock::Boot.sleep_until(self.last_moment()).await;

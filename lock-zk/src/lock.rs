@@ -155,8 +155,8 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// How many servers vote; none if the server does not know of others. `None` if the server does not say: it is
-/// older than 3.5, or forbids it.
+/// How many servers vote; none if the server does not know of others. `None` if the server does not
+/// say: it is older than 3.5, or forbids it.
 async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
     Some(voters(&String::from_utf8_lossy(&config)))
@@ -168,10 +168,15 @@ fn voters(config: &str) -> usize {
 }
 
 /// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
-/// where permissions are set. So this looks at once whether the directory of the locks is readable.
+/// where permissions are set. So this looks at once whether the directory of the locks is readable:
+/// behind a `sync`, as a server that lags behind the others may not know a new chroot yet.
 async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
     let exchange = session.begin()?;
-    let (root, prefix) = tokio::join!(exchange.stat("/"), exchange.data(&config.prefix),);
+    let (synced, root, prefix) =
+        tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
+    if let Err(error) = synced {
+        return Err(error::read_failed("connect", error));
+    }
     if let Ok(None) = root {
         return Err(Error::Rejected {
             store: STORE,

@@ -8,6 +8,7 @@ use crate::{
     config::ZkConfig,
     layout::{Layout, directory},
     session::Session,
+    turns::Turn,
 };
 
 /// How many directories are listed at the same time.
@@ -19,12 +20,12 @@ pub(crate) async fn names(
     config: &ZkConfig,
     prefix: &str,
 ) -> Result<Vec<LockName>> {
-    let (mut names, mut level) = (Vec::new(), session.list(&config.prefix).await?);
+    let (mut names, mut level) = (Vec::new(), session.list(&config.prefix, Turn::Look).await?);
     while !level.is_empty() {
         let wanted = level.into_iter().filter_map(|path| lock_at(config, &path, prefix));
         let mut listed = stream::iter(wanted)
             .map(|(name, directory)| async move {
-                session.list(&directory).await.map(|children| (name, children))
+                session.list(&directory, Turn::Look).await.map(|children| (name, children))
             })
             .buffer_unordered(AT_ONCE);
         level = Vec::new();

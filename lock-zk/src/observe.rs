@@ -15,7 +15,8 @@ use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
-    error::STORE, inspect, queue, session::Session, sessions::Sessions, values, watches::Watch,
+    error::STORE, inspect, queue, session::Session, sessions::Sessions, turns::Turn, values,
+    watches::Watch,
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -32,7 +33,7 @@ pub(crate) async fn observe(
 ) -> Result<mpsc::Receiver<Observed>> {
     let session = sessions.any(ttl).await?;
     // A new question must not get an old answer, whatever server this session talks to.
-    let first = first_of(session.list_after_sync(&directory).await?);
+    let first = first_of(session.list_after_sync(&directory, Turn::Look).await?);
     let sight = look(&session, &directory, first).await?;
     let (out, changes) = mpsc::channel(UNREAD);
     let (gone, closed) = (out.clone(), sessions.closed());
@@ -120,12 +121,12 @@ impl Observer {
         if self.session.is_over() {
             let sessions = self.sessions.upgrade().ok_or(Error::Closed { store: STORE })?;
             let session = sessions.any(self.ttl).await?;
-            let first = first_of(session.list_after_sync(&self.directory).await?);
+            let first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
             self.session = session;
             return Ok(first);
         }
         match known {
-            None => Ok(first_of(self.session.list(&self.directory).await?)),
+            None => Ok(first_of(self.session.list(&self.directory, Turn::Look).await?)),
             known => Ok(known),
         }
     }
@@ -140,7 +141,7 @@ async fn look(session: &Session, directory: &str, mut first: Option<String>) -> 
         };
         match sight {
             Some(sight) => return Ok(sight),
-            None => first = first_of(session.list(directory).await?),
+            None => first = first_of(session.list(directory, Turn::Look).await?),
         }
     }
 }
@@ -151,13 +152,13 @@ fn first_of(children: Vec<String>) -> Option<String> {
 
 /// `None` if the node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
-    let exchange = session.begin()?;
+    let exchange = session.begin_in_turn(Turn::Look).await?;
     let path = format!("{directory}/{name}");
     let armed = session.room.watch_data(&exchange, &path).await;
     // The client ends its session when nobody has a copy of it.
     drop(exchange);
     match armed {
-        Ok((data, stat, watch)) => {
+        Ok(((data, stat), watch)) => {
             let leader = leader(&name, &data, &stat);
             Ok(Some(Sight { first: Some(name), leader, watch }))
         }
@@ -168,7 +169,7 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 
 /// `None` if somebody is there meanwhile.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
-    let exchange = session.begin()?;
+    let exchange = session.begin_in_turn(Turn::Look).await?;
     let armed = session.room.watch_children(&exchange, directory).await;
     let armed = match armed {
         Ok((children, watch)) => Ok((queue::in_order(children).is_empty(), watch)),

@@ -2,8 +2,8 @@
 //!
 //! The command `conf` tells both, where the server permits it. Otherwise ZooKeeper does not say; it
 //! clamps what a client asks for. So two short-lived sessions ask for the least and the most. The
-//! client crate cannot do that (a timeout of 1 ms is also its time to connect), and the handshake is
-//! 45 bytes. It is also the first contact, and tells why there is none.
+//! client crate cannot do that (a timeout of 1 ms is also its time to connect), and the handshake
+//! is 45 bytes. It is also the first contact, and tells why there is none.
 
 use std::{io, ops::RangeInclusive, time::Duration};
 

@@ -7,31 +7,31 @@
 //! - A server notes the session of each request that it receives (`ZooKeeperServer.touch`). A
 //!   standalone server and a leader count from there. A follower or observer only keeps a table of
 //!   the sessions that it has heard of (`LearnerSessionTracker.touchTable`).
-//! - The leader pings its learners twice per tick (`Leader.lead`). A learner sends the table with its
-//!   answer, and begins a new one (`Learner.ping`). The leader counts from when it reads that
+//! - The leader pings its learners twice per tick (`Leader.lead`). A learner sends the table with
+//!   its answer, and begins a new one (`Learner.ping`). The leader counts from when it reads that
 //!   (`LearnerHandler`, `PING`). A request that a learner forwards counts nothing.
 //! - When a session is opened, or moves to another server, the leader is asked, and counts.
 //! - A read is answered by the server that gets it, and proves nothing about the leader: a follower
 //!   goes on answering for `syncLimit` ticks after it was cut off.
 //! - `sync` is answered by whoever takes itself for the leader, without asking the others: a leader
-//!   that was cut off goes on for up to `syncLimit` + 1 ticks, and for longer if its followers still
-//!   reach it. By then the others may have another leader, and may have ended the session.
-//! - A write is answered when a majority has it. So no later leader had begun to count when the write
-//!   was sent: a new leader gives each session its whole timeout again. A write of a session that is
-//!   being closed fails. But it does not move the end of the session on the leader.
+//!   that was cut off goes on for up to `syncLimit` + 1 ticks, and for longer if its followers
+//!   still reach it. By then the others may have another leader, and may have ended the session.
+//! - A write is answered when a majority has it. So no later leader had begun to count when the
+//!   write was sent: a new leader gives each session its whole timeout again. A write of a session
+//!   that is being closed fails. But it does not move the end of the session on the leader.
 //!
-//! From this follows the rule for an ensemble: an answered request that was sent at `s` and answered
-//! at `a`; then a write that was sent at `a` plus a tick or later, and answered at `b`; and then a
-//! write that was sent at `b` or later and is answered: these prove `s`. Between the first two the
-//! leader has sent a ping, and the confirmation of the first write comes behind it: so the server had
-//! answered the ping, with `s` in its table, before `b`. What it sends to the leader arrives in order:
-//! the table before the second write. That one shows that the leader was the leader, and still had the
-//! session.
+//! From this follows the rule for an ensemble: an answered request that was sent at `s` and
+//! answered at `a`; then a write that was sent at `a` plus a tick or later, and answered at `b`;
+//! and then a write that was sent at `b` or later and is answered: these prove `s`. Between the
+//! first two the leader has sent a ping, and the confirmation of the first write comes behind it:
+//! so the server had answered the ping, with `s` in its table, before `b`. What it sends to the
+//! leader arrives in order: the table before the second write. That one shows that the leader was
+//! the leader, and still had the session.
 //!
-//! So it does not matter how long anything is on its way. What matters is that the leader pings by its
-//! own clock: one that stalls may confirm both writes before it pings again. What is left is in the
-//! documentation of the crate. `tests/model.rs` tries the rule, and weaker ones, against all orders of
-//! events.
+//! So it does not matter how long anything is on its way. What matters is that the leader pings by
+//! its own clock: one that stalls may confirm both writes before it pings again. What is left is in
+//! the documentation of the crate. `tests/model` tries the rule, and weaker ones, against all
+//! orders of events.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -54,8 +54,8 @@ pub(crate) struct Evidence {
     tick: Duration,
     /// The server of this connection has no leader over it.
     standalone: bool,
-    /// Send and answer times, in order. All but the first were answered within a tick before the newest
-    /// was sent.
+    /// Send and answer times, in order. All but the first were answered within a tick before the
+    /// newest was sent.
     touches: VecDeque<(Instant, Instant)>,
     /// Answered writes: when they were answered, and the send time of the touch that is proven if a
     /// write that was sent after that is answered. In order; only the first was answered before the
@@ -67,7 +67,8 @@ pub(crate) struct Evidence {
 const PER_TICK: u32 = 16;
 
 impl Evidence {
-    /// The evidence of a session that was opened by a handshake sent at `sent`: the leader knows it.
+    /// The evidence of a session that was opened by a handshake sent at `sent`: the leader knows
+    /// it.
     pub(crate) fn of_handshake(tick: Duration, sent: Instant) -> (Self, Proof) {
         (
             Self { tick, standalone: false, touches: VecDeque::new(), writes: VecDeque::new() },
@@ -136,7 +137,8 @@ pub(crate) fn pace(ttl: Duration, tick: Duration) -> Duration {
     if lag <= eighth || eighth.is_zero() {
         return eighth;
     }
-    // As many steps as fit into a tick and a bit: the write of so many steps ago is then old enough.
+    // As many steps as fit into a tick and a bit: the write of so many steps ago is then old
+    // enough.
     let steps = lag.as_nanos().div_ceil(eighth.as_nanos());
     lag / u32::try_from(steps).unwrap_or(u32::MAX)
 }

@@ -15,6 +15,7 @@ use crate::{
     note::Note,
     queue,
     session::Session,
+    turns::Turn,
 };
 
 /// Before a request is repeated.
@@ -22,9 +23,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
     /// The children of a lock's directory; none if it does not exist.
-    pub(crate) async fn list(&self, directory: &str) -> Result<Vec<String>> {
+    pub(crate) async fn list(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
         loop {
-            let exchange = self.begin()?;
+            let exchange = self.begin_in_turn(turn).await?;
             match exchange.list(directory).await {
                 Ok(children) => return Ok(children),
                 Err(ZkError::NoNode) => return Ok(Vec::new()),
@@ -35,9 +36,9 @@ impl Session {
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
     /// that has broken since: the `sync` overtakes none of them on its way through the leader.
-    pub(crate) async fn list_after_sync(&self, directory: &str) -> Result<Vec<String>> {
+    pub(crate) async fn list_after_sync(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
         loop {
-            let exchange = self.begin()?;
+            let exchange = self.begin_in_turn(turn).await?;
             let (sync, list) = (exchange.sync(directory), exchange.list(directory));
             let (synced, listed) = tokio::join!(sync, list);
             match (synced, listed) {
@@ -72,7 +73,7 @@ impl Session {
     /// Deletes the entry of an attempt of whatever client; answers whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
         loop {
-            let queue = queue::in_order(self.list_after_sync(directory).await?);
+            let queue = queue::in_order(self.list_after_sync(directory, Turn::First).await?);
             let (mut found, mut moved) = (false, false);
             for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
                 let removed = self.remove(&format!("{directory}/{name}")).await?;
@@ -97,7 +98,7 @@ impl Session {
     ) -> Result<bool> {
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
-            let data = self.data(&path).await?.unwrap_or_default();
+            let data = self.data(&path, Turn::First).await?.unwrap_or_default();
             if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
                 return Ok(true);
             }
@@ -106,12 +107,13 @@ impl Session {
     }
 
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
-        let mut children = self.list_after_sync(directory).await?;
+        let mut children = self.list_after_sync(directory, Turn::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
         Ok(queue::in_order(children))
     }
 
-    /// The node as ours, if it is: a node of a session that came before this one is as good as gone.
+    /// The node as ours, if it is: a node of a session that came before this one is as good as
+    /// gone.
     pub(crate) fn adopt(&self, path: String, stat: &Stat) -> Option<Node> {
         if stat.ephemeral_owner != self.id() {
             return None;
@@ -133,9 +135,9 @@ impl Session {
     }
 
     /// The data of a node; `None` if it does not exist.
-    pub(crate) async fn data(&self, path: &str) -> Result<Option<Vec<u8>>> {
+    pub(crate) async fn data(&self, path: &str, turn: Turn) -> Result<Option<Vec<u8>>> {
         loop {
-            let exchange = self.begin()?;
+            let exchange = self.begin_in_turn(turn).await?;
             match exchange.data(path).await {
                 Ok((data, _)) => return Ok(Some(data)),
                 Err(ZkError::NoNode) => return Ok(None),
@@ -186,8 +188,8 @@ impl Session {
         }
     }
 
-    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are gone for
-    /// sure.
+    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are
+    /// gone for sure.
     pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
         let mut multi = exchange.transaction();
@@ -204,9 +206,9 @@ impl Session {
 
     /// Returns if the request shall be repeated.
     ///
-    /// With a pause: a request that is sent while the connection is down waits in the client for the
-    /// next one, but a client whose runtime is shutting down answers at once, and a loop without a
-    /// pause would never let go of the runtime.
+    /// With a pause: a request that is sent while the connection is down waits in the client for
+    /// the next one, but a client whose runtime is shutting down answers at once, and a loop
+    /// without a pause would never let go of the runtime.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
         self.hear_of_end(&error);
         match error::meaning(&error) {

@@ -19,7 +19,7 @@ pub(crate) struct Exchange {
     life: Arc<Life>,
     client: Client,
     sent: Instant,
-    /// The place of an acquire among the requests in flight.
+    /// The place of an acquire or a look among the requests in flight.
     _turn: Option<OwnedSemaphorePermit>,
 }
 
@@ -61,8 +61,8 @@ impl Exchange {
         self.read(self.client.list_children(directory))
     }
 
-    /// Lets the requests after it see every write that was sent before, over whatever connection. It is
-    /// not counted as an answer.
+    /// Lets the requests after it see every write that was sent before, over whatever connection.
+    /// It is not counted as an answer.
     pub(crate) fn sync(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         self.client.sync(path)
     }
@@ -154,8 +154,8 @@ impl Exchange {
         mut multi: MultiWriter<'_>,
     ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
         let reply = multi.commit();
-        // If the leader found one of the writes impossible, a majority knows. But it refuses each of
-        // them if the session is over.
+        // If the leader found one of the writes impossible, a majority knows. But it refuses each
+        // of them if the session is over.
         self.written(async { reply.await.map_err(ZkError::from) })
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
 //! is [`YOUTH`] old, whether its attempt waits or holds: an uncontended acquire and release stay at
-//! three requests, and a deletion is told within about that time.
+//! three requests, and a deletion is told within about that time. Where there is no room for a
+//! watch, one look per second finds all nodes that are gone.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -75,10 +76,11 @@ impl Young {
         self.crowded.notify_one();
     }
 
-    /// Those without a watch that still wait or hold.
+    /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
     fn unwatched(&self) -> Vec<Arc<Entry>> {
         let mut unwatched = lock(&self.unwatched);
-        unwatched.retain(|entry| entry.upgrade().is_some_and(|entry| !entry.has_ended()));
+        let matters = |entry: Arc<Entry>| !entry.has_ended() && !entry.is_lost();
+        unwatched.retain(|entry| entry.upgrade().is_some_and(matters));
         unwatched.iter().filter_map(Weak::upgrade).collect()
     }
 }

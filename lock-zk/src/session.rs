@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, Validity, trace};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
@@ -21,15 +21,12 @@ use crate::{
     life::Life,
     requests::Exchange,
     sentinel::Young,
+    turns::{Turn, Turns},
     watches::Room,
 };
 
 /// How long the server may take to confirm the end of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
-
-/// How many acquires may wait for answers at the same time. A server answers a session in order, so
-/// what is sent behind them waits for them.
-const MOST_IN_FLIGHT: usize = 128;
 
 /// One ZooKeeper session. All entries of a client with the same TTL live in it.
 pub(crate) struct Session {
@@ -38,8 +35,7 @@ pub(crate) struct Session {
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
-    /// The turns of acquires, in order. Renewals, releases and revokes take none.
-    turns: Arc<Semaphore>,
+    turns: Turns,
     entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
     /// What is left to remove.
     pub(crate) chores: Chores,
@@ -71,7 +67,7 @@ impl Session {
         Self {
             id: client.session_id().0,
             life: Arc::new(Life::new(ttl, tick, sent)),
-            turns: Arc::new(Semaphore::new(MOST_IN_FLIGHT)),
+            turns: Turns::new(),
             entries: Mutex::default(),
             chores: Chores::default(),
             room: Room::new(client.path()),
@@ -105,15 +101,14 @@ impl Session {
         self.exchange(None)
     }
 
-    /// Starts an exchange of an acquire when it is its turn, so that a burst of them waits in this
+    /// Starts an exchange when it is its turn, so that a burst of acquires or looks waits in this
     /// process, and the requests of those that hold do not wait behind it.
     ///
     /// # Errors
     ///
     /// If the session is over.
-    pub(crate) async fn begin_in_turn(&self) -> Result<Exchange> {
-        // The semaphore is never closed.
-        self.exchange(self.turns.clone().acquire_owned().await.ok())
+    pub(crate) async fn begin_in_turn(&self, turn: Turn) -> Result<Exchange> {
+        self.exchange(self.turns.take(turn).await)
     }
 
     fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
@@ -139,15 +134,14 @@ impl Session {
         entries.insert(entry.attempt, entry.clone());
     }
 
-    /// Whether anything is held or has a place in a queue. What was lost and is not released yet does
-    /// not count, and what has no place yet can begin again in another session.
+    /// Whether anything is held or has a place in a queue. What was lost and is not released yet
+    /// does not count, and what has no place yet can begin again in another session.
     pub(crate) fn is_used(&self) -> bool {
-        let is_lost = |entry: &Arc<Entry>| entry.validity().is_some_and(Validity::has_ended);
-        !lock(&self.entries).values().all(|entry| is_lost(entry) || entry.node().is_none())
+        !lock(&self.entries).values().all(|entry| entry.is_lost() || entry.node().is_none())
     }
 
-    /// Whether all that was held in it was lost by its deadline. New locks get another session, so that
-    /// one request can end this one.
+    /// Whether all that was held in it was lost by its deadline. New locks get another session, so
+    /// that one request can end this one.
     pub(crate) fn has_lost_all(&self) -> bool {
         let passed = Clock::Boot.now() >= self.safe_until();
         passed && !lock(&self.entries).is_empty() && !self.is_used()

@@ -63,8 +63,8 @@ enum Slot {
 type Opening = Shared<BoxFuture<'static, Result<Arc<Session>, ZkError>>>;
 
 impl Sessions {
-    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers, or
-    /// longer.
+    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers,
+    /// or longer.
     pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
         let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {

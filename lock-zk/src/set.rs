@@ -12,6 +12,7 @@ use crate::{
     error::{self, STORE},
     queue::Ahead,
     session::Session,
+    turns::Turn,
     values,
 };
 
@@ -33,8 +34,8 @@ impl CandidateSet {
         Self { session, caller, all }
     }
 
-    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again then,
-    /// and when it fails.
+    /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again
+    /// then, and when it fails.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
         self.all.iter().for_each(|candidate| self.session.add(&candidate.entry));
         let result = tokio::select! {
@@ -109,7 +110,7 @@ impl CandidateSet {
     async fn create_and_list(
         &self,
     ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
-        let exchange = &self.session.begin_in_turn().await?;
+        let exchange = &self.session.begin_in_turn(Turn::Try).await?;
         let mut multi = exchange.transaction();
         for candidate in &self.all {
             candidate.entry.ask();

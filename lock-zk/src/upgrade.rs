@@ -26,7 +26,7 @@ impl Candidate {
     async fn succeed(&self, old: &Entry, validity: &Validity) -> Result<bool> {
         let mut ahead = Ahead::new(self.request.kind);
         // A node of ours would make others wait for it. So none while anybody else is there.
-        ahead.see_all(self.session.list(&self.directory).await?);
+        ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
         if !self.is_alone(&ahead, old) {
             return Ok(false);
         }

@@ -100,7 +100,7 @@ impl Candidate {
 
     /// Asks whether an entry is gone, or has become what is wanted.
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
-        match self.session.data(path).await? {
+        match self.session.data(path, self.turn()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
             None => Ok(Some(News::Ended(Ending::Gone))),
         }
@@ -109,7 +109,7 @@ impl Candidate {
     /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile.
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
         loop {
-            let exchange = self.session.begin_in_turn().await?;
+            let exchange = self.session.begin_in_turn(self.turn()).await?;
             let armed = self.session.room.watch_end(&exchange, path).await;
             drop(exchange);
             match armed {
@@ -127,13 +127,13 @@ impl Candidate {
     /// Waits until the node of another client's entry is gone or says what is wanted.
     async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
-            let exchange = self.session.begin_in_turn().await?;
+            let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
             let armed = self.session.room.watch_data(&exchange, path).await;
             // The client ends its session when nobody has a copy of it.
             drop(exchange);
             let (data, watch) = match armed {
-                Ok((data, _, watch)) => (data, watch),
+                Ok(((data, _), watch)) => (data, watch),
                 Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
                 Err(error) => return self.session.again("watch", error).await.map(|()| None),
             };
@@ -190,7 +190,7 @@ impl Candidate {
 
     /// Sets a watch on the directory and takes in who is there.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
-        let exchange = self.session.begin_in_turn().await?;
+        let exchange = self.session.begin_in_turn(self.turn()).await?;
         let armed = self.session.room.watch_children(&exchange, &self.directory).await;
         drop(exchange);
         match armed {

@@ -1,13 +1,15 @@
 //! Watches, and the room for them.
 //!
-//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2 does
-//! so in frames of 128 KiB, and gives all of them the same number: when the second one is answered it
-//! breaks the connection, and so after every reconnect, until the session is dead. (It also repeats
-//! the watches on children in each frame, until a server refuses it.) So only as many watches exist
-//! in a session as fit into one frame. Whatever else is to be watched is looked at now and then.
+//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2
+//! does so in frames of 128 KiB, and gives all of them the same number: when the second one is
+//! answered it breaks the connection, and so after every reconnect, until the session is dead. (It
+//! also repeats the watches on children in each frame, until a server refuses it.) So only as many
+//! watches exist in a session as fit into one frame. Whatever else is to be watched is looked at
+//! now and then.
 
 use std::{sync::Arc, time::Duration};
 
+use futures_util::TryFutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
@@ -44,17 +46,36 @@ impl Room {
         self.free.clone().try_acquire_many_owned(bytes).ok()
     }
 
-    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of nothing
-    /// else.
+    /// Watches what there is room for, and looks at the rest.
+    async fn watch<T, W, L>(
+        &self,
+        path: &str,
+        watched: impl FnOnce() -> W,
+        looked: impl FnOnce() -> L,
+    ) -> Answer<(T, Watch)>
+    where
+        W: Future<Output = Answer<(T, OneshotWatcher)>>,
+        L: Future<Output = Answer<T>>,
+    {
+        match self.take(path) {
+            Some(room) => {
+                let (seen, watcher) = watched().await?;
+                Ok((seen, Watch { watcher: Some(watcher), _room: Some(room) }))
+            }
+            None => Ok((looked().await?, Watch { watcher: None, _room: None })),
+        }
+    }
+
+    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of
+    /// nothing else.
     ///
     /// # Errors
     ///
     /// [`ZkError::NoNode`] if it has ended.
     pub(crate) async fn watch_end(&self, exchange: &Exchange, path: &str) -> Answer<Watch> {
-        match self.take(path) {
-            Some(room) => Ok(Watch::armed(exchange.watch_children(path).await?.1, room)),
-            None => exchange.stat(path).await?.map(|_| Watch::none()).ok_or(ZkError::NoNode),
-        }
+        let watched = || exchange.watch_children(path).map_ok(|(_, watcher)| ((), watcher));
+        let looked = async || exchange.stat(path).await?.map(drop).ok_or(ZkError::NoNode);
+        Ok(self.watch(path, watched, looked).await?.1)
     }
 
     /// Reads a node, and watches its data and its end.
@@ -66,14 +87,12 @@ impl Room {
         &self,
         exchange: &Exchange,
         path: &str,
-    ) -> Answer<(Vec<u8>, Stat, Watch)> {
-        match self.take(path) {
-            Some(room) => {
-                let (data, stat, watcher) = exchange.watch_data(path).await?;
-                Ok((data, stat, Watch::armed(watcher, room)))
-            }
-            None => exchange.data(path).await.map(|(data, stat)| (data, stat, Watch::none())),
-        }
+    ) -> Answer<((Vec<u8>, Stat), Watch)> {
+        let watched = || {
+            let data = exchange.watch_data(path);
+            data.map_ok(|(data, stat, watcher)| ((data, stat), watcher))
+        };
+        self.watch(path, watched, || exchange.data(path)).await
     }
 
     /// Lists a directory, and watches who comes and goes.
@@ -86,13 +105,7 @@ impl Room {
         exchange: &Exchange,
         path: &str,
     ) -> Answer<(Vec<String>, Watch)> {
-        match self.take(path) {
-            Some(room) => {
-                let (children, watcher) = exchange.watch_children(path).await?;
-                Ok((children, Watch::armed(watcher, room)))
-            }
-            None => exchange.list(path).await.map(|children| (children, Watch::none())),
-        }
+        self.watch(path, || exchange.watch_children(path), || exchange.list(path)).await
     }
 
     /// Looks whether a node exists, and watches its creation or end.
@@ -105,25 +118,11 @@ impl Room {
         exchange: &Exchange,
         path: &str,
     ) -> Answer<(Option<Stat>, Watch)> {
-        match self.take(path) {
-            Some(room) => {
-                let (stat, watcher) = exchange.watch_stat(path).await?;
-                Ok((stat, Watch::armed(watcher, room)))
-            }
-            None => exchange.stat(path).await.map(|stat| (stat, Watch::none())),
-        }
+        self.watch(path, || exchange.watch_stat(path), || exchange.stat(path)).await
     }
 }
 
 impl Watch {
-    fn armed(watcher: OneshotWatcher, room: OwnedSemaphorePermit) -> Self {
-        Self { watcher: Some(watcher), _room: Some(room) }
-    }
-
-    fn none() -> Self {
-        Self { watcher: None, _room: None }
-    }
-
     /// Whether there was room.
     pub(crate) fn is_armed(&self) -> bool {
         self.watcher.is_some()

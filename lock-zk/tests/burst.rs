@@ -49,6 +49,39 @@ async fn a_release_does_not_wait_for_a_burst_of_acquires() {
     held.release().await.unwrap();
 }
 
+/// As many looks wait in this process, too.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_release_does_not_wait_for_a_burst_of_looks() {
+    let server = server().await;
+    let locks = open(&format!("{}?ttl=2s", server.url())).await;
+    let held = locks.lock("held").unwrap().acquire().await.unwrap();
+    let released = locks.lock("released").unwrap().acquire().await.unwrap();
+    let (began, answered) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let mut burst = tokio::task::JoinSet::new();
+    for _ in 0..BURST {
+        let (locks, name) = (locks.clone(), held.name().clone());
+        let (began, answered) = (began.clone(), answered.clone());
+        burst.spawn(async move {
+            began.fetch_add(1, Ordering::Relaxed);
+            assert_eq!(locks.inspect(&name).await.unwrap().len(), 1);
+            answered.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+    eventually("all have begun", || async { began.load(Ordering::Relaxed) == BURST }).await;
+    let before = answered.load(Ordering::Relaxed);
+    soon("the release", released.release()).await.unwrap();
+    let meanwhile = answered.load(Ordering::Relaxed) - before;
+    assert!(
+        before + meanwhile < BURST && meanwhile < 1000,
+        "{before} before, {meanwhile} meanwhile"
+    );
+    while let Some(done) = soon("each of the burst", burst.join_next()).await {
+        done.unwrap();
+        assert!(held.is_valid());
+    }
+    held.release().await.unwrap();
+}
+
 /// Callers that leave the burst leave nothing, and let the others pass.
 #[tokio::test]
 async fn whoever_leaves_a_burst_sends_nothing() {

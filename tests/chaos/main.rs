@@ -1,9 +1,9 @@
-//! Mixed load beside random faults, on every store: what the clients did and believed is taken down,
-//! and checked afterwards.
+//! Mixed load beside random faults, on every store: what the clients did and believed is taken
+//! down, and checked afterwards.
 //!
-//! The faults of a run come from a seed, which is printed first. `DISTLOCK_SEED` plays the faults of
-//! a seed again; `DISTLOCK_CHAOS` sets how many seconds of faults and load a run has (20). A run that
-//! breaks a promise leaves its history in `target/chaos/STORE-SEED.jsonl`.
+//! The faults of a run come from a seed, which is printed first. `DISTLOCK_SEED` plays the faults
+//! of a seed again; `DISTLOCK_CHAOS` sets how many seconds of faults and load a run has (20). A run
+//! that breaks a promise leaves its history in `target/chaos/STORE-SEED.jsonl`.
 #![cfg_attr(
     not(all(
         feature = "sqlite",

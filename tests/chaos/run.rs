@@ -73,8 +73,8 @@ pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failur
     let limit = order.ttl * 2 + slack + run.stage.recovery();
     let mut wrong = run.clients[0].free(limit).await;
     wrong.extend(run.close().await);
-    // At connect a client asks ZooKeeper for its timeouts by a session of the longest one. A fault may
-    // swallow the end of that session, which then ends by itself.
+    // At connect a client asks ZooKeeper for its timeouts by a session of the longest one. A fault
+    // may swallow the end of that session, which then ends by itself.
     let longest = match order.store.starts_with("zookeeper") {
         true => *run.guarantees.ttl.end(),
         false => order.ttl,
@@ -229,8 +229,8 @@ impl Outcome {
         self.report.is_clean() && self.wrong.is_empty()
     }
 
-    /// What to tell: the figures, the first of what is wrong with the faults of that time, and where
-    /// the history is.
+    /// What to tell: the figures, the first of what is wrong with the faults of that time, and
+    /// where the history is.
     ///
     /// # Errors
     ///

@@ -52,8 +52,8 @@ async fn sqlite() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(crate::file::File::new()?))
 }
 
-/// All keys but fences, since the last token of a name stays for the next holder, and what clients say
-/// about themselves: that of a killed one stays for an hour.
+/// All keys but fences, since the last token of a name stays for the next holder, and what clients
+/// say about themselves: that of a killed one stays for an hour.
 #[cfg(feature = "redis")]
 fn redis_left(server: &lock_lab::Redis) -> Leftovers<'_> {
     Box::pin(async move {
@@ -91,8 +91,8 @@ async fn etcd() -> Result<Arc<dyn Stage>, Failure> {
     Ok(Arc::new(Single::new(server, server::PLAIN, connect, etcd_left).await?))
 }
 
-/// A former leader that stood still revokes leases that live, before 3.4.31 and 3.5.13 (etcd#15247):
-/// holders are told of it, some a little late. 3.4 measures leases by the wall clock.
+/// A former leader that stood still revokes leases that live, before 3.4.31 and 3.5.13
+/// (etcd#15247): holders are told of it, some a little late. 3.4 measures leases by the wall clock.
 #[cfg(feature = "etcd")]
 async fn etcd_cluster() -> Result<Arc<dyn Stage>, Failure> {
     let early = Duration::from_millis(100);

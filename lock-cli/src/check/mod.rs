@@ -18,7 +18,7 @@ use crate::{
     check::{report::Report, site::Site, trial::Played},
     choice::Choice,
     exit::{Code, Failure, say},
-    hold::by_signal,
+    held::by_signal,
     opt::Check,
     signals::Signals,
 };

@@ -5,6 +5,7 @@
 
 mod elect;
 mod failures;
+mod hold;
 mod loss;
 mod nested;
 mod output;

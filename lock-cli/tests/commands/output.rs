@@ -5,7 +5,7 @@ use std::{fs::File, process::Stdio};
 use crate::place::{Place, said};
 
 /// A pipe that nobody reads, and a full disk.
-fn broken() -> [Stdio; 2] {
+pub fn broken() -> [Stdio; 2] {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);
     [writer.into(), File::create("/dev/full").expect("Linux has it").into()]

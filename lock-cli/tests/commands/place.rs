@@ -77,9 +77,18 @@ impl Place {
 
     /// Looks until so many wait for a lock.
     pub fn await_waiters(&self, name: &str, number: usize) {
+        self.await_entries(name, "waiters", number);
+    }
+
+    /// Looks until so many hold a lock.
+    pub fn await_holders(&self, name: &str, number: usize) {
+        self.await_entries(name, "holders", number);
+    }
+
+    fn await_entries(&self, name: &str, which: &str, number: usize) {
         let limit = 1000;
-        let waiters = || self.show(name)["waiters"].as_array().map_or(0, Vec::len);
-        assert!((0..limit).any(|_| waiters() == number), "there were never {number} in line");
+        let entries = || self.show(name)[which].as_array().map_or(0, Vec::len);
+        assert!((0..limit).any(|_| entries() == number), "there were never {number} {which}");
     }
 
     pub fn is_busy(&self, name: &str) -> bool {

@@ -47,7 +47,7 @@ fn bash_completes_commands_and_values() {
 #[test]
 fn every_command_for_people_has_examples() {
     let place = Place::new();
-    let others = ["ls", "show", "watch", "revoke", "stores", "schema", "check"];
+    let others = ["ls", "show", "watch", "revoke", "stores", "schema", "check", "hold"];
     for command in ["run", "elect", "leader"].into_iter().chain(others) {
         let (code, help, _) = place.run(&[command, "--help"]);
         let example = format!("\n  distlock {command}");

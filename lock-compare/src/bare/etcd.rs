@@ -2,10 +2,9 @@
 
 use std::time::Duration;
 
-use etcd_client::{CampaignResponse, Client, LockOptions, Txn, TxnOp};
+use etcd_client::{Client, Txn, TxnOp};
 use tokio::time::timeout;
 
-use super::native::Twice;
 use crate::Failure;
 
 /// How long the second of two callers may wait. etcd's services know no other way to try.
@@ -34,44 +33,31 @@ pub(super) async fn create_revisions(
     Ok(found)
 }
 
-/// One name, asked for twice.
-pub(super) async fn same_lease(addr: &str, name: &str, one_lease: bool) -> Result<Twice, Failure> {
+/// What the leader says after each of two campaigns.
+pub(super) async fn campaigns(
+    addr: &str,
+    name: &str,
+    one_lease: bool,
+) -> Result<[String; 2], Failure> {
     let mut client = Client::connect([addr], None).await?;
     let first = client.lease_grant(TTL, None).await?.id();
     let second = if one_lease { first } else { client.lease_grant(TTL, None).await?.id() };
-    let lock = format!("{name}/lock");
-    let a = locked(&mut client, &lock, first).await?.ok_or("a free lock is not granted")?;
-    let b = locked(&mut client, &lock, second).await?;
-    client.unlock(a.clone()).await?;
-    let third = client.lease_grant(TTL, None).await?.id();
-    let third_got_in = locked(&mut client, &lock, third).await?.is_some();
-    let values = campaigns(&mut client, &format!("{name}/election"), first, second).await?;
-    let text = |key: Vec<u8>| String::from_utf8_lossy(&key).into_owned();
-    Ok(Twice { keys: (text(a), b.map(text)), third_got_in, values })
+    let before = campaign(&mut client, name, first, "first").await?;
+    let after = campaign(&mut client, name, second, "second").await?;
+    Ok([before, after])
 }
 
-async fn locked(client: &mut Client, name: &str, lease: i64) -> Result<Option<Vec<u8>>, Failure> {
-    let options = LockOptions::new().with_lease(lease);
-    match timeout(TRY, client.lock(name, Some(options))).await {
-        Ok(locked) => Ok(Some(locked?.key().to_vec())),
-        Err(_) => Ok(None),
-    }
-}
-
-/// What the leader says after the first and after the second campaign.
-async fn campaigns(
+/// Campaigns for a while: what the leader says then.
+async fn campaign(
     client: &mut Client,
     name: &str,
-    first: i64,
-    second: i64,
-) -> Result<(String, String), Failure> {
-    let mut said = Vec::new();
-    for (lease, value) in [(first, "first"), (second, "second")] {
-        let campaign = timeout(TRY, client.campaign(name, value, lease)).await;
-        let _: Option<CampaignResponse> = campaign.ok().transpose()?;
-        let leader = client.leader(name).await?;
-        let value = leader.kv().ok_or("nobody leads")?.value_str()?;
-        said.push(value.to_owned());
+    lease: i64,
+    value: &str,
+) -> Result<String, Failure> {
+    let campaign = timeout(TRY, client.campaign(name, value, lease)).await;
+    if let Ok(campaign) = campaign {
+        campaign?;
     }
-    Ok((said[0].clone(), said[1].clone()))
+    let leader = client.leader(name).await?;
+    Ok(leader.kv().ok_or("nobody leads")?.value_str()?.to_owned())
 }

@@ -6,6 +6,6 @@ mod native;
 #[cfg(feature = "zookeeper")]
 mod zookeeper;
 
-pub(crate) use self::native::{create_revisions, same_lease};
+pub(crate) use self::native::{campaigns, create_revisions};
 #[cfg(feature = "zookeeper")]
 pub(crate) use self::zookeeper::Ephemeral;

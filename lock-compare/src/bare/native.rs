@@ -25,27 +25,20 @@ pub(crate) async fn create_revisions(
     }
 }
 
-/// What etcd's own services do when one name is asked for twice.
-#[derive(Clone, Debug)]
-pub(crate) struct Twice {
-    /// The keys of both callers, as far as each has one.
-    pub(crate) keys: (String, Option<String>),
-    /// Whether a third one, with a lease of its own, gets in after the first caller has left.
-    pub(crate) third_got_in: bool,
-    /// What the leader says, before and after the second call.
-    pub(crate) values: (String, String),
-}
-
-/// Asks etcd's own services for one name twice: with one lease, or with two. It takes the lock, and
-/// leads the election of the same name.
+/// What the leader says after the first and after the second campaign of one name, with one lease
+/// or with two, in etcd's own election service.
 ///
 /// # Errors
 ///
 /// If etcd does not answer, or its bare client is not compiled in.
-pub(crate) async fn same_lease(addr: &str, name: &str, one_lease: bool) -> Result<Twice, Failure> {
+pub(crate) async fn campaigns(
+    addr: &str,
+    name: &str,
+    one_lease: bool,
+) -> Result<[String; 2], Failure> {
     #[cfg(feature = "etcd")]
     {
-        super::etcd::same_lease(addr, name, one_lease).await
+        super::etcd::campaigns(addr, name, one_lease).await
     }
     #[cfg(not(feature = "etcd"))]
     {
@@ -54,7 +47,6 @@ pub(crate) async fn same_lease(addr: &str, name: &str, one_lease: bool) -> Resul
     }
 }
 
-#[cfg_attr(all(feature = "etcd", feature = "zookeeper"), allow(dead_code))]
 fn not_compiled_in(store: Store) -> Failure {
     let remedy = format!("build with the feature {}", store.scheme());
     Missing::new(format!("{store} is not compiled in"), remedy).into()

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use distlock::Owner;
 
-use crate::{Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Store, bare::same_lease};
+use crate::{Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Store, bare::campaigns};
 
 /// C38.
 pub(crate) struct CampaignAgain;
@@ -14,8 +15,8 @@ const CLAIM: Claim = Claim {
     title: "Campaigning again is proclaiming",
     claimed: "Campaign by the present leader acts as Proclaim.",
     done: "The leader campaigns again with another value: in etcd's own election service with the \
-           same lease, in distlock through the same client under no owner. In the control the \
-           second campaign of etcd has another lease, and distlock's leader proclaims.",
+           same lease, in distlock under the same owner. In the control the second campaign of \
+           etcd has another lease, and distlock's candidates are nobody in particular.",
     measured: "What the leader says to everybody after the second call.",
     threshold: "Holds if it is the second value.",
 };
@@ -41,7 +42,7 @@ impl Experiment for CampaignAgain {
         let ground = stage.own().await?;
         let addr = ground.server().ok_or("a private store has a server")?.addr().to_string();
         let one_lease = !stage.is_swapped();
-        let (first, second) = same_lease(&addr, &stage.name("twice"), one_lease).await?.values;
+        let [first, second] = campaigns(&addr, &stage.name("twice"), one_lease).await?;
         let changed = second == "second";
         let lease = if one_lease { "the same lease" } else { "another lease" };
         let label = format!("etcd's own election service, {lease}");
@@ -60,27 +61,23 @@ impl Experiment for CampaignAgain {
 async fn ours(stage: &Stage) -> Result<(bool, Side), Failure> {
     let locks = stage.connect().await?;
     let election = locks.election(stage.name("election"))?.ttl(TTL);
-    let mut leadership = election.campaign("first").await?;
+    let election = stage.pick(election.clone().owner(&Owner::new()), election);
+    let leadership = election.campaign("first").await?;
     let token = leadership.token().value();
-    let how = if stage.is_swapped() {
-        leadership.proclaim("second").await?;
-        "proclaim"
-    } else {
-        match election.try_campaign("second").await? {
-            Some(_) => return Err("two lead at the same time".into()),
-            None => "a second campaign",
-        }
-    };
+    let again = election.try_campaign("second").await?;
     let leader = election.leader().await?.ok_or("nobody leads")?;
     let value = String::from_utf8_lossy(&leader.value).into_owned();
     let changed = value == "second";
     let happened = match changed {
-        true => format!("{how} changes the value, under the same token"),
-        false => format!("{how} is another candidate's, which waits; the value stays"),
+        true => "a second campaign of the same owner changes the value, under the same token",
+        false => "a second campaign is another candidate's, who does not get in; the value stays",
     };
     let side = Side::new("distlock", Nature::Distlock, true, happened)
         .evidence(format!("the leader says {value:?}"))
         .evidence(format!("its token, before and after: {token}, {}", leader.token.value()));
+    if let Some(again) = again {
+        again.resign().await?;
+    }
     leadership.resign().await?;
     Ok((changed, side))
 }

@@ -1,13 +1,10 @@
-//! C39: each error of etcd's package has its counterpart.
+//! C39: each way in which a lock can fail has an error of its own.
 
-use std::time::Duration;
+use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
 use distlock::{Error, LockGuard, Locks};
-use tokio::{
-    task::JoinHandle,
-    time::{sleep, timeout},
-};
+use uuid::Uuid;
 
 use crate::{Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage};
 
@@ -16,26 +13,18 @@ pub(crate) struct Errors;
 
 const CLAIM: Claim = Claim {
     number: 39,
-    title: "Errors and their counterparts",
+    title: "Each failure has its error",
     claimed: "TryLock answers ErrLocked, a dead session ErrSessionExpired, unlocking what is not \
               held ErrLockReleased, and a closed watch \"lost watcher\".",
-    done: "Each situation is provoked in distlock: a lock that is held, a wait that is too long, a \
-           closed client, a lock that an operator has revoked, a place in line that is gone. In \
-           the control nothing is held, closed or revoked.",
-    measured: "Which of the five situations end in an error of their own.",
-    threshold: "Holds if all five do.",
+    done: "The four are provoked on distlock: somebody else holds the lock, an operator takes it \
+           away, its holder releases it afterwards, a waiter's place is taken away. In the control \
+           nobody disturbs.",
+    measured: "How many of the four give an answer of their own.",
+    threshold: "Holds if all four do.",
 };
 
 const TTL: Duration = Duration::from_secs(10);
-const SHORT: Duration = Duration::from_millis(300);
-const PATIENCE: Duration = Duration::from_secs(20);
-const PAUSE: Duration = Duration::from_millis(10);
-
-/// What etcd's package says, and what distlock says in the same situation.
-struct Counterpart {
-    etcd: &'static str,
-    distlock: Result<String, String>,
-}
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[async_trait]
 impl Experiment for Errors {
@@ -44,130 +33,125 @@ impl Experiment for Errors {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let provoked = !stage.is_swapped();
-        let found = [
-            locked(stage, provoked).await?,
-            too_long(stage, provoked).await?,
-            closed(stage, provoked).await?,
-            released(stage, provoked).await?,
-            lost_place(stage, provoked).await?,
+        let (ours, other) = (stage.connect().await?, stage.connect().await?);
+        let (busy, taken, left) = (stage.name("busy"), stage.name("taken"), stage.name("queue"));
+        let disturbs = stage.pick(true, false);
+        let answers = [
+            ("ErrLocked", try_lock(&ours, &other, &busy, disturbs).await?),
+            ("ErrSessionExpired", dead_session(&ours, &other, &taken, disturbs).await?),
+            ("ErrLockReleased", not_held(&ours, &other, &taken, disturbs).await?),
+            ("lost watcher", lost_place(&ours, &other, &left, disturbs).await?),
         ];
-        let own = found.iter().filter(|one| one.distlock.is_ok()).count();
-        let happened = format!("{own} of {} situations have an error of their own", found.len());
-        let mut side =
-            Side::new("distlock", Nature::Distlock, own == found.len(), happened.clone());
-        for Counterpart { etcd, distlock } in &found {
-            side = side.evidence(match distlock {
-                Ok(ours) => format!("{etcd}: {ours}"),
-                Err(other) => format!("{etcd}: no error, but {other}"),
-            });
-        }
-        let figure = Figure::count("errors of their own", own as f64, "of 5");
-        Ok(Outcome::holds_if(own == found.len(), happened).side(side).figure(figure))
+        let told = answers.iter().filter(|(_, answer)| answer.is_some()).count();
+        let happened = format!("{told} of 4 failures have an answer of their own");
+        let side = Side::new("distlock", Nature::Distlock, told == 4, happened.clone());
+        let side = answers.iter().fold(side, |side, (theirs, answer)| {
+            let answer = answer.as_deref().unwrap_or("no error");
+            side.evidence(format!("{theirs} in Go: {answer}"))
+        });
+        ours.close().await?;
+        other.close().await?;
+        Ok(Outcome::holds_if(told == 4, happened).side(side).figure(Figure::count(
+            "failures with an answer of their own",
+            told as f64,
+            "of 4",
+        )))
     }
 }
 
-/// Somebody has the lock, if that is to be provoked.
-async fn held(locks: &Locks, name: &str, is_held: bool) -> Result<Option<LockGuard>, Failure> {
-    Ok(match is_held {
-        true => Some(locks.lock(name)?.ttl(TTL).acquire().await?),
-        false => None,
-    })
-}
-
-async fn locked(stage: &Stage, provoked: bool) -> Result<Counterpart, Failure> {
-    let (a, b, name) = (stage.connect().await?, stage.connect().await?, stage.name("locked"));
-    let holder = held(&a, &name, provoked).await?;
-    let tried = b.lock(&name)?.ttl(TTL).try_acquire().await?;
-    let distlock = match tried {
-        None => Ok("try_acquire answers None".into()),
-        Some(_) => Err("try_acquire gets the lock".into()),
-    };
-    drop(holder);
-    Ok(Counterpart { etcd: "TryLock, ErrLocked", distlock })
-}
-
-async fn too_long(stage: &Stage, provoked: bool) -> Result<Counterpart, Failure> {
-    let (a, b, name) = (stage.connect().await?, stage.connect().await?, stage.name("wait"));
-    let holder = held(&a, &name, provoked).await?;
-    let waited = b.lock(&name)?.ttl(TTL).wait(if provoked { SHORT } else { PATIENCE });
-    let distlock = match waited.acquire().await {
-        Err(error @ Error::WaitTimeout { .. }) => Ok(format!("WaitTimeout: {error}")),
-        Err(error) => Err(error.to_string()),
-        Ok(_) => Err("the lock".into()),
-    };
-    drop(holder);
-    Ok(Counterpart { etcd: "Lock with a context that ends, DeadlineExceeded", distlock })
-}
-
-async fn closed(stage: &Stage, provoked: bool) -> Result<Counterpart, Failure> {
-    let (locks, name) = (stage.connect().await?, stage.name("closed"));
-    let holder = locks.lock(&name)?.ttl(TTL).acquire().await?;
-    if provoked {
-        locks.close().await?;
-    }
-    let asked = locks.lock(stage.name("later"))?.ttl(TTL).acquire().await;
-    let distlock = match (holder.is_valid(), asked) {
-        (false, Err(error @ Error::Closed { .. })) => {
-            let reason = timeout(PATIENCE, holder.lost()).await?;
-            Ok(format!("Closed: {error}; the guard is lost: {reason}"))
-        }
-        (_, Err(error)) => Err(error.to_string()),
-        (_, Ok(_)) => Err("the session lives".into()),
-    };
-    Ok(Counterpart { etcd: "a session that has ended, ErrSessionExpired", distlock })
-}
-
-async fn released(stage: &Stage, provoked: bool) -> Result<Counterpart, Failure> {
-    let (a, b, name) = (stage.connect().await?, stage.connect().await?, stage.name("revoked"));
-    let holder = a.lock(&name)?.ttl(TTL).acquire().await?;
-    if provoked {
-        let entries = b.inspect(&name).await?;
-        let attempt = entries.first().and_then(|entry| entry.attempt).ok_or("nobody holds it")?;
-        b.revoke(&name, attempt).await?;
-        // Before it is told, a release finds the lock gone, which is all that it wants.
-        timeout(PATIENCE, holder.lost()).await?;
-    }
-    let distlock = match holder.release().await {
-        Err(error @ Error::Lost { .. }) => Ok(format!("Lost: {error}")),
-        Err(error) => Err(error.to_string()),
-        Ok(()) => Err("the release is confirmed".into()),
-    };
-    Ok(Counterpart { etcd: "Unlock of what is not held, ErrLockReleased", distlock })
-}
-
-async fn lost_place(stage: &Stage, provoked: bool) -> Result<Counterpart, Failure> {
-    let (a, b, name) = (stage.connect().await?, stage.connect().await?, stage.name("place"));
-    let holder = a.lock(&name)?.ttl(TTL).acquire().await?;
-    let waiting = tokio::spawn(b.lock(&name)?.ttl(TTL).acquire());
-    let attempt = timeout(PATIENCE, waiter(&a, &name, &waiting)).await??;
-    if provoked {
-        a.revoke(&name, attempt).await?;
-    } else {
-        holder.release().await?;
-    }
-    let distlock = match timeout(PATIENCE, waiting).await?? {
-        Err(error @ Error::PlaceLost { .. }) => Ok(format!("PlaceLost: {error}")),
-        Err(error) => Err(error.to_string()),
-        Ok(_) => Err("the lock, when it is its turn".into()),
-    };
-    Ok(Counterpart { etcd: "a wait whose watch is closed, \"lost watcher\"", distlock })
-}
-
-/// The attempt of the one that waits, when it stands in line.
-async fn waiter<T>(
-    locks: &Locks,
+/// Somebody else holds the lock.
+async fn try_lock(
+    ours: &Locks,
+    other: &Locks,
     name: &str,
-    waiting: &JoinHandle<T>,
-) -> Result<uuid::Uuid, Failure> {
-    loop {
-        let entries = locks.inspect(name).await?;
-        if let Some(entry) = entries.iter().find(|entry| !entry.holds) {
-            return entry.attempt.ok_or_else(|| "a foreign client waits".into());
-        }
-        if waiting.is_finished() {
-            return Err("the wait has ended".into());
-        }
-        sleep(PAUSE).await;
+    disturbs: bool,
+) -> Result<Option<String>, Failure> {
+    let held = match disturbs {
+        true => Some(other.lock(name)?.ttl(TTL).acquire().await?),
+        false => None,
+    };
+    let tried = ours.lock(name)?.ttl(TTL).try_acquire().await?;
+    let answer = tried.is_none().then(|| "try_acquire() answers None".to_owned());
+    for guard in held.into_iter().chain(tried) {
+        guard.release().await?;
     }
+    Ok(answer)
+}
+
+/// The store ends a hold: the holder is told why.
+async fn dead_session(
+    ours: &Locks,
+    other: &Locks,
+    name: &str,
+    disturbs: bool,
+) -> Result<Option<String>, Failure> {
+    let guard = ours.lock(name)?.ttl(TTL).acquire().await?;
+    if !disturbs {
+        guard.release().await?;
+        return Ok(None);
+    }
+    revoke(other, name).await?;
+    let reason = within(guard.lost()).await?;
+    Ok(Some(format!("lost() answers: {reason}")))
+}
+
+/// A holder releases what is not its own any more.
+async fn not_held(
+    ours: &Locks,
+    other: &Locks,
+    name: &str,
+    disturbs: bool,
+) -> Result<Option<String>, Failure> {
+    let guard: LockGuard = ours.lock(name)?.ttl(TTL).acquire().await?;
+    if disturbs {
+        revoke(other, name).await?;
+        within(guard.lost()).await?;
+    }
+    match guard.release().await {
+        Ok(()) => Ok(None),
+        Err(error @ Error::Lost { .. }) => Ok(Some(format!("release() fails: {error}"))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The place of a waiter is taken away.
+async fn lost_place(
+    ours: &Locks,
+    other: &Locks,
+    name: &str,
+    disturbs: bool,
+) -> Result<Option<String>, Failure> {
+    let held = other.lock(name)?.ttl(TTL).acquire().await?;
+    let waiter = tokio::spawn(ours.lock(name)?.ttl(TTL).wait(PATIENCE).acquire());
+    within(joined(other, name)).await??;
+    match disturbs {
+        true => revoke(other, name).await?,
+        false => held.release().await?,
+    }
+    match waiter.await? {
+        Ok(guard) => guard.release().await.map(|()| None).map_err(Failure::from),
+        Err(error @ Error::PlaceLost { .. }) => Ok(Some(format!("acquire() fails: {error}"))),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Takes the last entry of a queue away: the only holder, or the waiter behind it.
+async fn revoke(locks: &Locks, name: &str) -> Result<(), Failure> {
+    let queue = locks.inspect(name).await?;
+    let last: Option<Uuid> = queue.last().and_then(|entry| entry.attempt);
+    let revoked = locks.revoke(name, last.ok_or("nobody is in the queue")?).await?;
+    revoked.then_some(()).ok_or_else(|| "nothing was revoked".into())
+}
+
+/// Waits until somebody is behind the holder.
+async fn joined(locks: &Locks, name: &str) -> Result<(), Failure> {
+    while locks.inspect(name).await?.len() < 2 {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    Ok(())
+}
+
+async fn within<T>(what: impl Future<Output = T>) -> Result<T, Failure> {
+    let limit = tokio::time::timeout(PATIENCE, what).await;
+    limit.map_err(|_| format!("nothing happened within {PATIENCE:?}").into())
 }

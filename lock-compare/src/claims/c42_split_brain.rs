@@ -11,7 +11,7 @@ use crate::{
     Stage, Store, Take, Topic,
     cluster::{OnSide, Probe, Service},
     keys::keys_at,
-    scenario::CutOff,
+    scenario::MinorityHolder,
 };
 
 /// C42.
@@ -74,7 +74,7 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let name = stage.name("held");
     let (a, b) = (service.distlock(&left, &[cut]), service.distlock(&right, &rest));
     let url = service.url_of(&[cut]);
-    let holder = CutOff::take(&left, url, &trace, &name, TTL).await?;
+    let holder = MinorityHolder::take(&left, url, &trace, &name, TTL).await?;
     let fault = trace.fault("cut", "the node and A from the others");
     let others = [service.peers(cut), vec![right.place()]].concat();
     service.network().split(&[left.place(), service.place(cut)], &others)?;

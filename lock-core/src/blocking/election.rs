@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Leadership, runtime::Connected};
-use crate::{Error, Leader, Observed, Result, options::options};
+use crate::{Error, Leader, Observed, Owner, Result, options::options};
 
 /// An election with its options, as [`crate::Election`]. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -19,6 +19,11 @@ impl Election {
     }
 
     options!(|self| self.election.lock);
+
+    /// Campaigns as this owner, as [`crate::Election::owner`].
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { election: self.election.owner(owner), ..self }
+    }
 
     /// Waits until it leads, and then says `value` to everybody, as [`crate::Election::campaign`].
     ///

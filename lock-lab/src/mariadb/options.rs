@@ -38,15 +38,15 @@ pub struct MariaDbOptions {
 }
 
 impl Builder<MariaDb> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives the
-    /// end of the server, but not a crash of the machine.
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
     pub fn durable(mut self) -> Self {
         self.options.durable = true;
         self
     }
 
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from 11.4
-    /// makes a certificate of its own).
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
+    /// 11.4 makes a certificate of its own).
     pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
         self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
         self

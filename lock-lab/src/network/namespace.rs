@@ -78,7 +78,8 @@ fn aside<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> 
     })
 }
 
-/// The function is deprecated since one of its flags is unsafe, the one that parts file descriptors.
+/// The function is deprecated since one of its flags is unsafe, the one that parts file
+/// descriptors.
 #[expect(deprecated)]
 fn unshare_network() -> io::Result<()> {
     Ok(rustix::thread::unshare(UnshareFlags::NEWNET)?)

@@ -14,8 +14,8 @@ use super::{
 /// How many places a network has room for.
 const ROOM: u8 = 250;
 
-/// A namespace that passes packets on between the places. It drops what a cut forbids, for all pairs
-/// at one instant, since the filter is one table that is replaced as a whole.
+/// A namespace that passes packets on between the places. It drops what a cut forbids, for all
+/// pairs at one instant, since the filter is one table that is replaced as a whole.
 #[derive(Debug)]
 pub(super) struct Router {
     namespace: Namespace,

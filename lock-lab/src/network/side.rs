@@ -18,11 +18,12 @@ use super::{
 };
 use crate::LabError;
 
-/// A place for clients in a [`Network`](crate::Network): one thread with a tokio runtime of its own.
+/// A place for clients in a [`Network`](crate::Network): one thread with a tokio runtime of its
+/// own.
 ///
 /// What runs here sees the network from here, with all tasks, threads and processes that it starts.
-/// So clients of one process can stand on different sides of a cut, and share one clock. The runtime
-/// has one thread: a client that blocks it stops all clients of the side.
+/// So clients of one process can stand on different sides of a cut, and share one clock. The
+/// runtime has one thread: a client that blocks it stops all clients of the side.
 ///
 /// A [`Proxy`](crate::Proxy) that is started here listens here, for clients of this side.
 ///

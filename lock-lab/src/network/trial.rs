@@ -36,8 +36,8 @@ macro_rules! network_tests {
     };
 }
 
-/// Makes one test of a program of `libtest-mimic`, as [`network_tests!`](crate::network_tests) does,
-/// for programs that have other tests, too.
+/// Makes one test of a program of `libtest-mimic`, as [`network_tests!`](crate::network_tests)
+/// does, for programs that have other tests, too.
 pub fn network_trial<F, E>(name: &str, test: impl FnOnce() -> F + Send + 'static) -> Trial
 where
     F: Future<Output = Result<(), E>>,

@@ -63,8 +63,8 @@ pub struct PostgresOptions {
 }
 
 impl Builder<Postgres> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives the
-    /// end of the server, but not a crash of the machine.
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
     pub fn durable(mut self) -> Self {
         self.options.durable = true;
         self

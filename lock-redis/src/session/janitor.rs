@@ -1,4 +1,5 @@
-//! Releases: each by a request of its own while they are few, many by one request while they are many.
+//! Releases: each by a request of its own while they are few, many by one request while they are
+//! many.
 
 use std::{
     collections::VecDeque,

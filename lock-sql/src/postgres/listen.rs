@@ -31,8 +31,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 pub(super) struct Doubts {
     /// Rings when another connection broke: this one may be broken, too.
     pub(super) broken: Notify,
-    /// Rings from time to time: nothing tells that the other end of a connection is gone, except that it
-    /// does not answer.
+    /// Rings from time to time: nothing tells that the other end of a connection is gone, except
+    /// that it does not answer.
     pub(super) silent: Notify,
 }
 

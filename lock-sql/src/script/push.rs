@@ -40,9 +40,9 @@ impl Leaving {
 }
 
 impl Script {
-    /// Waits until whoever is about to enter one of these queues has entered: who comes later is not
-    /// overlooked. Where others are woken, also until whoever is about to leave has left: of two who leave
-    /// together, the second one sees who is next after both.
+    /// Waits until whoever is about to enter one of these queues has entered: who comes later is
+    /// not overlooked. Where others are woken, also until whoever is about to leave has left: of
+    /// two who leave together, the second one sees who is next after both.
     pub(super) fn after_arrivals(self, names: &[&LockName]) -> String {
         let lock = match self.0 {
             // One write at a time.
@@ -69,8 +69,8 @@ impl Script {
         slots.join(", ")
     }
 
-    /// Wakes the other clients that have somebody who is let in when these attempts have left a queue:
-    /// nobody behind the first exclusive entry that stays.
+    /// Wakes the other clients that have somebody who is let in when these attempts have left a
+    /// queue: nobody behind the first exclusive entry that stays.
     pub(super) fn wake(self, name: &str, ids: &str, who: Leaving, client: Uuid) -> String {
         if self.0 != Dialect::Postgres {
             return String::new();

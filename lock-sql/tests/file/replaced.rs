@@ -56,8 +56,8 @@ async fn a_client_alone_goes_on_with_a_new_one() {
     assert!(locks.lock("a").unwrap().try_acquire().await.unwrap().is_some());
 }
 
-/// It says what a new client would be told, and goes on as soon as it can: here with a new file that has
-/// the number of the old one, as file systems give numbers again.
+/// It says what a new client would be told, and goes on as soon as it can: here with a new file
+/// that has the number of the old one, as file systems give numbers again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_database_is_in_its_place_for_a_while() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,0 +1,58 @@
+//! The lock or the permit that `run` and `hold` ask for.
+
+use std::{future::Future, pin::Pin};
+
+use distlock::{LockGuard, Result as LockResult};
+use rustix::process::Signal;
+
+use crate::{
+    exit::{Code, Failure},
+    held::Place,
+    opt::Wanted,
+    signals::Signals,
+};
+
+type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
+
+/// Waits for it, or for a signal that asks to end: then nothing is left behind.
+pub(crate) async fn granted(
+    wanted: &Wanted,
+    place: &Place,
+    signals: &mut Signals,
+) -> Result<Result<LockGuard, Signal>, Failure> {
+    let grant = granting(wanted, place)?;
+    match place.wait(&wanted.name, wanted.terms.quiet, signals, grant).await? {
+        Ok(Some(guard)) => Ok(Ok(guard)),
+        Ok(None) => {
+            place.close().await;
+            Err(Failure::new(Code::Busy, format!("lock {} is busy", wanted.name)))
+        }
+        Err(signal) => Ok(Err(signal)),
+    }
+}
+
+/// On its way; `None` if it is busy and nobody wants to wait.
+fn granting(wanted: &Wanted, place: &Place) -> Result<Granting, Failure> {
+    /// A lock and a semaphore have the same options, but no common type.
+    macro_rules! grant {
+        ($lock:expr) => {{
+            let mut lock = $lock.ttl(place.ttl).holder(&place.me);
+            if let Some(limit) = wanted.terms.max_hold {
+                lock = lock.max_hold(limit);
+            }
+            if let Some(limit) = wanted.terms.wait {
+                lock = lock.wait(limit);
+            }
+            match wanted.terms.no_wait {
+                true => Ok(Box::pin(lock.try_acquire())),
+                false => Ok(Box::pin(async move { lock.acquire().await.map(Some) })),
+            }
+        }};
+    }
+    let locks = &place.locks;
+    match wanted.permits {
+        Some(permits) => grant!(locks.semaphore(&wanted.name, permits)?),
+        None if wanted.shared => grant!(locks.shared(&wanted.name)?),
+        None => grant!(locks.lock(&wanted.name)?),
+    }
+}

@@ -1,0 +1,167 @@
+//! All evidence: per claim its texts, and per store what happened.
+
+use maud::{Markup, html};
+
+use crate::{Cell, ClaimText, Drawing, Figure, Nature, Plot, Report, Row, Side};
+
+use super::{
+    Detail, head, matrix,
+    plots::{self, figure},
+    words::{class, number},
+};
+
+pub(super) fn section(report: &Report, detail: Detail) -> Markup {
+    html! {
+        section #evidence aria-labelledby="evidence-title" {
+            h2 #evidence-title { "All evidence" }
+            p { "Per claim: what is said, what was done, and what happened on each store." }
+            div.timeline-key { (plots::key()) }
+            @for row in &report.rows { (claim(row, detail)) }
+        }
+    }
+}
+
+fn claim(row: &Row, detail: Detail) -> Markup {
+    let number = row.claim.number;
+    html! {
+        details.claim #{ "C" (number) } {
+            summary {
+                h3 { b { "C" (number) } " " (row.claim.title) }
+                span.signs aria-hidden="true" {
+                    @for cell in &row.cells {
+                        i class={ "v " (class(cell.outcome.verdict)) } {
+                            (cell.outcome.verdict.sign())
+                        }
+                    }
+                }
+            }
+            (texts(&row.claim))
+            @for cell in &row.cells { (article(&row.claim, cell, detail)) }
+        }
+    }
+}
+
+fn texts(claim: &ClaimText) -> Markup {
+    html! {
+        dl.texts {
+            dt { "Claimed" } dd { (claim.claimed) }
+            dt { "Done" } dd { (claim.done) }
+            dt { "Measured" } dd { (claim.measured) }
+            dt { "Threshold" } dd { (claim.threshold) }
+        }
+    }
+}
+
+fn article(claim: &ClaimText, cell: &Cell, detail: Detail) -> Markup {
+    let (outcome, id) = (&cell.outcome, matrix::id(claim.number, cell.store));
+    let title = format!("C{} {}, {}", claim.number, claim.title, cell.store);
+    html! {
+        article.cell #(id) data-title=(title) tabindex="-1" {
+            h4 {
+                (cell.store.name())
+                span class={ "v " (class(outcome.verdict)) } {
+                    i aria-hidden="true" { (outcome.verdict.sign()) }
+                    span { (outcome.verdict.words()) }
+                }
+            }
+            p.sentence { (outcome.sentence) }
+            @if !outcome.sides.is_empty() {
+                div.sides {
+                    @for (number, one) in outcome.sides.iter().enumerate() {
+                        (side(one, &format!("{id}-s{number}"), number, detail))
+                    }
+                }
+            }
+            (figures(&outcome.figures))
+            @for (number, plot) in outcome.plots.iter().enumerate() {
+                @if !is_drawn_with_a_side(plot, cell) {
+                    (figure(plot, &format!("{id}-p{number}"), detail))
+                }
+            }
+            @if outcome.verdict.is_answer() {
+                p.repeat { "Repeat it: " (head::command(&cell.command)) " (" (number(cell.took)) " s)" }
+            }
+        }
+    }
+}
+
+/// Whether the plot is the timeline of a side, which is drawn there.
+fn is_drawn_with_a_side(plot: &Plot, cell: &Cell) -> bool {
+    let Drawing::Timeline(timeline) = &plot.drawing else { return false };
+    let same = |side: &Side| side.timeline.as_ref() == Some(timeline);
+    cell.outcome.sides.iter().any(same)
+}
+
+fn side(side: &Side, id: &str, place: usize, detail: Detail) -> Markup {
+    let ours = side.nature == Nature::Distlock;
+    html! {
+        section.side.ours[ours] {
+            h5 {
+                (side.lock)
+                @if !ours { small { (side.nature.words()) } }
+                span.well.ill[!side.well] {
+                    (if side.well { "✓ did its work" } else { "✗ did not do its work" })
+                }
+            }
+            p { (side.happened) }
+            @if !side.evidence.is_empty() {
+                ul { @for line in &side.evidence { li { (line) } } }
+            }
+            @if !side.violations.is_empty() { (violations(side)) }
+            @if let Some(timeline) = &side.timeline {
+                @if place < detail.sides {
+                    @let title = format!("What the clients of {} did", side.lock);
+                    @let drawing = Drawing::Timeline(timeline.clone());
+                    (figure(&Plot { title, topic: None, drawing }, id, detail))
+                } @else {
+                    p.note { "Its timeline is left out, to keep this page small." }
+                }
+            }
+            @if let Some(trace) = &side.trace { p.note { "Trace: " code { (trace) } } }
+        }
+    }
+}
+
+fn violations(side: &Side) -> Markup {
+    let count = side.violations.len();
+    html! {
+        details.data {
+            summary { "What the checker of histories finds (" (count) ")" }
+            @for violation in side.violations.iter().take(5) { pre { (violation) } }
+            @if count > 5 { p.note { (count - 5) " more." } }
+        }
+    }
+}
+
+fn figures(figures: &[Figure]) -> Markup {
+    html! {
+        @if !figures.is_empty() {
+            div.scroll tabindex="0" role="group" aria-label="Figures" {
+                table.plain {
+                    thead {
+                        tr {
+                            th scope="col" { "figure" }
+                            th scope="col" { "value" }
+                            th scope="col" { "interval of 95 %" }
+                        }
+                    }
+                    tbody { @for one in figures { (line(one)) } }
+                }
+            }
+        }
+    }
+}
+
+fn line(figure: &Figure) -> Markup {
+    html! {
+        tr {
+            th scope="row" { (figure.name) }
+            td { (number(figure.value)) " " (figure.unit) }
+            td {
+                @if let Some((from, until)) = figure.interval {
+                    (number(from)) " to " (number(until))
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the page is, and where its figures come from.
+
+use maud::{Markup, html};
+
+use crate::{Pace, Part, Report, Verdict};
+
+use super::words::{class, meaning, number};
+
+pub(super) const TITLE: &str = "Distributed locks: what articles claim, and what was seen";
+
+pub(super) fn banner(report: &Report) -> Markup {
+    let claims = report.rows.len();
+    html! {
+        header {
+            h1 { (TITLE) }
+            p.lead {
+                "Articles compare locks on Redis, etcd, ZooKeeper and SQL databases; here "
+                (claims) " of their claims " (if claims == 1 { "is" } else { "are" })
+                " put to the test on real stores, with the articles' own locks and with distlock \
+                 beside them. A cell is the verdict of one experiment on one store: open it for what \
+                 happened, the figures, and the command that repeats it."
+            }
+            nav aria-label="Parts of this page" {
+                a href="#matrix" { "Verdicts" }
+                a href="#advice" { "Which store to take" }
+                a href="#plots" { "Plots" }
+                a href="#differs" { "What differs" }
+                a href="#missing" { "What is missing" }
+                a href="#evidence" { "All evidence" }
+                a href="#run" { "The run" }
+                span.when {
+                    (day(report)) ", " (pace(report)) ", seed " (report.seed) ", "
+                    (report.machine.cores) " cores"
+                }
+            }
+            @if report.part == Part::Swapped {
+                p.warning {
+                    "This is a control run: the locks have changed parts, so that each verdict must \
+                     be another one. Nothing here is an answer."
+                }
+            }
+        }
+    }
+}
+
+/// The signs with their words and counts.
+pub(super) fn legend(report: &Report) -> Markup {
+    html! {
+        ul.legend aria-label="Verdicts, and how many there are" {
+            @for verdict in Verdict::ALL {
+                @let count = report.count(verdict);
+                @if count > 0 || verdict.is_answer() {
+                    li {
+                        span class={ "v " (class(verdict)) } { (chip(verdict)) }
+                        b { (count) } " " (meaning(verdict))
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The sign and the short word.
+pub(super) fn chip(verdict: Verdict) -> Markup {
+    html! { i aria-hidden="true" { (verdict.sign()) } span { (super::words::short(verdict)) } }
+}
+
+pub(super) fn facts(report: &Report) -> Markup {
+    let machine = &report.machine;
+    html! {
+        h2 #run { "The run" }
+        dl.facts {
+            dt { "Machine" }
+            dd {
+                (machine.processor) ", " (machine.cores) " cores, " (machine.memory) " GiB, "
+                (machine.system)
+            }
+            dt { "Versions" }
+            dd { @for (name, version) in &report.versions { span.version { (name) " " (version) } } }
+            dt { "Began" }
+            dd { time datetime=(report.started) { (report.started) } ", took " (number(report.took)) " s" }
+            dt { "Pace" }
+            dd { (pace(report)) }
+            dt { "Seed" }
+            dd { (report.seed) }
+            dt { "Command" }
+            dd { (command(&report.command)) }
+        }
+    }
+}
+
+/// A command with a button that copies it; the script shows the button.
+pub(super) fn command(command: &str) -> Markup {
+    html! {
+        span.command { code { (command) } button.copy type="button" hidden { "Copy" } }
+    }
+}
+
+fn pace(report: &Report) -> &'static str {
+    match report.pace {
+        Pace::Quick => "a quick run",
+        Pace::Full => "a full run",
+    }
+}
+
+fn day(report: &Report) -> &str {
+    report.started.split('T').next().unwrap_or_default()
+}

@@ -1,0 +1,82 @@
+//! The verdicts: a row per claim, a column per store.
+
+use maud::{Markup, html};
+
+use crate::{Cell, Report, Row, Store};
+
+use super::{
+    head,
+    words::{brief, class, short},
+};
+
+/// More rows than this stand in two blocks, side by side where there is room.
+const BLOCK: usize = 12;
+
+pub(super) fn section(report: &Report) -> Markup {
+    let blocks = if report.rows.len() > BLOCK { 2 } else { 1 };
+    let size = report.rows.len().div_ceil(blocks).max(1);
+    html! {
+        section #matrix aria-labelledby="matrix-title" {
+            h2.hidden #matrix-title { "Verdicts" }
+            (head::legend(report))
+            div.blocks.double[blocks == 2] {
+                @for rows in report.rows.chunks(size) { (block(report, rows)) }
+            }
+            p.keys { "Arrow keys move, Enter opens, Escape closes." }
+        }
+    }
+}
+
+fn block(report: &Report, rows: &[Row]) -> Markup {
+    let ends = |row: Option<&Row>| row.map_or(0, |row| row.claim.number);
+    let (first, last) = (ends(rows.first()), ends(rows.last()));
+    html! {
+        table.matrix role="table" {
+            caption.hidden { "Verdicts of the claims C" (first) " to C" (last) " by store" }
+            thead role="rowgroup" {
+                tr role="row" {
+                    th.claim scope="col" role="columnheader" { "Claim" }
+                    @for store in &report.stores {
+                        th scope="col" role="columnheader" { (store.name()) }
+                    }
+                }
+            }
+            tbody role="rowgroup" { @for row in rows { (line(report, row)) } }
+        }
+    }
+}
+
+fn line(report: &Report, row: &Row) -> Markup {
+    let cell = |store: Store| row.cells.iter().find(|cell| cell.store == store);
+    html! {
+        tr role="row" {
+            th.claim scope="row" role="rowheader" {
+                a href={ "#C" (row.claim.number) } title=(row.claim.claimed) {
+                    b { "C" (row.claim.number) } " " (row.claim.title)
+                }
+            }
+            @for store in report.stores.iter().copied() {
+                td role="cell" {
+                    @if let Some(cell) = cell(store) { (link(row.claim.number, cell)) }
+                }
+            }
+        }
+    }
+}
+
+fn link(number: u8, cell: &Cell) -> Markup {
+    let verdict = cell.outcome.verdict;
+    let name = format!("C{number} on {}: {}", cell.store, short(verdict));
+    html! {
+        a class={ "v " (class(verdict)) } href={ "#" (id(number, cell.store)) }
+            aria-label=(name) title=(cell.outcome.sentence) {
+            small aria-hidden="true" { (brief(cell.store)) }
+            (head::chip(verdict))
+        }
+    }
+}
+
+/// Where the evidence of a cell stands: `C7-redis`.
+pub(super) fn id(number: u8, store: Store) -> String {
+    format!("C{number}-{}", store.scheme())
+}

@@ -1,0 +1,57 @@
+//! The frame of the page.
+
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::Report;
+
+use super::{Detail, advice, evidence, front, head, lists, matrix, plots, security};
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+pub(super) fn page(report: &Report, detail: Detail) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(security::policy(STYLE, SCRIPT));
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="generator" content="distlock compare";
+                title { (head::TITLE) }
+                link rel="icon" href="data:,";
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (plots::patterns())
+                a.skip href="#matrix" { "To the verdicts" }
+                (head::banner(report))
+                main {
+                    (matrix::section(report))
+                    (advice::section(report))
+                    (front::section(report, detail))
+                    (lists::differing(report))
+                    (lists::missing(report))
+                    (evidence::section(report, detail))
+                }
+                footer { (head::facts(report)) }
+                (dialog())
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    }
+}
+
+/// Filled and shown by the script.
+fn dialog() -> Markup {
+    html! {
+        dialog #panel aria-labelledby="panel-title" {
+            div.bar {
+                h2 #panel-title { }
+                button.close type="button" { "Close" }
+            }
+            div.body { }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Chromium without a window, by its own protocol.
+
+use std::{
+    fs, io,
+    io::{BufRead, BufReader},
+    net::TcpStream,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    thread,
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tungstenite::{Message, WebSocket};
+
+pub type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+/// How long an answer may take. The machine may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+
+/// A running browser with one page at a time. It ends with the value.
+pub struct Browser {
+    process: Child,
+    socket: WebSocket<TcpStream>,
+    _profile: TempDir,
+    page: Option<(String, String)>,
+    asked: u64,
+    /// Everything that the page has said since it was opened.
+    events: Vec<Value>,
+}
+
+/// The program, if it is installed.
+pub fn installed() -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH")?;
+    let programs =
+        std::env::split_paths(&folders).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+    programs.into_iter().find(|program| program.is_file())
+}
+
+impl Browser {
+    pub fn start(program: &Path) -> Result<Self, Failure> {
+        let profile = tempfile::tempdir()?;
+        let mut command = Command::new(program);
+        command.args(["--headless", "--remote-debugging-port=0", "--disable-gpu"]);
+        command.args(["--no-first-run", "--disable-dev-shm-usage", "--disable-extensions"]);
+        command.args(["--disable-background-networking", "--disable-sync"]);
+        command.arg(format!("--user-data-dir={}", profile.path().display()));
+        if fs::metadata("/proc/self")?.uid() == 0 {
+            command.arg("--no-sandbox");
+        }
+        let command = command.arg("about:blank").stdin(Stdio::null()).stdout(Stdio::null());
+        let mut process = command.stderr(Stdio::piped()).spawn()?;
+        let address = address(&mut process)?;
+        let place = address.trim_start_matches("ws://").split('/').next().unwrap_or_default();
+        let stream = TcpStream::connect(place)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let (socket, _) = tungstenite::client(address.as_str(), stream)
+            .map_err(|error| format!("the browser does not answer: {error}"))?;
+        let (page, asked, events) = Default::default();
+        Ok(Self { process, socket, _profile: profile, page, asked, events })
+    }
+
+    /// Opens a file in a new page of a size; the page before is closed.
+    pub fn open(&mut self, file: &Path, hash: &str, size: (u32, u32)) -> Result<(), Failure> {
+        if let Some((target, _)) = self.page.take() {
+            self.ask("Target.closeTarget", json!({ "targetId": target }))?;
+        }
+        let made = self.ask("Target.createTarget", json!({ "url": "about:blank" }))?;
+        let target = text(&made["targetId"])?;
+        let attached =
+            self.ask("Target.attachToTarget", json!({ "targetId": target, "flatten": true }))?;
+        self.page = Some((target, text(&attached["sessionId"])?));
+        self.events.clear();
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            self.ask(domain, json!({}))?;
+        }
+        self.resize(size)?;
+        let url = format!("file://{}{hash}", file.display());
+        self.ask("Page.navigate", json!({ "url": url }))?;
+        self.until("Page.loadEventFired")
+    }
+
+    pub fn resize(&mut self, (width, height): (u32, u32)) -> Result<(), Failure> {
+        let size =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.ask("Emulation.setDeviceMetricsOverride", size).map(drop)
+    }
+
+    /// `light` or `dark`.
+    pub fn scheme(&mut self, scheme: &str) -> Result<(), Failure> {
+        let feature = json!([{ "name": "prefers-color-scheme", "value": scheme }]);
+        self.ask("Emulation.setEmulatedMedia", json!({ "features": feature })).map(drop)
+    }
+
+    /// The value of an expression in the page, a promise's after it was kept.
+    pub fn value(&mut self, expression: &str) -> Result<Value, Failure> {
+        let asked = json!({
+            "expression": expression, "returnByValue": true, "awaitPromise": true,
+        });
+        let answer = self.ask("Runtime.evaluate", asked)?;
+        match answer.get("exceptionDetails") {
+            Some(thrown) => Err(format!("{expression}: {thrown}").into()),
+            None => Ok(answer["result"]["value"].clone()),
+        }
+    }
+
+    /// Clicks into the middle of an element.
+    pub fn click(&mut self, selector: &str) -> Result<(), Failure> {
+        let place = self.value(&format!(
+            "(() => {{ const one = document.querySelector({selector:?});
+              one.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+              const box = one.getBoundingClientRect();
+              return [box.x + box.width / 2, box.y + box.height / 2]; }})()"
+        ))?;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event = json!({
+                "type": kind, "x": place[0], "y": place[1], "button": "left", "clickCount": 1,
+            });
+            self.ask("Input.dispatchMouseEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Presses a key: `Enter`, `Escape`, `ArrowDown`, or a space.
+    pub fn press(&mut self, key: &str) -> Result<(), Failure> {
+        let (code, number, text) = match key {
+            "Enter" => ("Enter", 13, "\r"),
+            "Escape" => ("Escape", 27, ""),
+            " " => ("Space", 32, " "),
+            "ArrowRight" => (key, 39, ""),
+            "ArrowDown" => (key, 40, ""),
+            other => return Err(format!("no such key here: {other}").into()),
+        };
+        let down = if text.is_empty() { "rawKeyDown" } else { "keyDown" };
+        for kind in [down, "keyUp"] {
+            let text = if kind == "keyUp" { "" } else { text };
+            let event = json!({
+                "type": kind, "key": key, "code": code, "text": text,
+                "windowsVirtualKeyCode": number,
+            });
+            self.ask("Input.dispatchKeyEvent", event)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is seen of the page to a file.
+    pub fn screenshot(&mut self, file: &Path) -> Result<(), Failure> {
+        let shot = self.ask("Page.captureScreenshot", json!({ "format": "png" }))?;
+        Ok(fs::write(file, STANDARD.decode(text(&shot["data"])?)?)?)
+    }
+
+    /// The page on paper, as PDF.
+    pub fn print(&mut self) -> Result<Vec<u8>, Failure> {
+        let printed = self.ask("Page.printToPDF", json!({}))?;
+        Ok(STANDARD.decode(text(&printed["data"])?)?)
+    }
+
+    /// Turns the page's own scripts on or off.
+    pub fn scripts(&mut self, on: bool) -> Result<(), Failure> {
+        self.ask("Emulation.setScriptExecutionDisabled", json!({ "value": !on })).map(drop)
+    }
+
+    /// Loads the page anew.
+    pub fn reload(&mut self) -> Result<(), Failure> {
+        self.events.clear();
+        self.ask("Page.reload", json!({}))?;
+        self.until("Page.loadEventFired")
+    }
+
+    /// What the page has complained about.
+    pub fn complaints(&mut self) -> Result<Vec<String>, Failure> {
+        self.value("1")?;
+        let is_complaint = |event: &&Value| match event["method"].as_str() {
+            Some("Runtime.exceptionThrown") => true,
+            Some("Log.entryAdded") => event["params"]["entry"]["level"] != "info",
+            Some("Runtime.consoleAPICalled") => {
+                matches!(event["params"]["type"].as_str(), Some("error" | "warning" | "assert"))
+            }
+            _ => false,
+        };
+        Ok(self.events.iter().filter(is_complaint).map(ToString::to_string).collect())
+    }
+
+    fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
+        self.asked += 1;
+        let mut question = json!({ "id": self.asked, "method": method, "params": params });
+        if let Some((_, session)) = &self.page {
+            if !method.starts_with("Target.") {
+                question["sessionId"] = json!(session);
+            }
+        }
+        self.socket.send(Message::text(question.to_string()))?;
+        loop {
+            let said = self.next()?;
+            if said["id"] == json!(self.asked) {
+                return match said.get("error") {
+                    Some(error) => Err(format!("{method}: {error}").into()),
+                    None => Ok(said["result"].clone()),
+                };
+            }
+            self.events.push(said);
+        }
+    }
+
+    fn until(&mut self, event: &str) -> Result<(), Failure> {
+        while !self.events.iter().any(|said| said["method"] == event) {
+            let said = self.next()?;
+            self.events.push(said);
+        }
+        Ok(())
+    }
+
+    fn next(&mut self) -> Result<Value, Failure> {
+        loop {
+            if let Message::Text(text) = self.socket.read()? {
+                return Ok(serde_json::from_str(&text)?);
+            }
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        self.page = None;
+        let closed = self.ask("Browser.close", json!({}));
+        if closed.is_err() {
+            let _ = self.process.kill();
+        }
+        let _ = self.process.wait();
+    }
+}
+
+/// Where the browser listens: it says so on its standard error.
+fn address(process: &mut Child) -> Result<String, Failure> {
+    let mut lines = BufReader::new(process.stderr.take().ok_or("no standard error")?);
+    let mut said = String::new();
+    loop {
+        let start = said.len();
+        if lines.read_line(&mut said)? == 0 {
+            return Err(format!("the browser ends at once: {said}").into());
+        }
+        if let Some(address) = said[start..].strip_prefix("DevTools listening on ") {
+            let address = address.trim().to_owned();
+            // It stands still if nobody reads what it says.
+            thread::spawn(move || io::copy(&mut lines, &mut io::sink()));
+            return Ok(address);
+        }
+    }
+}
+
+fn text(value: &Value) -> Result<String, Failure> {
+    Ok(value.as_str().ok_or_else(|| format!("no text: {value}"))?.to_owned())
+}

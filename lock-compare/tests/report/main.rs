@@ -1,0 +1,239 @@
+//! The report in a real browser: Debian's chromium, without a window. Screenshots of the first
+//! screen are written to `target/report`.
+
+mod browser;
+mod layout;
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use browser::{Browser, Failure};
+use libtest_mimic::{Arguments, Trial};
+use lock_compare::{Options, Pace, Report, Store, html, run};
+use serde_json::{Value, json};
+
+const CONTRAST: &str = include_str!("contrast.js");
+const OVERFLOW: &str = include_str!("overflow.js");
+const WIDE: (u32, u32) = (1600, 1000);
+const PHONE: (u32, u32) = (400, 800);
+const CELL: &str = ".matrix a[href='#C7-memory']";
+
+/// The pages, and the browser that looks at them.
+struct Desk {
+    browser: Browser,
+    /// Two claims on two stores, as they were played a moment ago.
+    real: PathBuf,
+    /// The same cells again and again, as many as the whole comparison has: for the layout alone.
+    full: PathBuf,
+}
+
+type Test = fn(&mut Desk) -> Result<(), Failure>;
+
+const TESTS: [(&str, Test); 7] = [
+    ("a_cell_opens_by_click_and_by_key", a_cell_opens_by_click_and_by_key),
+    ("an_address_opens_its_cell", an_address_opens_its_cell),
+    ("everything_is_there_without_the_script", everything_is_there_without_the_script),
+    ("everything_is_printed", everything_is_printed),
+    ("nothing_overflows", nothing_overflows),
+    ("all_verdicts_stand_on_the_first_screen", all_verdicts_stand_on_the_first_screen),
+    ("every_text_has_contrast", every_text_has_contrast),
+];
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let desk: Arc<Mutex<Option<Desk>>> = Arc::default();
+    let trials = TESTS.map(|(name, test)| trial(name, test, desk.clone()));
+    let conclusion = libtest_mimic::run(&arguments, trials.into());
+    // The browser ends with the desk.
+    drop(desk.lock().unwrap_or_else(PoisonError::into_inner).take());
+    conclusion.exit_code()
+}
+
+fn trial(name: &'static str, test: Test, desk: Arc<Mutex<Option<Desk>>>) -> Trial {
+    let Some(program) = browser::installed() else {
+        let why = "no browser: apt-get install chromium";
+        if env::var_os("CI").is_some() {
+            let why = format!("not run: {why}; CI is set, so that is a failure");
+            return Trial::test(name, move || Err(why.into()));
+        }
+        eprintln!("not run: {name}: {why}");
+        return Trial::test(name, move || Err(why.into())).with_ignored_flag(true);
+    };
+    Trial::test(name, move || {
+        let mut desk = desk.lock().unwrap_or_else(PoisonError::into_inner);
+        if desk.is_none() {
+            *desk = Some(Desk::new(&program).map_err(|failure| failure.to_string())?);
+        }
+        let desk = desk.as_mut().ok_or("no desk")?;
+        test(desk).map_err(|failure| failure.to_string())?;
+        let complaints = desk.browser.complaints().map_err(|failure| failure.to_string())?;
+        complaints.is_empty().then_some(()).ok_or_else(|| complaints.join("\n").into())
+    })
+}
+
+impl Desk {
+    fn new(program: &Path) -> Result<Self, Failure> {
+        let folder = target().join("report");
+        fs::create_dir_all(&folder)?;
+        let report = played()?;
+        let (real, full) = (folder.join("real.html"), folder.join("layout.html"));
+        fs::write(&real, html(&report))?;
+        fs::write(&full, html(&layout::repeated(&report)))?;
+        Ok(Self { browser: Browser::start(program)?, real, full })
+    }
+
+    fn overflows(&mut self, what: &str) -> Result<(), Failure> {
+        let found = self.browser.value(OVERFLOW)?;
+        (found == json!([])).then_some(()).ok_or_else(|| format!("{what}: {found}").into())
+    }
+
+    fn expect(&mut self, expression: &str, value: Value) -> Result<(), Failure> {
+        let found = self.browser.value(expression)?;
+        (found == value).then_some(()).ok_or_else(|| format!("{expression}: {found}").into())
+    }
+}
+
+/// The folder of everything that is built.
+fn target() -> PathBuf {
+    let program = env::current_exe().unwrap_or_default();
+    let target = program.ancestors().find(|folder| folder.ends_with("target"));
+    target.map_or_else(env::temp_dir, Path::to_path_buf)
+}
+
+fn played() -> Result<Report, Failure> {
+    let options = Options {
+        claims: vec![1, 7],
+        stores: vec![Store::Sqlite, Store::Memory],
+        pace: Pace::Quick,
+        seed: 11,
+        ..Options::default()
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    runtime.block_on(run(&options, &|_| {}))
+}
+
+const IS_OPEN: &str = "document.getElementById('panel').open";
+
+fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.real, "", WIDE)?;
+    desk.expect(IS_OPEN, json!(false))?;
+    desk.browser.click(CELL)?;
+    desk.expect(IS_OPEN, json!(true))?;
+    let shown = desk.browser.value("document.querySelector('#panel .body').innerText")?;
+    let shown = shown.as_str().unwrap_or_default();
+    let told = ["Claimed", "Threshold", "the only item is sold", "--claims C7 --stores memory"];
+    for told in told {
+        assert!(shown.contains(told), "{told:?} is not in {shown}");
+    }
+    let drawings = "document.querySelectorAll('#panel .plot svg[role=img]').length";
+    desk.expect(drawings, json!(3))?;
+    let focused = format!("document.activeElement === document.querySelector({CELL:?})");
+    for key in ["Enter", " "] {
+        desk.browser.press("Escape")?;
+        desk.expect(IS_OPEN, json!(false))?;
+        desk.expect(&focused, json!(true))?;
+        desk.browser.press(key)?;
+        desk.expect(IS_OPEN, json!(true))?;
+    }
+    desk.browser.click("#panel .close")?;
+    desk.expect(IS_OPEN, json!(false))?;
+    desk.browser.value("document.querySelector('.matrix td a').focus()")?;
+    let at = "document.activeElement.getAttribute('href')";
+    desk.expect(at, json!("#C1-sqlite"))?;
+    desk.browser.press("ArrowRight")?;
+    desk.expect(at, json!("#C1-memory"))?;
+    desk.browser.press("ArrowDown")?;
+    desk.expect(at, json!("#C7-memory"))?;
+    let reached = "document.querySelectorAll(\".matrix td a[tabindex='0']\").length";
+    desk.expect(reached, json!(1))
+}
+
+fn an_address_opens_its_cell(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.real, "#C7-sqlite", WIDE)?;
+    desk.expect(IS_OPEN, json!(true))?;
+    desk.expect("document.getElementById('panel-title').innerText.includes('SQLite')", json!(true))
+}
+
+fn everything_is_there_without_the_script(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.real, "", WIDE)?;
+    desk.browser.scripts(false)?;
+    desk.browser.reload()?;
+    desk.browser.click(CELL)?;
+    desk.expect(IS_OPEN, json!(false))?;
+    desk.expect("location.hash", json!("#C7-memory"))?;
+    let seen = "(() => { const box = document.getElementById('C7-memory').getBoundingClientRect();
+        return box.height > 100 && box.top < innerHeight; })()";
+    desk.expect(seen, json!(true))?;
+    desk.browser.scripts(true)
+}
+
+fn everything_is_printed(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.real, "", WIDE)?;
+    // Without the evidence it is a page or two.
+    let pages = |pdf: &[u8]| pdf.windows(11).filter(|part| part == b"/Type /Page").count();
+    let printed = desk.browser.print()?;
+    fs::write(target().join("report/real.pdf"), &printed)?;
+    let folded = desk.browser.value("document.querySelectorAll('details:not([open])').length")?;
+    assert_ne!(folded, json!(0), "what was folded is folded again after printing");
+    desk.browser.value("document.querySelector('#evidence').remove()")?;
+    let less = desk.browser.print()?;
+    let (all, less) = (pages(&printed), pages(&less));
+    assert!(all > less + 2, "{all} pages with the evidence, {less} without");
+    Ok(())
+}
+
+fn nothing_overflows(desk: &mut Desk) -> Result<(), Failure> {
+    for page in [desk.real.clone(), desk.full.clone()] {
+        desk.browser.open(&page, "", WIDE)?;
+        for width in [320, 400, 760, 1024, 1400, 1600] {
+            desk.browser.resize((width, 900))?;
+            desk.overflows(&format!("{} at {width}", page.display()))?;
+        }
+        let unfold = "document.querySelectorAll('details').forEach((one) => { one.open = true; })";
+        desk.browser.value(unfold)?;
+        for width in [400, 1600] {
+            desk.browser.resize((width, 900))?;
+            desk.overflows(&format!("{} unfolded at {width}", page.display()))?;
+            desk.browser.click(CELL)?;
+            desk.expect(IS_OPEN, json!(true))?;
+            desk.overflows(&format!("a cell of {} at {width}", page.display()))?;
+            desk.browser.press("Escape")?;
+        }
+    }
+    Ok(())
+}
+
+fn all_verdicts_stand_on_the_first_screen(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.full, "", WIDE)?;
+    let bottom = "Math.max(...[...document.querySelectorAll('.matrix tr')]
+        .map((row) => row.getBoundingClientRect().bottom))";
+    let bottom = desk.browser.value(bottom)?.as_f64().unwrap_or(f64::INFINITY);
+    assert!(bottom <= f64::from(WIDE.1), "the last row ends at {bottom}");
+    desk.expect("document.querySelectorAll('.matrix td a').length", json!(44 * 7))
+}
+
+fn every_text_has_contrast(desk: &mut Desk) -> Result<(), Failure> {
+    for (page, name) in [(desk.full.clone(), "layout"), (desk.real.clone(), "real")] {
+        for (size, width) in [(WIDE, "1600"), (PHONE, "400")] {
+            for scheme in ["light", "dark"] {
+                desk.browser.open(&page, "", size)?;
+                desk.browser.scheme(scheme)?;
+                let shot = target().join(format!("report/{name}-{width}-{scheme}.png"));
+                desk.browser.screenshot(&shot)?;
+                if name == "layout" {
+                    continue;
+                }
+                let found = desk.browser.value(CONTRAST)?;
+                let what = format!("at {width}, {scheme}: {found}");
+                assert!(found["read"].as_u64() > Some(200), "{what}");
+                assert!(found["drawn"].as_u64() > Some(50), "{what}");
+                assert_eq!(found["low"], json!([]), "{what}");
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! A grant whose caller does not poll, as in a `select!` whose other branch takes its time: it is
+//! kept for one TTL and then handed on, and the caller is told which of both it was.
+
+use std::{future::Future, pin::Pin, task::Poll};
+
+use super::{
+    Checked, Client, Failure, Harness, Outcome, as_mutex::Mutex, ensure, keeps, property, scene::*,
+};
+use crate::{Error, LockGuard, LockName, LossReason, Result as Answer};
+
+property!(collected_in_time, collected_too_late);
+
+type Asleep = Pin<Box<dyn Future<Output = Answer<LockGuard>> + Send>>;
+
+/// What is collected within a TTL is a lock like any other: held, and renewed.
+async fn collected_in_time(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
+    let clock = a.locks().driver().clock();
+    let (asleep, released) = (granted_asleep(h, &*a, &*b, &name).await?, clock.now());
+    tokio::time::sleep(h.ttl() / 2).await;
+    // On a busy machine the sleep may have been too long.
+    let late = clock.now().since(released) >= h.ttl();
+    let guard = match soon("the grant", asleep).await? {
+        Err(error) if late => return honest(&error).map(|()| Outcome::Kept),
+        answer => answer?,
+    };
+    keeps!(guard.is_valid(), "a grant was handed over that is over");
+    // By then a grant that was never renewed is over.
+    tokio::time::sleep(h.ttl() * 3 / 4).await;
+    keeps!(guard.is_valid(), "a grant that was collected late is not renewed");
+    let taken = soon("try_acquire", lock(h, &*a, &name)?.try_acquire()).await??;
+    ensure!(taken.is_none(), "granted to another holder while the first one held it");
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// What is not, is the next one's, and the late caller gets no lock.
+async fn collected_too_late(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("asleep"), h.client().await?, h.client().await?);
+    let asleep = granted_asleep(h, &*a, &*b, &name).await?;
+    let next: Mutex = lock(h, &*a, &name)?;
+    let next = promised("the lock that nobody collects", next.acquire()).await??;
+    match soon("the grant", asleep).await? {
+        Err(error) => honest(&error)?,
+        Ok(guard) => {
+            return Err(format!("granted to another holder, and handed over: {guard:?}").into());
+        }
+    }
+    keeps!(next.is_valid(), "the late caller cost the next holder its lock");
+    soon("release", next.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// An acquire of `b` that has the lock, and was last polled while it waited for `a`.
+async fn granted_asleep(
+    h: &dyn Harness,
+    a: &dyn Client,
+    b: &dyn Client,
+    name: &LockName,
+) -> Result<Asleep, Failure> {
+    let guard = acquire(h, a, name).await?;
+    let mut asleep: Asleep = Box::pin(lock(h, b, name)?.acquire());
+    if let Poll::Ready(answer) =
+        std::future::poll_fn(|cx| Poll::Ready(asleep.as_mut().poll(cx))).await
+    {
+        return Err(format!("an acquire of a lock that is held ended as {answer:?}").into());
+    }
+    wait_for_queue(a, name, 2).await?;
+    soon("release", guard.release()).await??;
+    promised("the grant of a waiter that is not polled", is_held(a, name)).await??;
+    Ok(asleep)
+}
+
+async fn is_held(client: &dyn Client, name: &LockName) -> Result<(), Failure> {
+    while !client.locks().inspect(name).await?.iter().any(|entry| entry.holds) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
+fn honest(error: &Error) -> Result<(), Failure> {
+    let told = matches!(error, Error::Lost { reason: LossReason::NotCollected, .. });
+    ensure!(told, "a grant that was not collected ended as {error:?}");
+    Ok(())
+}

@@ -1,0 +1,53 @@
+//! How much of a session is in flight at a time, and what goes first.
+//!
+//! A server answers a session in order, so what is sent waits for all that was sent before. What
+//! can come in bursts takes a turn first, in order and in this process. Renewals, releases and
+//! revokes take none.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+/// How many acquires may wait for answers at the same time.
+const ACQUIRES: usize = 128;
+/// How many tries, which do not stand behind what may wait.
+const TRIES: usize = 32;
+/// How many looks: what operators and observers ask, and why waits were in vain.
+const LOOKS: usize = 64;
+
+/// What a request is for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Turn {
+    /// What goes before all others.
+    First,
+    Acquire,
+    Try,
+    Look,
+}
+
+/// The turns of a session.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    acquires: Arc<Semaphore>,
+    tries: Arc<Semaphore>,
+    looks: Arc<Semaphore>,
+}
+
+impl Turns {
+    pub(crate) fn new() -> Self {
+        let turns = |count| Arc::new(Semaphore::new(count));
+        Self { acquires: turns(ACQUIRES), tries: turns(TRIES), looks: turns(LOOKS) }
+    }
+
+    /// Waits for a turn, which lasts until it is dropped. What goes first needs none.
+    pub(crate) async fn take(&self, turn: Turn) -> Option<OwnedSemaphorePermit> {
+        let turns = match turn {
+            Turn::First => return None,
+            Turn::Acquire => &self.acquires,
+            Turn::Try => &self.tries,
+            Turn::Look => &self.looks,
+        };
+        // They are never closed.
+        turns.clone().acquire_owned().await.ok()
+    }
+}
