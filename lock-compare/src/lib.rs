@@ -9,6 +9,7 @@
 //! in the report, with what installs it.
 
 mod actor;
+mod bare;
 mod claim;
 pub mod claims;
 mod contestant;
@@ -19,7 +20,9 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod printed_queue;
 mod report;
+mod rounds;
 mod run;
 mod scenario;
 mod stage;
@@ -40,6 +43,7 @@ pub use self::{
     machine::Machine,
     outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
     printed::{Give, Printed, Take},
+    printed_queue::PrintedQueue,
     report::{Cell, ClaimText, Report, Row},
     run::{Options, Progress, run},
     stage::{Pace, Part, Stage},
