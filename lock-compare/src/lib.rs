@@ -29,10 +29,13 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod printed_queue;
 mod program;
 mod redlock;
 mod report;
+mod report;
 mod residue;
+mod rounds;
 mod run;
 mod scenario;
 mod stage;
@@ -56,6 +59,7 @@ pub use self::{
     machine::Machine,
     outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
     printed::{Give, Printed, Take},
+    printed_queue::PrintedQueue,
     report::{Cell, ClaimText, Report, Row},
     run::{Options, Progress, run},
     stage::{Pace, Part, Stage},

@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use tokio::{task::AbortHandle, time::sleep};
+use tokio::{
+    task::AbortHandle,
+    time::{sleep, timeout},
+};
 use uuid::Uuid;
 
 use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, time::Time};
@@ -18,6 +21,8 @@ pub enum Take {
     TwoSteps,
     /// `SET .. NX PX`.
     OneStep,
+    /// `SETNX`, or a row with a unique key, and nothing more: the lock has no end of its own.
+    NoExpiry,
 }
 
 /// How the key is deleted.
@@ -36,18 +41,34 @@ pub struct Printed {
     take: Take,
     give: Give,
     renews: bool,
+    watches: bool,
+    pause: Duration,
 }
 
 impl Printed {
     /// A lock without a watchdog.
     pub fn new(keys: Arc<dyn KeySpace>, take: Take, give: Give) -> Self {
-        Self { keys, take, give, renews: false }
+        Self { keys, take, give, renews: false, watches: false, pause: PAUSE }
     }
 
     /// With a watchdog that prolongs the key every third of its TTL.
     #[must_use]
     pub fn renewed(mut self) -> Self {
         self.renews = true;
+        self
+    }
+
+    /// Everybody who waits watches the key, where the store tells of its end, instead of polling.
+    #[must_use]
+    pub fn watching(mut self) -> Self {
+        self.watches = true;
+        self
+    }
+
+    /// Whoever waits asks again after this pause. 10 ms by default.
+    #[must_use]
+    pub fn polling(mut self, pause: Duration) -> Self {
+        self.pause = pause;
         self
     }
 }
@@ -58,13 +79,15 @@ impl Contestant for Printed {
         let take = match self.take {
             Take::TwoSteps => "SETNX, then EXPIRE",
             Take::OneStep => "SET NX PX",
+            Take::NoExpiry => "SETNX without an expiry",
         };
         let give = match self.give {
             Give::BareDel => "bare DEL",
             Give::CompareAndDel => "compare and DEL",
         };
         let renews = if self.renews { ", watchdog" } else { "" };
-        format!("{take}{renews}; {give}")
+        let watches = if self.watches { ", everyone watches one key" } else { "" };
+        format!("{take}{renews}{watches}; {give}")
     }
 
     fn nature(&self) -> Nature {
@@ -90,10 +113,23 @@ impl Client {
     async fn take(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
         match self.lock.take {
             Take::OneStep => self.keys.set_nx_px(key, value, ttl).await,
+            Take::NoExpiry => self.keys.set_nx(key, value).await,
             Take::TwoSteps => {
                 Ok(self.keys.set_nx(key, value).await? && self.keys.expire(key, ttl).await?)
             }
         }
+    }
+
+    /// Waits until it is worth asking again, at most for so long.
+    async fn pause(&self, key: &str, left: Duration) -> Result<(), Failure> {
+        if self.lock.watches {
+            let told = timeout(left, self.keys.gone(key)).await;
+            if told.unwrap_or(Ok(true))? {
+                return Ok(());
+            }
+        }
+        sleep(self.lock.pause).await;
+        Ok(())
     }
 
     fn watch(&self, key: String, value: String, ttl: Duration) -> AbortHandle {
@@ -122,7 +158,7 @@ impl Player for Client {
             if time.since() >= wait {
                 return Ok(None);
             }
-            sleep(PAUSE).await;
+            self.pause(name, wait.saturating_sub(time.since())).await?;
         }
         let watchdog = self.lock.renews.then(|| self.watch(name.to_owned(), value.clone(), ttl));
         let (keys, key, give) = (self.keys.clone(), name.to_owned(), self.lock.give);

@@ -1,18 +1,34 @@
-//! Keys with an expiry, as the articles use them to build locks: Redis's own, or a simulation on
-//! the embedded stores, which know no such commands.
+//! Keys with an expiry, as the articles use them to build locks: Redis's own, rows of a database,
+//! keys of etcd with a lease, ephemeral znodes, or a simulation.
 
+mod counted;
+#[cfg(feature = "etcd")]
+mod etcd;
 #[cfg(feature = "redis")]
 mod redis;
 mod simulated;
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+mod sql;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 
+#[cfg(feature = "etcd")]
+pub use self::etcd::EtcdKeys;
 #[cfg(feature = "redis")]
 pub use self::redis::RedisKeys;
-pub use self::simulated::SimulatedKeys;
-use crate::{Failure, Nature, Stage, Store};
+#[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
+pub use self::sql::SqlKeys;
+#[cfg(feature = "zookeeper")]
+pub use self::zookeeper::ZooKeeperKeys;
+pub use self::{
+    counted::{Counted, Sent},
+    simulated::SimulatedKeys,
+};
+use crate::{Failure, Ground, Nature, Stage, Store};
 
 /// Where keys are, as something to connect to.
 #[async_trait]
@@ -69,6 +85,18 @@ pub trait Keys: Send + Sync {
     /// The script that decrements the number unless it is 0: the number after it, or `None` if
     /// nothing was left.
     async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure>;
+
+    /// Waits until the key is not there any more, if the store tells of that by itself: whether it
+    /// does. By default it does not, and this returns at once.
+    async fn gone(&self, key: &str) -> Result<bool, Failure> {
+        let _ = key;
+        Ok(false)
+    }
+
+    /// The keys that start with this, in order. By default the store does not tell.
+    async fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        Err(format!("this store does not list keys, so not those of {prefix:?}").into())
+    }
 }
 
 /// The keys of the stage's shared store: `None` if it has none that the articles speak of.
@@ -100,4 +128,32 @@ pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
         let _ = url;
         Err(crate::Missing::new("redis is not compiled in", "build with the feature redis").into())
     }
+}
+
+/// The keys of any store, through its bare client: a simulation in memory alone. A store that is no
+/// Redis has them as its own clients would make them: rows, keys with a lease, ephemeral znodes.
+///
+/// # Errors
+///
+/// If the store cannot be reached.
+pub async fn of(store: Store, ground: &Ground) -> Result<Arc<dyn KeySpace>, Failure> {
+    let url = ground.url();
+    Ok(match store {
+        #[cfg(feature = "redis")]
+        Store::Redis => Arc::new(RedisKeys::new(&url)?),
+        #[cfg(feature = "etcd")]
+        Store::Etcd => Arc::new(EtcdKeys::new(&url)?),
+        #[cfg(feature = "zookeeper")]
+        Store::ZooKeeper => Arc::new(ZooKeeperKeys::new(&url)?),
+        #[cfg(feature = "sqlite")]
+        Store::Sqlite => Arc::new(SqlKeys::new(store, &format!("{url}.keys")).await?),
+        #[cfg(feature = "postgres")]
+        Store::Postgres => Arc::new(SqlKeys::new(store, &url).await?),
+        #[cfg(feature = "mysql")]
+        Store::MySql => Arc::new(SqlKeys::new(store, &url).await?),
+        _ => {
+            let _ = url;
+            Arc::new(SimulatedKeys::default())
+        }
+    })
 }

@@ -8,25 +8,52 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{Clock, Instant};
+use tokio::{sync::Notify, time::timeout};
+use uuid::Uuid;
 
 use crate::{Failure, KeySpace, Keys, Nature};
 
+/// How long a key without an end is watched before it is looked at again.
+const LONG: Duration = Duration::from_secs(60);
+
+type Map = HashMap<String, Key>;
+
 /// A simulation of Redis's keys. Each command is atomic, as it is there.
 #[derive(Clone, Debug, Default)]
-pub struct SimulatedKeys(Arc<Mutex<HashMap<String, Key>>>);
+pub struct SimulatedKeys {
+    keys: Arc<Mutex<Map>>,
+    /// Somebody has deleted a key: all who watch any look.
+    deleted: Arc<Notify>,
+}
 
 #[derive(Debug)]
 struct Key {
     value: String,
     ends: Option<Instant>,
+    /// A key that is made again after its deletion is another one.
+    made: Uuid,
+}
+
+impl Key {
+    fn new(value: &str, ends: Option<Instant>) -> Self {
+        Self { value: value.to_owned(), ends, made: Uuid::new_v4() }
+    }
 }
 
 impl SimulatedKeys {
     /// The keys that are not over.
-    fn keys(&self) -> MutexGuard<'_, HashMap<String, Key>> {
-        let (mut keys, now) = (self.0.lock().unwrap_or_else(PoisonError::into_inner), now());
+    fn keys(&self) -> MutexGuard<'_, Map> {
+        let (mut keys, now) = (self.keys.lock().unwrap_or_else(PoisonError::into_inner), now());
         keys.retain(|_, key| key.ends.is_none_or(|ends| ends > now));
         keys
+    }
+
+    fn remove_if(&self, key: &str, fits: impl Fn(&Key) -> bool) -> bool {
+        let mut keys = self.keys();
+        let removed = keys.get(key).is_some_and(fits) && keys.remove(key).is_some();
+        drop(keys);
+        self.deleted.notify_waiters();
+        removed
     }
 
     fn set_unless_there(&self, key: &str, value: &str, ends: Option<Instant>) -> bool {
@@ -34,7 +61,7 @@ impl SimulatedKeys {
         if keys.contains_key(key) {
             return false;
         }
-        keys.insert(key.to_owned(), Key { value: value.to_owned(), ends });
+        keys.insert(key.to_owned(), Key::new(value, ends));
         true
     }
 }
@@ -65,7 +92,7 @@ impl Keys for SimulatedKeys {
     }
 
     async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
-        self.keys().insert(key.to_owned(), Key { value: value.to_owned(), ends: None });
+        self.keys().insert(key.to_owned(), Key::new(value, None));
         Ok(())
     }
 
@@ -84,21 +111,19 @@ impl Keys for SimulatedKeys {
     }
 
     async fn del(&self, key: &str) -> Result<bool, Failure> {
-        Ok(self.keys().remove(key).is_some())
+        Ok(self.remove_if(key, |_| true))
     }
 
     async fn decr(&self, key: &str) -> Result<i64, Failure> {
         let mut keys = self.keys();
-        let key = keys.entry(key.to_owned()).or_insert(Key { value: "0".into(), ends: None });
+        let key = keys.entry(key.to_owned()).or_insert_with(|| Key::new("0", None));
         let left = key.value.parse::<i64>()? - 1;
         key.value = left.to_string();
         Ok(left)
     }
 
     async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
-        let mut keys = self.keys();
-        let is_ours = keys.get(key).is_some_and(|key| key.value == value);
-        Ok(is_ours && keys.remove(key).is_some())
+        Ok(self.remove_if(key, |ours| ours.value == value))
     }
 
     async fn compare_and_expire(
@@ -121,5 +146,27 @@ impl Keys for SimulatedKeys {
         }
         key.value = left.to_string();
         Ok(Some(left))
+    }
+
+    async fn gone(&self, key: &str) -> Result<bool, Failure> {
+        let Some(made) = self.keys().get(key).map(|key| key.made) else { return Ok(true) };
+        loop {
+            let deleted = self.deleted.notified();
+            tokio::pin!(deleted);
+            deleted.as_mut().enable();
+            let ends = match self.keys().get(key) {
+                Some(key) if key.made == made => key.ends.map_or(LONG, |ends| ends.since(now())),
+                _ => return Ok(true),
+            };
+            let _ = timeout(ends, deleted).await;
+        }
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let keys = self.keys();
+        let mut names: Vec<_> =
+            keys.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
+        names.sort();
+        Ok(names)
     }
 }

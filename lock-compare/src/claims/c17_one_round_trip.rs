@@ -1,0 +1,141 @@
+//! C17: an uncontended acquire is one round trip.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_lab::Proxy;
+
+use crate::{
+    Claim, Contestant, Distlock, Experiment, Failure, Figure, Give, Ground, Nature, Outcome,
+    Printed, PrintedQueue, Side, Stage, Store, Take, keys,
+    scenario::{counters, counting, requests},
+    time::Time,
+};
+
+/// C17.
+pub(crate) struct OneRoundTrip;
+
+const CLAIM: Claim = Claim {
+    number: 17,
+    title: "One round trip without contention",
+    claimed: "An uncontended acquire is one round trip: one transaction puts the key if it is absent \
+              and reads the present owner.",
+    done: "A client takes and releases a free lock over a line that delays all bytes by 60 ms in each \
+           direction. Beside it a lock that sets the key and its expiry in two steps; on ZooKeeper, \
+           whose nodes are born with their end, a queue of keys that takes a number first.",
+    measured: "The shortest time of an acquire in round trips of 120 ms; requests of an acquire and \
+               release, counted by the server (in databases statements).",
+    threshold: "Holds if distlock needs fewer than 1.5 round trips.",
+};
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(60);
+const TTL: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAIRS: u32 = 20;
+
+#[async_trait]
+impl Experiment for OneRoundTrip {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let Some(ground) = counting(stage).await? else {
+            return Ok(Outcome::cannot_be_asked("there is no network on the way to it"));
+        };
+        let server = ground.server().ok_or("a server of our own is none")?;
+        let proxy = Proxy::start(server.addr()).await?;
+        let far = Ground::InUse { url: server.url_via(&proxy) };
+        let space = keys::of(stage.store, &far).await?;
+        let steps: Arc<dyn Contestant> = match stage.store {
+            Store::ZooKeeper => Arc::new(PrintedQueue::new(space)),
+            _ => Arc::new(Printed::new(space, Take::TwoSteps, Give::CompareAndDel)),
+        };
+        let distlock: Arc<dyn Contestant> = Arc::new(Distlock::new(far.url()));
+        let (first, second) = stage.pick((&distlock, &steps), (&steps, &distlock));
+        let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
+        let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
+        let sentence = format!("{}; {}", first.words(), second.words());
+        let outcome = Outcome::holds_if(first.is_one(), sentence);
+        let figures = first.figures().into_iter().chain(second.figures());
+        let outcome = figures.fold(outcome, Outcome::figure);
+        Ok(outcome.sides([first.side(), second.side()]))
+    }
+}
+
+/// What an acquire of a free lock takes.
+struct Trips {
+    label: String,
+    nature: Nature,
+    /// The shortest acquire, in round trips.
+    trips: f64,
+    /// Of an acquire and release.
+    requests: f64,
+}
+
+impl Trips {
+    async fn of(
+        lock: &dyn Contestant,
+        stage: &Stage,
+        ground: &Ground,
+        proxy: &Proxy,
+        what: &str,
+    ) -> Result<Self, Failure> {
+        let (client, name) = (lock.client().await?, stage.name(what));
+        let pair = async || -> Result<Duration, Failure> {
+            let time = Time::start();
+            let hold = client.acquire(&name, TTL, PATIENCE).await?;
+            let taken = time.since();
+            hold.ok_or("a free lock is not granted")?.release().await?;
+            Ok(taken)
+        };
+        // The session, the statements and the scripts are there after it.
+        pair().await?;
+        let before = counters(ground).await?;
+        for _ in 0..PAIRS {
+            pair().await?;
+        }
+        let since = counters(ground).await?.since(&before);
+        proxy.delay(DELAY);
+        let mut least = Duration::MAX;
+        for _ in 0..stage.quick_or_full(3, 8) {
+            least = least.min(pair().await?);
+        }
+        proxy.delay(Duration::ZERO);
+        Ok(Self {
+            label: lock.label(),
+            nature: lock.nature(),
+            trips: least.as_secs_f64() / (DELAY * 2).as_secs_f64(),
+            requests: requests(stage.store, lock.nature(), &since) as f64 / f64::from(PAIRS),
+        })
+    }
+
+    fn is_one(&self) -> bool {
+        self.trips < 1.5
+    }
+
+    fn words(&self) -> String {
+        let Self { label, trips, requests, .. } = self;
+        format!(
+            "{label}: {trips:.1} round trips for an acquire, {requests:.1} requests with the release"
+        )
+    }
+
+    fn figures(&self) -> [Figure; 2] {
+        let name = |what: &str| format!("{what}, {}", self.label);
+        [
+            Figure::count(name("round trips of an acquire"), self.trips, "round trips"),
+            Figure::count(name("requests of acquire and release"), self.requests, "requests"),
+        ]
+    }
+
+    fn side(self) -> Side {
+        let happened = self.words();
+        Side::new(&self.label, self.nature, self.is_one(), happened)
+    }
+}

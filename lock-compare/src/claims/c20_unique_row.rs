@@ -1,0 +1,89 @@
+//! C20: a row with a unique key is a mutex without an end.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+
+use crate::{
+    Claim, Contestant, Experiment, Failure, Give, KeySpace, Outcome, Printed, Side, Stage, Store,
+    Take, keys, scenario::crash,
+};
+
+/// C20.
+pub(crate) struct UniqueRow;
+
+const CLAIM: Claim = Claim {
+    number: 20,
+    title: "A unique row has no end",
+    claimed: "A MySQL row with a unique key is a mutex, with the owner checked at release; it has no \
+              expiry of its own, so a crashed holder blocks for ever unless an expiry is added.",
+    done: "A client inserts the row and is killed, and another one waits for four times the TTL. \
+           Beside it a row that says when it ends, and distlock, whose holders are killed as well. A \
+           stranger also tries to delete the row with another owner.",
+    measured: "Whether the next client gets in, and whether the stranger's release is refused.",
+    threshold: "Breaks if the row without an end blocks the next client for four times the TTL, the \
+                stranger is refused, and the other two let the next client in.",
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Experiment for UniqueRow {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        if !matches!(stage.store, Store::MySql | Store::Postgres | Store::Sqlite) {
+            return Ok(Outcome::cannot_be_asked("it is no database with rows"));
+        }
+        let ttl = stage.quick_or_full(Duration::from_secs(1), Duration::from_secs(3));
+        let space = keys::of(stage.store, &*stage.shared().await?).await?;
+        let printed = |take| Printed::new(space.clone(), take, Give::CompareAndDel);
+        let (row, ends) = (printed(Take::NoExpiry), printed(Take::OneStep));
+        let (bare, added) = ("unique row without an end", "unique row that says when it ends");
+        let distlock = stage.distlock().await?;
+        let (first, label) = stage.pick((&row, bare), (&ends, added));
+        let (first, second, ours) = tokio::try_join!(
+            play(stage, first, label, "row", ttl, ttl * 4),
+            play(stage, &ends, added, "ends", ttl, PATIENCE),
+            play(stage, &distlock, "distlock", "distlock", ttl * 2, PATIENCE),
+        )?;
+        let refused = strangers_release_is_refused(&*space, &stage.name("stranger")).await?;
+        let seen = !first.well && second.well && ours.well && refused;
+        let sentence = format!(
+            "{}: {}; {}: {}; {}: {}",
+            first.lock, first.happened, second.lock, second.happened, ours.lock, ours.happened
+        );
+        let first = first.evidence(format!("a release with another owner is refused: {refused}"));
+        Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
+    }
+}
+
+/// Only the owner's release deletes the row.
+async fn strangers_release_is_refused(space: &dyn KeySpace, name: &str) -> Result<bool, Failure> {
+    let keys = space.connect().await?;
+    let taken = keys.set_nx(name, "owner").await?;
+    let by_stranger = keys.compare_and_del(name, "stranger").await?;
+    let by_owner = keys.compare_and_del(name, "owner").await?;
+    Ok(taken && !by_stranger && by_owner)
+}
+
+async fn play(
+    stage: &Stage,
+    lock: &dyn Contestant,
+    label: &str,
+    what: &str,
+    ttl: Duration,
+    limit: Duration,
+) -> Result<Side, Failure> {
+    let crash = crash(lock, &stage.trace(label), &stage.name(what), ttl, limit).await?;
+    let (got_in, happened) = (crash.granted_after.is_some(), crash.words(limit));
+    let side = Side::new(label, lock.nature(), got_in, happened);
+    Ok(side.traced(crash.history, &Checker::new().tokens(Grade::None))?)
+}

@@ -1,0 +1,56 @@
+//! C29: a database can lock in three ways, all of them slow.
+
+use async_trait::async_trait;
+
+use crate::{Claim, Experiment, Failure, Outcome, Stage, Store};
+
+/// C29.
+pub(crate) struct ThreeWays;
+
+const CLAIM: Claim = Claim {
+    number: 29,
+    title: "Three ways to lock in a database",
+    claimed: "A database can lock in three ways: a unique key, a pessimistic row lock (SELECT .. FOR \
+              UPDATE), an optimistic version; all are cumbersome and slow beside the others.",
+    done: "One client locks and unlocks in each of the three ways, in turns with the usual lock on a \
+           Redis that keeps nothing on disk (SET NX PX and the script), all through bare clients, \
+           and with distlock on the same database. The database keeps each commit.",
+    measured: "The time of a lock and unlock: the ratio of the medians, round by round, with its \
+               interval of 95 %.",
+    threshold: "Holds if each way takes more than 3 times as long as on Redis with all of the \
+                interval; differs if Redis takes more than 3 times as long as one of them; else no \
+                difference.",
+};
+
+#[async_trait]
+impl Experiment for ThreeWays {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_alone(&self) -> bool {
+        true
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        match stage.store {
+            #[cfg(all(
+                feature = "redis",
+                any(feature = "mysql", feature = "postgres", feature = "sqlite")
+            ))]
+            Store::MySql | Store::Postgres | Store::Sqlite => {
+                crate::scenario::three_ways(stage).await
+            }
+            #[cfg(not(feature = "redis"))]
+            Store::MySql | Store::Postgres | Store::Sqlite => {
+                let remedy = "build with feature \"redis\"";
+                Err(crate::Missing::new("Redis is not compiled in", remedy).into())
+            }
+            _ => Ok(Outcome::cannot_be_asked("it is no database with rows")),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+//! Keys in etcd, through the bare client: what expires has a lease of its own.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use etcd_client::{
+    Client, Compare, CompareOp, EventType, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
+    WatchOptions,
+};
+
+use crate::{Failure, KeySpace, Keys, Nature};
+
+/// The keys of an etcd.
+#[derive(Clone, Debug)]
+pub struct EtcdKeys(String);
+
+impl EtcdKeys {
+    /// Those of the server with this URL.
+    ///
+    /// # Errors
+    ///
+    /// If it is no URL of etcd.
+    pub fn new(url: &str) -> Result<Self, Failure> {
+        let address = url.strip_prefix("etcd://").ok_or("an URL of etcd begins with etcd://")?;
+        Ok(Self(address.to_owned()))
+    }
+}
+
+#[async_trait]
+impl KeySpace for EtcdKeys {
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
+        Ok(Arc::new(Connected(Client::connect([&self.0], None).await?)))
+    }
+}
+
+struct Connected(Client);
+
+/// Whole seconds, as etcd counts.
+fn seconds(ttl: Duration) -> i64 {
+    i64::try_from(ttl.as_millis().div_ceil(1000)).unwrap_or(i64::MAX).max(1)
+}
+
+fn value_of(answer: &GetResponse) -> Option<String> {
+    let kv = answer.kvs().first()?;
+    Some(String::from_utf8_lossy(kv.value()).into_owned())
+}
+
+impl Connected {
+    async fn lease(&self, ttl: Duration) -> Result<i64, Failure> {
+        Ok(self.0.lease_client().grant(seconds(ttl), None).await?.id())
+    }
+
+    async fn put_if(
+        &self,
+        compare: Compare,
+        key: &str,
+        value: &str,
+        lease: Option<i64>,
+    ) -> Result<bool, Failure> {
+        let options = lease.map(|lease| PutOptions::new().with_lease(lease));
+        let put = TxnOp::put(key, value, options);
+        let txn = Txn::new().when([compare]).and_then([put]);
+        Ok(self.0.kv_client().txn(txn).await?.succeeded())
+    }
+
+    async fn read(&self, key: &str) -> Result<GetResponse, Failure> {
+        Ok(self.0.kv_client().get(key, None).await?)
+    }
+
+    /// Counts down by compare and swap, as long as `allowed` lets it.
+    async fn count_down(
+        &self,
+        key: &str,
+        allowed: impl Fn(i64) -> bool + Send + Sync,
+    ) -> Result<Option<i64>, Failure> {
+        loop {
+            let answer = self.read(key).await?;
+            let (revision, left) = match answer.kvs().first() {
+                Some(kv) => {
+                    (kv.mod_revision(), String::from_utf8_lossy(kv.value()).parse::<i64>()?)
+                }
+                None => (0, 0),
+            };
+            if !allowed(left) {
+                return Ok(None);
+            }
+            let unchanged = Compare::mod_revision(key, CompareOp::Equal, revision);
+            if self.put_if(unchanged, key, &(left - 1).to_string(), None).await? {
+                return Ok(Some(left - 1));
+            }
+        }
+    }
+}
+
+fn absent(key: &str) -> Compare {
+    Compare::create_revision(key, CompareOp::Equal, 0)
+}
+
+fn has(key: &str, value: &str) -> Compare {
+    Compare::value(key, CompareOp::Equal, value)
+}
+
+#[async_trait]
+impl Keys for Connected {
+    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        self.put_if(absent(key), key, value, None).await
+    }
+
+    async fn set_nx_px(&self, key: &str, value: &str, ttl: Duration) -> Result<bool, Failure> {
+        let lease = self.lease(ttl).await?;
+        let ours = self.put_if(absent(key), key, value, Some(lease)).await?;
+        if !ours {
+            self.0.lease_client().revoke(lease).await?;
+        }
+        Ok(ours)
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        self.0.kv_client().put(key, value, None).await?;
+        Ok(())
+    }
+
+    async fn expire(&self, key: &str, ttl: Duration) -> Result<bool, Failure> {
+        let Some(value) = self.get(key).await? else { return Ok(false) };
+        self.compare_and_expire(key, &value, ttl).await
+    }
+
+    async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
+        let answer = self.read(key).await?;
+        let Some(kv) = answer.kvs().first() else { return Ok(None) };
+        if kv.lease() == 0 {
+            return Ok(Some(None));
+        }
+        let left = self.0.lease_client().time_to_live(kv.lease(), None).await?.ttl();
+        Ok(u64::try_from(left).ok().map(|left| Some(Duration::from_secs(left))))
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, Failure> {
+        Ok(value_of(&self.read(key).await?))
+    }
+
+    async fn del(&self, key: &str) -> Result<bool, Failure> {
+        Ok(self.0.kv_client().delete(key, None).await?.deleted() > 0)
+    }
+
+    async fn decr(&self, key: &str) -> Result<i64, Failure> {
+        let left = self.count_down(key, |_| true).await?;
+        left.ok_or_else(|| "a number that may be counted down is not".into())
+    }
+
+    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        let txn = Txn::new().when([has(key, value)]).and_then([TxnOp::delete(key, None)]);
+        Ok(self.0.kv_client().txn(txn).await?.succeeded())
+    }
+
+    async fn compare_and_expire(
+        &self,
+        key: &str,
+        value: &str,
+        ttl: Duration,
+    ) -> Result<bool, Failure> {
+        let lease = self.lease(ttl).await?;
+        self.put_if(has(key, value), key, value, Some(lease)).await
+    }
+
+    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
+        self.count_down(key, |left| left > 0).await
+    }
+
+    async fn gone(&self, key: &str) -> Result<bool, Failure> {
+        let answer = self.read(key).await?;
+        if answer.kvs().is_empty() {
+            return Ok(true);
+        }
+        let revision = answer.header().map_or(0, |header| header.revision());
+        let options = WatchOptions::new().with_start_revision(revision + 1);
+        let mut events = self.0.watch_client().watch(key, Some(options)).await?;
+        while let Some(answer) = events.message().await? {
+            if answer.events().iter().any(|event| event.event_type() == EventType::Delete) {
+                return Ok(true);
+            }
+        }
+        Err("etcd has ended a watch".into())
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let options = GetOptions::new().with_prefix().with_keys_only();
+        let answer = self.0.kv_client().get(prefix, Some(options)).await?;
+        let names = answer.kvs().iter().map(|kv| String::from_utf8_lossy(kv.key()).into_owned());
+        Ok(names.collect())
+    }
+}

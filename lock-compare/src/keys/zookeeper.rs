@@ -1,0 +1,183 @@
+//! Znodes as keys, through the bare client: what expires is ephemeral, and goes with its session.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use zookeeper_client::{Acls, Client, CreateMode, Error};
+
+use crate::{Failure, KeySpace, Keys, Nature};
+
+/// How long a session outlives its client, which is the TTL of what expires here.
+const SESSION: Duration = Duration::from_secs(3);
+
+/// The znodes of a ZooKeeper.
+#[derive(Clone, Debug)]
+pub struct ZooKeeperKeys(String);
+
+impl ZooKeeperKeys {
+    /// Those of the server with this URL.
+    ///
+    /// # Errors
+    ///
+    /// If it is no URL of ZooKeeper.
+    pub fn new(url: &str) -> Result<Self, Failure> {
+        let address = url
+            .strip_prefix("zookeeper://")
+            .ok_or("an URL of ZooKeeper begins with zookeeper://")?;
+        Ok(Self(address.to_owned()))
+    }
+}
+
+#[async_trait]
+impl KeySpace for ZooKeeperKeys {
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
+        let connector = Client::connector().with_session_timeout(SESSION);
+        Ok(Arc::new(Connected(connector.connect(&self.0).await?)))
+    }
+}
+
+struct Connected(Client);
+
+fn path(key: &str) -> String {
+    format!("/{}", key.replace('/', "."))
+}
+
+impl Connected {
+    async fn create(&self, key: &str, value: &str, mode: CreateMode) -> Result<bool, Failure> {
+        let options = mode.with_acls(Acls::anyone_all());
+        match self.0.create(&path(key), value.as_bytes(), &options).await {
+            Ok(_) => Ok(true),
+            Err(Error::NodeExists) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The value with its version.
+    async fn read(&self, key: &str) -> Result<Option<(String, i32)>, Failure> {
+        match self.0.get_data(&path(key)).await {
+            Ok((data, stat)) => {
+                Ok(Some((String::from_utf8_lossy(&data).into_owned(), stat.version)))
+            }
+            Err(Error::NoNode) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether the node had this version and is gone.
+    async fn delete(&self, key: &str, version: Option<i32>) -> Result<bool, Failure> {
+        match self.0.delete(&path(key), version).await {
+            Ok(()) => Ok(true),
+            Err(Error::NoNode | Error::BadVersion) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Counts down by versioned sets, as long as `allowed` lets it.
+    async fn count_down(
+        &self,
+        key: &str,
+        allowed: impl Fn(i64) -> bool + Send + Sync,
+    ) -> Result<Option<i64>, Failure> {
+        loop {
+            let Some((value, version)) = self.read(key).await? else { return Ok(None) };
+            let left = value.parse::<i64>()?;
+            if !allowed(left) {
+                return Ok(None);
+            }
+            let next = (left - 1).to_string();
+            match self.0.set_data(&path(key), next.as_bytes(), Some(version)).await {
+                Ok(_) => return Ok(Some(left - 1)),
+                Err(Error::BadVersion) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Keys for Connected {
+    async fn set_nx(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        self.create(key, value, CreateMode::Persistent).await
+    }
+
+    async fn set_nx_px(&self, key: &str, value: &str, _ttl: Duration) -> Result<bool, Failure> {
+        self.create(key, value, CreateMode::Ephemeral).await
+    }
+
+    async fn set(&self, key: &str, value: &str) -> Result<(), Failure> {
+        if !self.create(key, value, CreateMode::Persistent).await? {
+            self.0.set_data(&path(key), value.as_bytes(), None).await?;
+        }
+        Ok(())
+    }
+
+    async fn expire(&self, _key: &str, _ttl: Duration) -> Result<bool, Failure> {
+        Err("ZooKeeper cannot give a node an end that was created without one".into())
+    }
+
+    async fn ttl(&self, key: &str) -> Result<Option<Option<Duration>>, Failure> {
+        let stat = self.0.check_stat(&path(key)).await?;
+        Ok(stat.map(|stat| (stat.ephemeral_owner != 0).then_some(SESSION)))
+    }
+
+    async fn get(&self, key: &str) -> Result<Option<String>, Failure> {
+        Ok(self.read(key).await?.map(|(value, _)| value))
+    }
+
+    async fn del(&self, key: &str) -> Result<bool, Failure> {
+        self.delete(key, None).await
+    }
+
+    async fn decr(&self, key: &str) -> Result<i64, Failure> {
+        let left = self.count_down(key, |_| true).await?;
+        left.ok_or_else(|| "there is no number to count down".into())
+    }
+
+    async fn compare_and_del(&self, key: &str, value: &str) -> Result<bool, Failure> {
+        match self.read(key).await? {
+            Some((found, version)) if found == value => self.delete(key, Some(version)).await,
+            _ => Ok(false),
+        }
+    }
+
+    async fn compare_and_expire(
+        &self,
+        key: &str,
+        value: &str,
+        _ttl: Duration,
+    ) -> Result<bool, Failure> {
+        // The session renews what is its own.
+        Ok(self.get(key).await?.as_deref() == Some(value))
+    }
+
+    async fn compare_and_decr(&self, key: &str) -> Result<Option<i64>, Failure> {
+        self.count_down(key, |left| left > 0).await
+    }
+
+    async fn gone(&self, key: &str) -> Result<bool, Failure> {
+        loop {
+            let watcher = match self.0.get_and_watch_data(&path(key)).await {
+                Ok((_, _, watcher)) => watcher,
+                Err(Error::NoNode) => return Ok(true),
+                Err(error) => return Err(error.into()),
+            };
+            let event = watcher.changed().await;
+            if event.event_type == zookeeper_client::EventType::NodeDeleted {
+                return Ok(true);
+            }
+        }
+    }
+
+    async fn names(&self, prefix: &str) -> Result<Vec<String>, Failure> {
+        let start = path(prefix);
+        let nodes = self.0.list_children("/").await?;
+        let rest = nodes.iter().filter_map(|node| node.strip_prefix(&start[1..]));
+        let mut names: Vec<_> = rest.map(|rest| format!("{prefix}{rest}")).collect();
+        names.sort();
+        Ok(names)
+    }
+}

@@ -1,0 +1,120 @@
+//! Times of several contenders, measured in turns, so that what disturbs one disturbs all.
+
+use futures_util::future::BoxFuture;
+
+use crate::{Failure, SpreadRow, time::Time};
+
+/// How often the rounds are drawn again for an interval.
+const DRAWS: usize = 1000;
+
+/// What is done and timed, once.
+pub(crate) type Work = Box<dyn Fn() -> BoxFuture<'static, Result<(), Failure>> + Send + Sync>;
+
+/// Somebody whose work is timed.
+pub(crate) struct Contender {
+    pub name: String,
+    pub work: Work,
+}
+
+/// The times of one contender.
+#[derive(Clone, Debug)]
+pub(crate) struct Times {
+    pub name: String,
+    /// Milliseconds, by rounds.
+    rounds: Vec<Vec<f64>>,
+}
+
+/// Lets each contender work `times` times in each of the rounds, after a round that does not count.
+pub(crate) async fn in_turns(
+    contenders: &[Contender],
+    rounds: usize,
+    times: usize,
+) -> Result<Vec<Times>, Failure> {
+    let mut all: Vec<_> = contenders
+        .iter()
+        .map(|contender| Times { name: contender.name.clone(), rounds: Vec::new() })
+        .collect();
+    for round in 0..=rounds {
+        for (contender, taken) in contenders.iter().zip(&mut all) {
+            let mut samples = Vec::with_capacity(times);
+            for _ in 0..times {
+                let time = Time::start();
+                (contender.work)().await?;
+                samples.push(time.since().as_secs_f64() * 1000.0);
+            }
+            if round > 0 {
+                taken.rounds.push(samples);
+            }
+        }
+    }
+    Ok(all)
+}
+
+impl Times {
+    /// The median of all.
+    pub(crate) fn median(&self) -> f64 {
+        quantile(&mut self.rounds.concat(), 0.5)
+    }
+
+    /// The distribution of all.
+    pub(crate) fn spread(&self) -> SpreadRow {
+        let mut all = self.rounds.concat();
+        let quantiles = [0.05, 0.25, 0.5, 0.75, 0.95, 0.99].map(|q| quantile(&mut all, q));
+        SpreadRow { name: self.name.clone(), quantiles }
+    }
+
+    /// How many times as long as the other, round by round: the median, and its interval of 95 %.
+    pub(crate) fn ratio_to(&self, other: &Self, seed: u64) -> Ratio {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        let medians =
+            pairs.map(|(a, b)| quantile(&mut a.clone(), 0.5) / quantile(&mut b.clone(), 0.5));
+        let ratios: Vec<f64> = medians.collect();
+        let mut random = Random(seed);
+        let draw = |_| {
+            let drawn = (0..ratios.len()).map(|_| ratios[random.below(ratios.len())]);
+            quantile(&mut drawn.collect::<Vec<_>>(), 0.5)
+        };
+        let mut draws: Vec<f64> = (0..DRAWS).map(draw).collect();
+        let interval = (quantile(&mut draws, 0.025), quantile(&mut draws, 0.975));
+        Ratio { value: quantile(&mut ratios.clone(), 0.5), interval }
+    }
+}
+
+/// A ratio of times with its interval.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ratio {
+    pub value: f64,
+    pub interval: (f64, f64),
+}
+
+impl Ratio {
+    /// Whether it is above the threshold with all of its interval.
+    pub(crate) fn is_above(self, threshold: f64) -> bool {
+        self.interval.0 > threshold
+    }
+
+    /// Whether it is below 1 / the threshold with all of its interval.
+    pub(crate) fn is_below(self, threshold: f64) -> bool {
+        self.interval.1 < 1.0 / threshold
+    }
+}
+
+/// 0 if there are none.
+fn quantile(values: &mut [f64], q: f64) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let last = values.len().saturating_sub(1);
+    values.get((last as f64 * q).round() as usize).copied().unwrap_or_default()
+}
+
+/// The generator `splitmix64`: a seed gives the same intervals again.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        usize::try_from((z ^ (z >> 31)) >> 1).unwrap_or_default() % limit.max(1)
+    }
+}

@@ -1,0 +1,192 @@
+//! The three ways to lock in a database, beside Redis and distlock.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_lab::{MariaDb, Postgres, Proxy, Redis};
+use tokio::{sync::Mutex, time::sleep};
+
+use crate::{
+    Contestant, Distlock, Drawing, Failure, Figure, Give, Ground, Nature, Outcome, Player, Plot,
+    Printed, Private, Side, Stage, Store, Take, Topic, Verdict,
+    bare::{Dialect, Sql},
+    keys::RedisKeys,
+    rounds::{Contender, Ratio, Times, Work, in_turns},
+};
+
+const THRESHOLD: f64 = 3.0;
+const TTL: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(30);
+/// The control: whoever should be the faster one stands so far away, one way.
+const FAR: Duration = Duration::from_millis(12);
+const ROW: &str = "the row";
+
+/// A way to lock.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    UniqueKey,
+    Pessimistic,
+    Optimistic,
+}
+
+impl Way {
+    const ALL: [Self; 3] = [Self::UniqueKey, Self::Pessimistic, Self::Optimistic];
+
+    fn label(self, store: Store) -> &'static str {
+        match self {
+            Self::UniqueKey => "unique key: INSERT, DELETE",
+            Self::Pessimistic if store == Store::Sqlite => {
+                "the whole file: BEGIN IMMEDIATE, COMMIT"
+            }
+            Self::Pessimistic => "row lock: SELECT .. FOR UPDATE, COMMIT",
+            Self::Optimistic => "version: SELECT, UPDATE .. WHERE version",
+        }
+    }
+
+    /// How many statements it sends, each of which waits for its answer.
+    fn statements(self) -> u32 {
+        if matches!(self, Self::Pessimistic) { 3 } else { 2 }
+    }
+
+    async fn lock(self, sql: &mut Sql, dialect: Dialect) -> Result<(), Failure> {
+        let select = "SELECT version FROM compare_rows WHERE name = ?";
+        match self {
+            Self::UniqueKey => {
+                sql.execute("INSERT INTO compare_names VALUES (?)", &[ROW.into()]).await?;
+                sql.execute("DELETE FROM compare_names WHERE name = ?", &[ROW.into()]).await?;
+            }
+            Self::Pessimistic => {
+                sql.begin().await?;
+                let select = format!("{select}{}", dialect.for_update);
+                sql.number(&select, &[ROW.into()]).await?.ok_or("the row is gone")?;
+                sql.execute("COMMIT", &[]).await?;
+            }
+            Self::Optimistic => {
+                let version = sql.number(select, &[ROW.into()]).await?.ok_or("the row is gone")?;
+                let update = "UPDATE compare_rows SET version = version + 1 \
+                              WHERE name = ? AND version = ?";
+                let changed = sql.execute(update, &[ROW.into(), version.into()]).await?;
+                (changed == 1).then_some(()).ok_or("somebody else was faster")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Plays it.
+pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
+    let ground = durable(stage).await?;
+    let redis = Redis::builder().appendonly(false).start().await?;
+    let proxy = Proxy::start(redis.addr()).await?;
+    let is_far = stage.is_swapped();
+    // Nothing can stand between a client and a file.
+    let away = (is_far && stage.store.is_embedded()).then_some(FAR);
+    let keys = RedisKeys::new(&if is_far { redis.url_via(&proxy) } else { redis.url() })?;
+    let usual = Printed::new(Arc::new(keys), Take::OneStep, Give::CompareAndDel);
+    let mut contenders = vec![
+        player("Redis: SET NX PX, script", usual.client().await?, stage.name("redis")),
+        player("distlock", Distlock::new(ground.url()).client().await?, stage.name("distlock")),
+    ];
+    let url = match stage.store {
+        Store::Sqlite => format!("{}.rows", ground.url()),
+        _ => ground.url(),
+    };
+    make_tables(&mut Sql::connect(stage.store, &url).await?).await?;
+    for way in Way::ALL {
+        let sql = Arc::new(Mutex::new(Sql::connect(stage.store, &url).await?));
+        let work = work(way, sql, Dialect::of(stage.store), away);
+        contenders.push(Contender { name: way.label(stage.store).into(), work });
+    }
+    if is_far && !stage.store.is_embedded() {
+        proxy.delay(FAR);
+    }
+    let (rounds, times) = stage.quick_or_full((12, 8), (30, 20));
+    Ok(judge(stage, &in_turns(&contenders, rounds, times).await?))
+}
+
+/// A database that keeps what it confirms.
+async fn durable(stage: &Stage) -> Result<Ground, Failure> {
+    let server = match stage.store {
+        Store::Postgres => Private::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => Private::MariaDb(MariaDb::builder().durable().start().await?),
+        _ => return stage.own().await,
+    };
+    Ok(Ground::Private(Box::new(server)))
+}
+
+async fn make_tables(sql: &mut Sql) -> Result<(), Failure> {
+    let names = "CREATE TABLE compare_names (name VARCHAR(250) PRIMARY KEY)";
+    let rows = "CREATE TABLE compare_rows (name VARCHAR(250) PRIMARY KEY, version BIGINT NOT NULL)";
+    sql.execute(names, &[]).await?;
+    sql.execute(rows, &[]).await?;
+    sql.execute("INSERT INTO compare_rows VALUES (?, 0)", &[ROW.into()]).await?;
+    Ok(())
+}
+
+fn player(name: &str, client: Arc<dyn Player>, lock: String) -> Contender {
+    let work: Work = Box::new(move || {
+        let (client, lock) = (client.clone(), lock.clone());
+        Box::pin(async move {
+            let hold = client.acquire(&lock, TTL, PATIENCE).await?;
+            hold.ok_or("a free lock is not granted")?.release().await?;
+            Ok(())
+        })
+    });
+    Contender { name: name.into(), work }
+}
+
+fn work(way: Way, sql: Arc<Mutex<Sql>>, dialect: Dialect, away: Option<Duration>) -> Work {
+    Box::new(move || {
+        let sql = sql.clone();
+        Box::pin(async move {
+            if let Some(away) = away {
+                sleep(away).await;
+            }
+            way.lock(&mut *sql.lock().await, dialect).await
+        })
+    })
+}
+
+/// The first is Redis, the second distlock.
+fn judge(stage: &Stage, times: &[Times]) -> Outcome {
+    let (redis, distlock, ways) = (&times[0], &times[1], &times[2..]);
+    let to = |other: &Times| -> Vec<Ratio> {
+        ways.iter().map(|way| way.ratio_to(other, stage.seed)).collect()
+    };
+    let (to_redis, to_distlock) = (to(redis), to(distlock));
+    let verdict = match () {
+        () if to_redis.iter().all(|ratio| ratio.is_above(THRESHOLD)) => Verdict::Holds,
+        () if to_redis.iter().any(|ratio| ratio.is_below(THRESHOLD)) => Verdict::Differs,
+        () => Verdict::NoDifference,
+    };
+    let words = ways.iter().zip(&to_redis).map(|(way, ratio)| {
+        let (low, high) = ratio.interval;
+        format!("{} takes {:.2} times as long ({low:.2} to {high:.2})", way.name, ratio.value)
+    });
+    let words: Vec<_> = words.collect();
+    let sentence =
+        format!("Redis takes {:.2} ms for a lock and unlock; {}", redis.median(), words.join("; "));
+    let mut outcome = Outcome::new(verdict, sentence);
+    for ((way, redis), distlock) in ways.iter().zip(to_redis).zip(to_distlock) {
+        let name = |other| format!("{} / {other}", way.name);
+        outcome = outcome
+            .figure(Figure::ratio(name("Redis"), redis.value, redis.interval))
+            .figure(Figure::ratio(name("distlock"), distlock.value, distlock.interval));
+    }
+    for (way, one) in Way::ALL.into_iter().zip(ways) {
+        let happened = format!("{:.2} ms, {} statements", one.median(), way.statements());
+        outcome = outcome.side(Side::new(&one.name, Nature::AsPrinted, true, happened));
+    }
+    let took = |times: &Times| format!("{:.2} ms", times.median());
+    let plot = Plot {
+        title: format!("Three ways to lock on {}", stage.store),
+        topic: Some(Topic::Latency),
+        drawing: Drawing::Spread {
+            y: "ms".into(),
+            rows: times.iter().map(Times::spread).collect(),
+        },
+    };
+    outcome
+        .side(Side::new(&redis.name, Nature::AsPrinted, true, took(redis)))
+        .side(Side::new(&distlock.name, Nature::Distlock, true, took(distlock)))
+        .plot(plot)
+}
