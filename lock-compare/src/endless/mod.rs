@@ -38,6 +38,16 @@ pub(crate) trait Things: Send + Sync {
 #[derive(Clone)]
 pub(crate) struct Endless {
     store: Store,
+    #[cfg_attr(
+        not(any(
+            feature = "etcd",
+            feature = "mysql",
+            feature = "postgres",
+            feature = "redis",
+            feature = "zookeeper"
+        )),
+        expect(dead_code, reason = "a simulation has no URL")
+    )]
     url: String,
     simulated: SimulatedKeys,
 }
