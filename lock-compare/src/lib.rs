@@ -36,6 +36,7 @@ mod run;
 mod scenario;
 mod stage;
 mod store;
+mod terminal;
 mod time;
 mod timeline;
 mod trace;

@@ -17,8 +17,10 @@ mod c14_try_leaves_nothing;
 mod c15_giving_up;
 mod c16_own_place_checked;
 mod c21_election;
+mod c22_command_line;
 mod c26_lost_node;
 mod c27_same_session_twice;
+mod c30_held_by_hand;
 mod c31_waiter_keeps_alive;
 mod c32_separator;
 mod c33_renewal;
@@ -51,8 +53,10 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c15_giving_up::GivingUp,
         &c16_own_place_checked::OwnPlaceChecked,
         &c21_election::LeaderElection,
+        &c22_command_line::CommandLine,
         &c26_lost_node::LostNode,
         &c27_same_session_twice::SameSessionTwice,
+        &c30_held_by_hand::HeldByHand,
         &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
         &c33_renewal::Renewal,

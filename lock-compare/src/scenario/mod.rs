@@ -9,6 +9,7 @@ mod long_work;
 mod minority_holder;
 mod revoked_waiter;
 mod stranger;
+mod two_clients;
 
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ pub(crate) use self::{
     minority_holder::MinorityHolder,
     revoked_waiter::{Belief, RevokedWaiter, Waiter, revoked_waiter},
     stranger::{Intrusion, Stranger, stranger},
+    two_clients::two_clients,
 };
 
 /// The TTL of experiments that wait for its end.
