@@ -48,7 +48,8 @@ impl Etcdctl {
         Ok(Running { _child: child, lines: BufReader::new(stdout).lines() })
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    /// The command, with its output to be read.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
         command
             .env("ETCDCTL_API", "3")

@@ -40,6 +40,7 @@ mod run;
 mod scenario;
 mod stage;
 mod store;
+mod terminal;
 mod time;
 mod timeline;
 mod trace;

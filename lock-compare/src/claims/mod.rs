@@ -23,6 +23,7 @@ mod c17_one_round_trip;
 mod c19_polling_costs;
 mod c20_unique_row;
 mod c21_election;
+mod c22_command_line;
 mod c23_late_write;
 mod c24_fastest;
 mod c25_told_to_stop;
@@ -30,6 +31,7 @@ mod c26_lost_node;
 mod c27_same_session_twice;
 mod c28_atomic_decrement;
 mod c29_three_ways;
+mod c30_held_by_hand;
 mod c31_waiter_keeps_alive;
 mod c32_separator;
 mod c33_renewal;
@@ -70,6 +72,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c19_polling_costs::PollingCosts,
         &c20_unique_row::UniqueRow,
         &c21_election::LeaderElection,
+        &c22_command_line::CommandLine,
         &c23_late_write::LateWrite,
         &c24_fastest::Fastest,
         &c25_told_to_stop::ToldToStop,
@@ -77,6 +80,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c27_same_session_twice::SameSessionTwice,
         &c28_atomic_decrement::AtomicDecrement,
         &c29_three_ways::ThreeWays,
+        &c30_held_by_hand::HeldByHand,
         &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
         &c33_renewal::Renewal,

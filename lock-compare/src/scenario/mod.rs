@@ -18,6 +18,7 @@ pub(crate) mod script;
 mod stranger;
 #[cfg(all(feature = "redis", any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 mod three_ways;
+mod two_clients;
 
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ pub(crate) use self::{
     requests::{counters, counting, lasting, requests, until_idle},
     revoked_waiter::{Belief, RevokedWaiter, Waiter, revoked_waiter},
     stranger::{Intrusion, Stranger, stranger},
+    two_clients::two_clients,
 };
 
 /// The TTL of experiments that wait for its end.
