@@ -9,6 +9,7 @@ mod c07_bare_delete;
 mod c12_fair_queue;
 mod c13_dead_waiter;
 mod c17_one_round_trip;
+mod c18_znodes;
 mod c19_polling_costs;
 mod c20_unique_row;
 mod c23_late_write;
@@ -30,6 +31,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c12_fair_queue::FairQueue,
         &c13_dead_waiter::DeadWaiter,
         &c17_one_round_trip::OneRoundTrip,
+        &c18_znodes::Znodes,
         &c19_polling_costs::PollingCosts,
         &c20_unique_row::UniqueRow,
         &c23_late_write::LateWrite,

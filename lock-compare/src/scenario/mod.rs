@@ -10,12 +10,16 @@ mod requests;
 pub(crate) mod script;
 #[cfg(all(feature = "redis", any(feature = "mysql", feature = "postgres", feature = "sqlite")))]
 mod three_ways;
+#[cfg(feature = "zookeeper")]
+mod znodes;
 
 #[cfg(all(
     feature = "redis",
     any(feature = "mysql", feature = "postgres", feature = "sqlite")
 ))]
 pub(crate) use self::three_ways::three_ways;
+#[cfg(feature = "zookeeper")]
+pub(crate) use self::znodes::znodes;
 pub(crate) use self::{
     crash::crash,
     dead_waiter::{Looker, dead_waiter},
