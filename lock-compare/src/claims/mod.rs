@@ -20,6 +20,7 @@ mod c14_try_leaves_nothing;
 mod c15_giving_up;
 mod c16_own_place_checked;
 mod c17_one_round_trip;
+mod c18_znodes;
 mod c19_polling_costs;
 mod c20_unique_row;
 mod c21_election;
@@ -69,6 +70,7 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c15_giving_up::GivingUp,
         &c16_own_place_checked::OwnPlaceChecked,
         &c17_one_round_trip::OneRoundTrip,
+        &c18_znodes::Znodes,
         &c19_polling_costs::PollingCosts,
         &c20_unique_row::UniqueRow,
         &c21_election::LeaderElection,

@@ -23,12 +23,16 @@ mod two_clients;
 use std::time::Duration;
 
 use crate::Stage;
+#[cfg(feature = "zookeeper")]
+mod znodes;
 
 #[cfg(all(
     feature = "redis",
     any(feature = "mysql", feature = "postgres", feature = "sqlite")
 ))]
 pub(crate) use self::three_ways::three_ways;
+#[cfg(feature = "zookeeper")]
+pub(crate) use self::znodes::znodes;
 pub(crate) use self::{
     arrivals::{Line, Queued, line},
     crash::crash,
