@@ -38,10 +38,14 @@ impl Experiment for Renewal {
         let ttl = least.max(stage.quick_or_full(Duration::from_secs(3), Duration::from_secs(6)));
         let name = stage.name("lock");
         let by_hand = stage.pick(false, true);
-        let mut shares = match by_hand {
-            true => renewed_by_hand(&locks, &name, ttl).await?,
-            false => renewed_by_itself(&locks, &name, ttl).await?,
+        let watched = async {
+            match by_hand {
+                true => renewed_by_hand(&locks, &name, ttl).await,
+                false => renewed_by_itself(&locks, &name, ttl).await,
+            }
         };
+        let (shares, program) = tokio::join!(watched, program(stage));
+        let (mut shares, program) = (shares?, program?);
         shares.sort_by(f64::total_cmp);
         let share = shares[shares.len() / 2];
         let default = locks.guarantees().default_ttl;
@@ -51,10 +55,95 @@ impl Experiment for Renewal {
             default.as_secs()
         );
         let side = Side::new("distlock", Nature::Distlock, true, happened.clone());
-        Ok(Outcome::holds_if(HOLDS.contains(&share), happened)
+        let beside = program.iter().map(|side| format!("; {}: {}", side.lock, side.happened));
+        let sentence = happened + &beside.collect::<String>();
+        Ok(Outcome::holds_if(HOLDS.contains(&share), sentence)
             .side(side)
+            .sides(program)
             .figure(Figure::count("of the TTL is over at a renewal", share, "TTL"))
             .figure(Figure::time("default TTL", default)))
+    }
+}
+
+/// What etcd's own program does, on etcd.
+async fn program(stage: &Stage) -> Result<Vec<Side>, Failure> {
+    #[cfg(feature = "etcd")]
+    if stage.store == crate::Store::Etcd {
+        return etcd::program(stage).await;
+    }
+    let _ = stage;
+    Ok(Vec::new())
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use etcd_client::{Client, LeaseTimeToLiveResponse};
+
+    use super::*;
+    use crate::{
+        concurrency::connect,
+        etcdctl::{Etcdctl, INSTALL, Running},
+    };
+
+    /// In seconds, as etcd counts it. The program looks every half second whether a third is over.
+    const TTL: f64 = 4.0;
+    const RENEWALS: usize = 3;
+
+    /// Its sessions, by what the server says of their leases.
+    pub(super) async fn program(stage: &Stage) -> Result<Vec<Side>, Failure> {
+        let url = stage.shared().await?.url();
+        let Some(program) = Etcdctl::find(&url)? else {
+            return Ok(vec![Side::new("etcdctl", Nature::Program, false, INSTALL)]);
+        };
+        let (version, client) = (program.version().await?, connect(&url).await?);
+        let [elect, lock, watched] = ["elect", "default", "watched"].map(|what| stage.name(what));
+        let elect = default_ttl(program.start(&["elect", &elect, "value"])?, &client).await?;
+        let lock = default_ttl(program.start(&["lock", &lock])?, &client).await?;
+        let share = share(program.start(&["lock", "--ttl", "4", &watched])?, &client).await?;
+        let happened = format!(
+            "its session lives for {elect} s by default in `elect` and {lock} s in `lock`, and is \
+             renewed when {share:.2} of {TTL} s are over"
+        );
+        Ok(vec![Side::new(format!("etcdctl {version}"), Nature::Program, true, happened)])
+    }
+
+    async fn default_ttl(running: Running, client: &Client) -> Result<i64, Failure> {
+        let (_running, lease) = lease(running).await?;
+        Ok(look(client, lease).await?.granted_ttl())
+    }
+
+    /// The median share of the TTL between two renewals.
+    async fn share(running: Running, client: &Client) -> Result<f64, Failure> {
+        let (_running, lease) = lease(running).await?;
+        let (mut shares, mut last) = (Vec::new(), look(client, lease).await?.ttl());
+        let mut since = Time::start();
+        while shares.len() <= RENEWALS {
+            let now = look(client, lease).await?.ttl();
+            if now < 0 {
+                return Err("the program's lease is gone".into());
+            }
+            if now > last {
+                shares.push(since.since().as_secs_f64() / TTL);
+                since = Time::start();
+            }
+            last = now;
+            sleep(LOOK).await;
+        }
+        shares.remove(0);
+        shares.sort_by(f64::total_cmp);
+        Ok(shares[shares.len() / 2])
+    }
+
+    /// The lease in the key that the program prints.
+    async fn lease(mut running: Running) -> Result<(Running, i64), Failure> {
+        let key = running.line().await?.ok_or("etcdctl has ended")?;
+        let lease = key.rsplit('/').next().unwrap_or_default();
+        let lease = i64::from_str_radix(lease, 16)?;
+        Ok((running, lease))
+    }
+
+    async fn look(client: &Client, lease: i64) -> Result<LeaseTimeToLiveResponse, Failure> {
+        Ok(client.lease_client().time_to_live(lease, None).await?)
     }
 }
 

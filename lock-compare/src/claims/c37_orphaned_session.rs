@@ -18,14 +18,14 @@ const CLAIM: Claim = Claim {
     title: "An orphaned session's lock lives on",
     claimed: "A session can be orphaned: its lock lives on for the TTL, and another process can take \
               it up.",
-    done: "A's process ends while it holds the lock, and B tries it at once and then waits. On etcd, \
-           where a lease can be kept alive by whoever knows its number, another process does so for \
-           two TTLs, as WithLease does. In the control A closes its session, and nobody takes the \
-           lease up.",
+    done: "A's process ends while it holds the lock, and B tries it at once and then waits. Then \
+           another process takes the lock up and keeps it for two TTLs: by a ticket that A has left \
+           where distlock can do that, and on etcd by the number of the lease, as WithLease does. In \
+           the control A closes its session, and nobody takes anything up.",
     measured: "Whether B is refused right after the end, when it gets in, and whether the lock is \
                there after two TTLs.",
-    threshold: "Holds if B is refused at once and gets in later, and on etcd if the lock that was \
-                taken up outlives its TTL.",
+    threshold: "Holds if B is refused at once and gets in later, and if each lock that was taken up \
+                outlives its TTL.",
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -37,13 +37,17 @@ impl Experiment for OrphanedSession {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (orphaned, taken_up) =
-            tokio::join!(play(stage, stage.is_swapped()), taken_up(stage, !stage.is_swapped()));
-        let ((side, lives_on, freed), taken_up) = (orphaned?, taken_up?);
+        let takes_up = !stage.is_swapped();
+        let (orphaned, ticket, lease) = tokio::join!(
+            play(stage, stage.is_swapped()),
+            by_ticket(stage, takes_up),
+            by_lease(stage, takes_up),
+        );
+        let ((side, lives_on, freed), taken_up) = (orphaned?, [ticket?, lease?]);
         let mut sentence = format!("{}: {}", side.lock, side.happened);
         let mut seen = lives_on;
         let mut sides = vec![side];
-        if let Some(side) = taken_up {
+        for side in taken_up.into_iter().flatten() {
             sentence += &format!("; {}: {}", side.lock, side.happened);
             seen = seen && side.well;
             sides.push(side);
@@ -101,9 +105,59 @@ async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Fai
     Ok((side, lives_on, freed))
 }
 
+/// What becomes of a lock of distlock that its process has left before it ends, with or without
+/// another one that takes it up.
+async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
+    let next = stage.connect().await?;
+    if !next.guarantees().detach {
+        return Ok(None);
+    }
+    let (name, ttl, home) = (stage.name("left"), short_ttl(stage), Actor::start("A")?);
+    let (url, key, trace) = (stage.shared().await?.url(), name.clone(), stage.trace("ticket"));
+    let leaving = trace.client("A").asks(&name);
+    let leave = async move {
+        let locks = distlock::connect(url).await?;
+        let guard = locks.lock(&key)?.ttl(ttl).acquire().await?;
+        let token = guard.token();
+        let ticket = guard.detach().await?.to_string();
+        Ok::<_, Failure>((locks, token, ticket))
+    };
+    let (locks, token, ticket) = home.run(leave).await??;
+    leaving.granted(Some(token.value()));
+    leaving.ended("left to whoever has the ticket");
+    home.kill(locks);
+    let taken_up = match is_taken_up {
+        true => Some(next.adopt(&ticket.parse()?).await?),
+        false => None,
+    };
+    let same = taken_up.as_ref().is_some_and(|guard| guard.token() == token);
+    let waiting = trace.client("B").asks(&name);
+    let got = stage.distlock().await?.client().await?.acquire(&name, ttl, ttl * 2).await?;
+    let is_held = got.is_none();
+    match got {
+        Some(hold) => {
+            waiting.granted(hold.token());
+            waiting.releasing();
+            hold.release().await?;
+            waiting.released();
+        }
+        None => waiting.ended("waited in vain"),
+    }
+    if let Some(guard) = taken_up {
+        guard.release().await?;
+    }
+    let well = is_held && same;
+    let happened = match well {
+        true => "another process takes it up with the same token, and keeps it for two TTLs",
+        false => "nobody takes it up: the next client gets in after the TTL",
+    };
+    let side = Side::new("distlock, a ticket", Nature::Distlock, well, happened);
+    Ok(Some(side.traced(trace.history(), &Checker::new().tokens(Grade::None))?))
+}
+
 /// What becomes of a lease of etcd after its process, with or without another one that takes it up.
 #[cfg(feature = "etcd")]
-async fn taken_up(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
+async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
     use crate::concurrency::{GoMutex, connect, keep_alive};
 
     if stage.store != crate::Store::Etcd {
@@ -141,6 +195,6 @@ async fn taken_up(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fail
 }
 
 #[cfg(not(feature = "etcd"))]
-async fn taken_up(_: &Stage, _: bool) -> Result<Option<Side>, Failure> {
+async fn by_lease(_: &Stage, _: bool) -> Result<Option<Side>, Failure> {
     Ok(None)
 }
