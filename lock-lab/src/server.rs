@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Network, Place, Proxy, Shift, builder::Common, clock::Clocks,
+    Counters, LabError, Network, Place, Proxy, Shift, builder::Common, clock::Clocks, is_gone,
     network::Node, port::Port, process::Process, store::Store, user::User,
 };
 
@@ -61,12 +61,14 @@ struct Run {
 impl Run {
     fn move_clocks(&mut self, wall: Shift, monotonic: Shift) -> io::Result<()> {
         let Self { pid, process: Some(process), clocks } = self else { return Ok(()) };
-        process.while_stopped(|| {
+        let moved = process.while_stopped(|| {
             if clocks.is_none() {
                 *clocks = Some(Clocks::take(*pid)?);
             }
             clocks.iter().try_for_each(|clocks| clocks.set(wall, monotonic))
-        })
+        });
+        // Of a process that has just ended by itself, there are no clocks any more.
+        if is_gone(*pid) { Ok(()) } else { moved }
     }
 }
 

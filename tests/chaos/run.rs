@@ -54,41 +54,10 @@ pub struct Outcome {
 /// before the first fault.
 pub async fn run(stage: Arc<dyn Stage>, order: &Order) -> Result<Outcome, Failure> {
     let mut run = Run::start(stage, order).await?;
-    let mut kinds = run.stage.kinds().to_vec();
-    if run.guests.is_some() {
-        kinds.extend(guest::KINDS);
-    }
-    let steps = plan(order.seed, order.length, order.ttl, &kinds);
-    let faults = run.play(steps, order.length).await;
-    run.stop.store(true, Ordering::Relaxed);
-    run.workers_end().await;
-    let guests = run.guests_leave().await;
-    faults?;
-    let guests = guests?;
-    // A server that has ended by itself is no fault of a lock: told, and counted as one more kill.
-    for ended in run.stage.mend().await? {
-        eprintln!("chaos {}: {ended}", order.store);
-    }
-    let slack = run.guarantees.expiry_slack;
-    let limit = order.ttl * 2 + slack + run.stage.recovery();
-    let mut wrong = run.clients[0].free(limit).await;
-    wrong.extend(run.close().await);
-    // At connect a client asks ZooKeeper for its timeouts by a session of the longest one. A fault
-    // may swallow the end of that session, which then ends by itself.
-    let longest = match order.store.starts_with("zookeeper") {
-        true => *run.guarantees.ttl.end(),
-        false => order.ttl,
-    };
-    wrong.extend(run.left_over(longest + slack + Duration::from_secs(3)).await?);
-    let mut header = Header::new("chaos", order.seed, order.store);
-    header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
-    let mut history = run.recorder.take(header);
-    history.merge(guests);
-    let checker = checker(&run.guarantees, limit).ended_early(run.stage.early());
-    let report = checker.check(&history)?;
+    let outcome = run.outcome(order).await;
     // Runtimes must not end within one.
     tokio::task::spawn_blocking(move || drop(run)).await?;
-    Ok(Outcome { history, report, wrong })
+    outcome
 }
 
 struct Run {
@@ -109,6 +78,44 @@ struct Placed {
 }
 
 impl Run {
+    /// Plays the faults and judges what came of them.
+    async fn outcome(&mut self, order: &Order) -> Result<Outcome, Failure> {
+        let mut kinds = self.stage.kinds().to_vec();
+        if self.guests.is_some() {
+            kinds.extend(guest::KINDS);
+        }
+        let steps = plan(order.seed, order.length, order.ttl, &kinds);
+        let faults = self.play(steps, order.length).await;
+        self.stop.store(true, Ordering::Relaxed);
+        self.workers_end().await;
+        let guests = self.guests_leave().await;
+        faults?;
+        let guests = guests?;
+        // A server that has ended by itself is no fault of a lock: told, and counted as one more
+        // kill.
+        for ended in self.stage.mend().await? {
+            eprintln!("chaos {}: {ended}", order.store);
+        }
+        let slack = self.guarantees.expiry_slack;
+        let limit = order.ttl * 2 + slack + self.stage.recovery();
+        let mut wrong = self.clients[0].free(limit).await;
+        wrong.extend(self.close().await);
+        // At connect a client asks ZooKeeper for its timeouts by a session of the longest one. A
+        // fault may swallow the end of that session, which then ends by itself.
+        let longest = match order.store.starts_with("zookeeper") {
+            true => *self.guarantees.ttl.end(),
+            false => order.ttl,
+        };
+        wrong.extend(self.left_over(longest + slack + Duration::from_secs(3)).await?);
+        let mut header = Header::new("chaos", order.seed, order.store);
+        header.versions.insert("distlock".to_owned(), env!("CARGO_PKG_VERSION").to_owned());
+        let mut history = self.recorder.take(header);
+        history.merge(guests);
+        let checker = checker(&self.guarantees, limit).ended_early(self.stage.early());
+        let report = checker.check(&history)?;
+        Ok(Outcome { history, report, wrong })
+    }
+
     async fn start(stage: Arc<dyn Stage>, order: &Order) -> Result<Self, Failure> {
         let mut connected: Vec<(Home, Locks)> = Vec::new();
         for number in 0..CLIENTS {
