@@ -297,15 +297,20 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
 fn undo(
     store: &Arc<Store>,
     session: &Arc<Session>,
-    claim: Claim,
+    mut claim: Claim,
     (revision, modified): (i64, i64),
     attempt: Uuid,
 ) {
+    // As long as it is not undone, the session's end is to take it along.
+    claim.set_stake(Stake::Doubtful(None));
     let (store, session) = (store.clone(), session.clone());
     store.runtime.clone().spawn(async move {
-        let lease = session.lease;
-        let rewrite = Rewrite { key: &claim.key, revision, modified, lease, note: b"", attempt };
+        let (key, lease) = (claim.key.clone(), session.lease);
+        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt };
         rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
+        if !session.ended.is_cancelled() {
+            claim.set_stake(Stake::Nothing);
+        }
     });
 }
 

@@ -92,8 +92,35 @@ async fn delete(
     session: &Session,
     entries: &[Entry],
 ) -> Result<(), Failure> {
-    let removals = entries.iter().map(|(key, revision)| requests::remove(key, *revision));
+    // What the end of the lease would take, and nothing else: the answer that tells of a lock that
+    // was left may be on its way.
+    let remove = |(key, revision): &Entry| requests::remove_of(session.lease, key, *revision);
+    let removals = entries.iter().map(remove);
     requests::remove_all(connection, removals.collect(), || session.is_over()).await?;
     entries.iter().for_each(|(key, _)| session.estate.note(key, Stake::Nothing));
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::{Client, Txn};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+        let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
+        let key = "job/1f.0";
+        let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
+        let revision = requests::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        client.txn(write(other)).await.unwrap();
+        let remove = |lease| requests::remove_of(lease, key, revision);
+        assert!(!client.txn(remove(own)).await.unwrap().succeeded());
+        assert_eq!(etcd.keys().await.unwrap(), [key.as_bytes()]);
+        client.txn(write(own)).await.unwrap();
+        assert!(client.txn(remove(own)).await.unwrap().succeeded());
+        assert!(etcd.keys().await.unwrap().is_empty());
+    }
 }

@@ -257,8 +257,11 @@ impl Names {
         }
         if synced_now {
             named.step = STEPS.len();
-            let poll = named.due.map(|_| named.next_poll(Clock::Boot.now()));
-            self.set_due(queue, poll);
+            // One that is left is not to be listed next, but to be closed.
+            if !named.queue.is_idle() {
+                let poll = named.due.map(|_| named.next_poll(Clock::Boot.now()));
+                self.set_due(queue, poll);
+            }
         }
         self.judge(queue, None);
     }

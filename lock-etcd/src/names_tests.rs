@@ -1,7 +1,39 @@
-use lock_core::LockName;
+use etcd_client::proto::{PbEvent, PbKeyValue, PbResponseHeader, PbWatchResponse};
+use lock_core::{Kind, LockName};
 
 use super::*;
 use crate::named::HELD;
+
+fn place(revision: i64, key: &str) -> Place {
+    Place { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
+}
+
+fn deletion(key: &str, at: i64) -> PbEvent {
+    let kv = PbKeyValue { key: key.into(), mod_revision: at, ..Default::default() };
+    PbEvent { r#type: 1, kv: Some(kv), ..Default::default() }
+}
+
+/// The first deletion that a watch tells may be that of the waiter for which it was opened.
+#[test]
+fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
+    let mut names = Names::default();
+    let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
+    let before = vec![place(4, "job/2f.0")];
+    let _told = names.enter(&queue, Uuid::new_v4(), place(5, key), before, HELD);
+    let id = names.next_open().unwrap().id;
+    let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
+    let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
+    let began = PbWatchResponse { created: true, ..message.clone() };
+    names.message(&WatchResponse(began)).unwrap();
+    names.leave(&queue, 5);
+    let left = Clock::Boot.now();
+    let deleted = PbWatchResponse { events: vec![deletion(key, 6)], ..message };
+    names.message(&WatchResponse(deleted)).unwrap();
+    assert_eq!(names.next_close(), None);
+    names.next_list(left + LINGER);
+    assert_eq!(names.next_close(), Some(id));
+    assert!(names.named.is_empty());
+}
 
 /// Watches have lost events (etcd#18089).
 #[test]
@@ -17,12 +49,8 @@ fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
         let queue = &todo.unwrap().queues[0];
         assert_eq!(&**queue, "job/");
-        let place = |(revision, key): &(i64, &str)| Place {
-            revision: *revision,
-            key: key.as_bytes().to_vec(),
-            kind: lock_core::Kind::Exclusive,
-        };
-        names.listed(queue, 9, &places.iter().map(place).collect::<Vec<_>>());
+        let places: Vec<_> = places.iter().map(|(at, key)| place(*at, key)).collect();
+        names.listed(queue, 9, &places);
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

@@ -134,6 +134,13 @@ pub(crate) fn remove(key: &str, revision: i64) -> Txn {
     Txn::new().when([stands(key, revision)]).and_then(delete_entry(key))
 }
 
+/// As [`remove`], as long as the entry lives by this lease: one that was left to another process,
+/// or that another has adopted, stays.
+pub(crate) fn remove_of(lease: i64, key: &str, revision: i64) -> Txn {
+    let lives = Compare::lease(key, CompareOp::Equal, lease);
+    Txn::new().when([stands(key, revision), lives]).and_then(delete_entry(key))
+}
+
 /// Whether an entry is still the one that was seen.
 pub(crate) fn stands(key: &str, revision: i64) -> Compare {
     Compare::create_revision(key, CompareOp::Equal, revision)
