@@ -35,7 +35,7 @@ mod verdict;
 
 pub use self::{
     actor::{Actor, Pause},
-    advice::{Advice, Choice},
+    advice::{Advice, Choice, Speed},
     claim::Claim,
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,

@@ -71,7 +71,7 @@ fn choice(choice: &Choice, is_taken: bool) -> Markup {
             }
             @if is_taken { ", " (reach(choice.store)) }
             @if let Some(speed) = choice.speed.filter(|_| is_taken) {
-                ", " b { (number(speed)) " ms" } " per acquisition"
+                ", " b { (number(speed.ms)) " ms" } " for an acquire and release"
             }
             ": " (choice.reason)
         }

@@ -54,8 +54,9 @@ impl Clock {
     pub(super) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
         let mut ticks: Vec<(f64, String)> = Vec::new();
         for (ms, place) in &self.stops {
-            if ticks.last().is_none_or(|(last, _)| place - last >= apart) {
-                ticks.push((*place, time(*ms)));
+            let text = time(*ms);
+            if ticks.last().is_none_or(|(last, said)| place - last >= apart && *said != text) {
+                ticks.push((*place, text));
             }
         }
         ticks
