@@ -32,6 +32,24 @@
 //! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
 //! its errors and calls to one of these.
 //!
+//! # Leaving a lock to another process
+//!
+//! ```
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let (old, new) = (distlock::connect("memory:ho").await?, distlock::connect("memory:ho").await?);
+//! let guard = old.lock("deploy")?.acquire().await?;
+//! let token = guard.token();
+//! let text = guard.detach().await?.to_string(); // for an environment variable, say
+//! old.close().await?;
+//!
+//! // Another process, within one TTL:
+//! let guard = new.adopt(&text.parse()?).await?;
+//! assert_eq!(guard.token(), token);
+//! assert!(new.adopt(&text.parse()?).await.is_err()); // a ticket is used once
+//! # Ok(()) }
+//! ```
+//!
 //! # What a lease does not promise
 //!
 //! A holder can be paused past its TTL and write late; no client library can prevent that. That is
@@ -43,10 +61,10 @@ mod connect;
 mod stores;
 
 pub use lock_core::{
-    Connect, Effect, Election, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm, Gate,
-    Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
+    Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm,
+    Gate, Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
-    Result, Semaphore, StaleToken, Survives, Wake, trace,
+    Result, Semaphore, StaleToken, Survives, Term, Ticket, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

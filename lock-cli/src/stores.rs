@@ -34,6 +34,8 @@ struct Promises {
     waiters_are_told: bool,
     /// `strict`, `best effort` or `none`.
     tokens: &'static str,
+    /// Whether a lock can be left to another process.
+    detach: bool,
     ttl_min_ms: u128,
     ttl_max_ms: u128,
     ttl_default_ms: u128,
@@ -79,6 +81,7 @@ impl From<&Guarantees> for Promises {
                 Fencing::BestEffort(_) => "best effort",
                 _ => "none",
             },
+            detach: guarantees.detach,
             ttl_min_ms: guarantees.ttl.start().as_millis(),
             ttl_max_ms: guarantees.ttl.end().as_millis(),
             ttl_default_ms: guarantees.default_ttl.as_millis(),
@@ -98,6 +101,7 @@ impl Promises {
             ("first come, first served", yes(self.first_come_first_served)),
             ("waiters are told, and do not poll", yes(self.waiters_are_told)),
             ("fencing tokens", self.tokens.to_owned()),
+            ("a lock can be left to another process", yes(self.detach)),
             (
                 "TTL",
                 format!(

@@ -54,6 +54,15 @@ pub trait Player: Send + Sync {
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure>;
+
+    /// Ends the client's session, with all that it holds. The locks of the articles have none.
+    ///
+    /// # Errors
+    ///
+    /// If the store does not confirm.
+    async fn close(&self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// A lock that a client holds, or believes to hold.
@@ -78,19 +87,32 @@ pub trait Hold: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Distlock {
     url: String,
+    fixed: bool,
 }
 
 impl Distlock {
     /// distlock on the store of this URL.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into() }
+        Self { url: url.into(), fixed: false }
+    }
+
+    /// Without renewals: a lock ends one TTL after its grant.
+    #[must_use]
+    pub fn fixed_term(mut self) -> Self {
+        self.fixed = true;
+        self
+    }
+
+    /// A client that is there already.
+    pub(crate) fn client_of(locks: Locks) -> Arc<dyn Player> {
+        Arc::new(Connected { locks, fixed: false })
     }
 }
 
 #[async_trait]
 impl Contestant for Distlock {
     fn label(&self) -> String {
-        "distlock".into()
+        if self.fixed { "distlock with a fixed term" } else { "distlock" }.into()
     }
 
     fn nature(&self) -> Nature {
@@ -102,11 +124,15 @@ impl Contestant for Distlock {
     }
 
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
-        Ok(Arc::new(Connected(distlock::connect(&self.url).await?)))
+        let locks = distlock::connect(&self.url).await?;
+        Ok(Arc::new(Connected { locks, fixed: self.fixed }))
     }
 }
 
-struct Connected(Locks);
+struct Connected {
+    locks: Locks,
+    fixed: bool,
+}
 
 #[async_trait]
 impl Player for Connected {
@@ -116,7 +142,8 @@ impl Player for Connected {
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
-        let lock = self.0.lock(name)?.ttl(ttl);
+        let lock = self.locks.lock(name)?.ttl(ttl);
+        let lock = if self.fixed { lock.fixed_term() } else { lock };
         let guard = match wait.is_zero() {
             true => lock.try_acquire().await?,
             false => match lock.wait(wait).acquire().await {
@@ -126,6 +153,10 @@ impl Player for Connected {
             },
         };
         Ok(guard.map(|guard| Box::new(guard) as Box<dyn Hold>))
+    }
+
+    async fn close(&self) -> Result<(), Failure> {
+        Ok(self.locks.close().await?)
     }
 }
 

@@ -12,18 +12,25 @@ mod actor;
 mod advice;
 mod claim;
 pub mod claims;
+#[cfg(feature = "etcd")]
+mod concurrency;
 mod contestant;
+mod endless;
 #[cfg(feature = "etcd")]
 mod etcd_go;
+#[cfg(feature = "etcd")]
+mod etcdctl;
 mod experiment;
 mod failure;
 mod ground;
 mod html;
+mod isolation;
 pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
 mod report;
+mod residue;
 mod run;
 mod scenario;
 mod stage;
@@ -32,6 +39,7 @@ mod time;
 mod timeline;
 mod trace;
 mod verdict;
+mod waiters;
 
 pub use self::{
     actor::{Actor, Pause},

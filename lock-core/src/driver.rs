@@ -7,8 +7,8 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    Attempt, Clock, Diagnosis, Entry, Error, FencingToken, Guarantees, Kind, LockName, Observed,
-    Request, Result, Validity,
+    Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
+    Observed, Request, Result, Ticket, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -36,6 +36,7 @@ use crate::{
 /// - **cancellation:** a cancelled attempt leaves nothing behind.
 /// - **loss:** [`Validity`] ends before the store can grant the name to anybody else.
 /// - **fairness:** waiters are served in order of arrival, if [`Guarantees::fairness`] says so.
+/// - **detach:** a lock that is left lives for one TTL more, is taken up once, and keeps its token.
 /// - **reconnect:** held locks and waiting attempts survive an outage shorter than the TTL.
 ///
 /// A driver may rely on lock-core for this: a future of [`acquire`](Self::acquire),
@@ -102,6 +103,30 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))
+    }
+
+    /// Takes up a lock that [`Lease::detach`] has left: gives its entry to this attempt, with a fresh
+    /// TTL and the same token, in one step that succeeds for one attempt only. The request is for an
+    /// exclusive lock, with the ticket's name, TTL and term.
+    ///
+    /// When `attempt` is cancelled, or it fails in a way that leaves its effect unknown, the driver
+    /// removes the entry if this attempt got it, and leaves it alone if another one did.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
+    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it.
+    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
+    ///   did not write.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        let _ = (request, attempt, ticket);
+        Err(unsupported("take up a lock that another process has left"))
     }
 
     /// Holders and waiters of a name in order, the holders first; empty if the lock is free.
@@ -182,6 +207,12 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// The grant's fencing token; after [`try_upgrade`](Self::try_upgrade) that of the upgrade.
     fn token(&self) -> FencingToken;
 
+    /// What the store said with the answer that made the entry. Only what is known without another
+    /// request. Default: nothing.
+    fn facts(&self) -> Facts {
+        Facts::default()
+    }
+
     /// Until when the grant holds. The driver extends it from the *send* time of each confirmed
     /// renewal, and loses it as soon as the store says that the grant is gone.
     fn validity(&self) -> &Validity;
@@ -217,6 +248,23 @@ pub trait Lease: Any + Debug + Send + Sync {
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let _ = value;
         Err(unsupported("publish a value"))
+    }
+
+    /// Leaves an exclusive grant to whoever [adopts](DistributedLock::adopt) it: takes its entry away
+    /// from this attempt, and lets it live for one more TTL, whatever becomes of this client and its
+    /// sessions. Token and place in the queue stay. Answers what `adopt` finds the entry by, in at most
+    /// 200 bytes.
+    ///
+    /// The grant's [`Validity`] has ended before this is called, so it is not renewed any more. After an
+    /// error, lock-core calls [`release`](Self::release): that removes the entry if it is still this
+    /// attempt's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, and as
+    /// [`downgrade`](Self::downgrade).
+    async fn detach(&self) -> Result<String> {
+        Err(unsupported("leave a lock to another process"))
     }
 
     /// Renews the grant for one TTL now, whatever its term.
@@ -287,6 +335,15 @@ macro_rules! forward {
 
             async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
                 (**self).try_all(wishes).await
+            }
+
+            async fn adopt(
+                &self,
+                request: Request,
+                attempt: Attempt,
+                ticket: Ticket,
+            ) -> Result<Box<dyn Lease>> {
+                (**self).adopt(request, attempt, ticket).await
             }
 
             async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -75,6 +75,16 @@ impl Grip {
         state.guards == 0
     }
 
+    /// No guard any more, if there was one only; whether that was so.
+    pub(crate) fn leave_alone(&self) -> bool {
+        let mut state = self.state();
+        let alone = state.guards == 1;
+        if alone {
+            state.guards = 0;
+        }
+        alone
+    }
+
     /// Begins to turn it into another kind. From now on nobody may rely on having it alone.
     pub(crate) fn begin(&self, to: Kind) -> Beginning {
         let mut state = self.state();

@@ -39,6 +39,9 @@ pub struct Guarantees {
     /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are
     /// free. More of them, or some that are not free, are taken one after the other.
     pub names_at_once: usize,
+    /// Whether an exclusive lock can be left to another process: see
+    /// [`LockGuard::detach`](crate::LockGuard::detach).
+    pub detach: bool,
 }
 
 impl Guarantees {
@@ -46,7 +49,7 @@ impl Guarantees {
     ///
     /// Defaults: survives nothing, every overlap, no order, polling, no fencing, loss by deadline
     /// only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
-    /// once.
+    /// once, no lock left to another process.
     pub fn least(store: &'static str) -> Self {
         Self {
             store,
@@ -62,6 +65,7 @@ impl Guarantees {
             default_ttl: Duration::from_secs(15),
             expiry_slack: Duration::ZERO,
             names_at_once: 0,
+            detach: false,
         }
     }
 
@@ -109,6 +113,7 @@ impl Guarantees {
             Requirement::SurvivesFailover => self.survives.failover,
             Requirement::LossPush => self.loss == LossSignal::Push,
             Requirement::ServerTerm => self.fixed_term == FixedTerm::Server,
+            Requirement::Detach => self.detach,
         }
     }
 
@@ -253,6 +258,8 @@ pub enum Requirement {
     LossPush,
     /// A fixed term ends on the server.
     ServerTerm,
+    /// An exclusive lock can be left to another process.
+    Detach,
 }
 
 impl fmt::Display for Requirement {
@@ -266,6 +273,7 @@ impl fmt::Display for Requirement {
             Self::SurvivesFailover => "survives-failover (a held lock outlives the loss of a node)",
             Self::LossPush => "loss-push (the store itself tells a holder of its loss)",
             Self::ServerTerm => "server-term (a fixed term ends on the server)",
+            Self::Detach => "detach (a lock that can be left to another process)",
         })
     }
 }

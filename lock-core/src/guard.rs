@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term,
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     alarm::Slot,
     grip::{Beginning, Grip},
     held::Inner,
@@ -180,6 +180,73 @@ impl LockGuard {
             None => inner.check(),
         };
         released.map_err(|error| error.of("release"))
+    }
+
+    /// Leaves the lock to another process, or to another part of this one, that takes it up with
+    /// [`Locks::adopt`](crate::Locks::adopt). The lock stays taken for one TTL from now; who adopts it
+    /// meanwhile has the same fencing token, and the same place: nobody is granted in between.
+    ///
+    /// From before the request is sent, this guard and everything that was made from it count as
+    /// released: [`is_valid`](Held::is_valid) is false and nothing is renewed any more. That a process
+    /// ends, or [closes](crate::Locks::close) its connection, does not end what it has detached. If
+    /// nobody adopts it, it is free after its TTL.
+    ///
+    /// **Stop the work first.** The fencing token stays the same, so no resource can tell this holder
+    /// from the next one: a write that is still under way here is not rejected.
+    ///
+    /// [`Guarantees::detach`](crate::Guarantees::detach) says whether the store can do it. Exclusive
+    /// locks only.
+    ///
+    /// # Errors
+    ///
+    /// After each of them the lock is given back in the background, as if the guard was dropped.
+    ///
+    /// - [`Error::Lost`] if the lock was lost before.
+    /// - [`Error::Unsupported`] if the store cannot do it, with the reason; if the lock is no exclusive
+    ///   one; or if its [`Owner`](crate::Owner) holds it more than once.
+    /// - [`Error::Unavailable`] if the store did not answer; nobody has a ticket then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent. The ticket is lost then, and the
+    /// lock is free after its TTL.
+    pub async fn detach(mut self) -> Result<Ticket> {
+        let inner = self.held.0.clone();
+        inner.check()?;
+        let refused = |what: &str| {
+            let store = inner.client.driver.guarantees().store;
+            Err(Error::Unsupported { store, what: what.to_owned() })
+        };
+        if inner.grip.kind() != Kind::Exclusive {
+            return refused("leave a shared lock, or a semaphore's permits, to another process");
+        }
+        if !inner.grip.leave_alone() {
+            return refused("leave a lock to another process that its owner holds more than once");
+        }
+        self.counts = false;
+        if !inner.lease.validity().release() {
+            // Lost between the check and here.
+            let reason = inner.lease.validity().loss();
+            return Err(inner.loss_error(reason.unwrap_or(LossReason::EntryGone)));
+        }
+        inner.client.alarm.remove(&*inner);
+        let home = inner.client.home.clone();
+        Owned::new(&home, leave(inner), || {}).await.map_err(|error| error.of("detach"))
+    }
+}
+
+/// Asks the store to keep the lock for whoever has the ticket.
+async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
+    let _turn = inner.grip.turn.lock().await;
+    match inner.lease.detach().await {
+        Ok(place) => {
+            trace::detached(&inner.name, inner.lease.token());
+            Ok(inner.ticket(place))
+        }
+        Err(error) => {
+            inner.client.home.runtime.spawn(inner.clone().give_back());
+            Err(error)
+        }
     }
 }
 

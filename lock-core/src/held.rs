@@ -9,7 +9,8 @@ use std::{
 };
 
 use crate::{
-    Error, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Validity,
+    Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
+    Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
     grip::Grip,
@@ -76,6 +77,12 @@ impl Held {
     /// [`Guarantees::store`](crate::Guarantees::store).
     pub fn store(&self) -> &'static str {
         self.0.client.driver.guarantees().store
+    }
+
+    /// What the store said about itself with the answer that made the grant's entry: etcd's revision,
+    /// cluster, member and term. Asks nobody.
+    pub fn facts(&self) -> Facts {
+        self.0.lease.facts()
     }
 
     /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
@@ -149,6 +156,15 @@ impl Inner {
 
     pub(crate) fn loss_error(&self, reason: LossReason) -> Error {
         Error::Lost { name: self.name.clone(), reason }
+    }
+
+    /// What stands for the grant now that it is left to be adopted.
+    pub(crate) fn ticket(&self, place: String) -> Ticket {
+        let store = self.client.driver.guarantees().store;
+        let now = self.client.clock.now();
+        let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
+        let (token, term) = (self.lease.token(), (self.ttl, self.term));
+        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
     }
 
     fn expire(self: &Arc<Self>) {

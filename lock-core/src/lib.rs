@@ -21,6 +21,7 @@
 //! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
+mod adopt;
 mod alarm;
 pub mod blocking;
 mod connect;
@@ -30,6 +31,7 @@ mod driver;
 mod election;
 mod entry;
 mod error;
+mod facts;
 mod gate;
 mod grip;
 mod guarantees;
@@ -51,6 +53,7 @@ mod run;
 mod semaphore;
 mod set;
 mod signal;
+mod ticket;
 mod token;
 pub mod trace;
 mod url;
@@ -65,6 +68,7 @@ pub use crate::{
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},
+    facts::Facts,
     gate::{Gate, StaleToken},
     guarantees::{
         Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,
@@ -80,6 +84,7 @@ pub use crate::{
     request::{Attempt, Request, Term, Wait, this_process},
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},
+    ticket::Ticket,
     token::FencingToken,
     url::{Options, StoreUrl},
     validity::{LossReason, Validity},

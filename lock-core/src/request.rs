@@ -50,7 +50,7 @@ impl Request {
 }
 
 /// Whether a grant is renewed.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub enum Term {
     /// The driver renews it until it is released.

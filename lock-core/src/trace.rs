@@ -9,6 +9,8 @@
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
 //! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
+//! | `detached` | INFO | `lock`, `token` | a held lock was left to be adopted |
+//! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client left is held here |
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
 //! | `released` | INFO | `lock`, `token` | the store confirmed a release |
@@ -60,6 +62,14 @@ pub fn renewal_failed(store: &str, error: &dyn Display) {
 
 pub(crate) fn converted(lock: &LockName, token: FencingToken, kind: Kind) {
     info!(target: TARGET, %lock, token = token.value(), %kind, "converted");
+}
+
+pub(crate) fn detached(lock: &LockName, token: FencingToken) {
+    info!(target: TARGET, %lock, token = token.value(), "detached");
+}
+
+pub(crate) fn adopted(lock: &LockName, attempt: Uuid, token: FencingToken) {
+    info!(target: TARGET, %lock, %attempt, token = token.value(), "adopted");
 }
 
 pub(crate) fn lost(lock: &LockName, reason: LossReason) {

@@ -50,6 +50,11 @@ pub enum LossReason {
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
+    /// The lock was detached, and its ticket has been used: another client adopted it.
+    Adopted,
+    /// The lock was detached, and is not there any more: nobody adopted it before its TTL was over, an
+    /// operator revoked it, or who adopted it has released it.
+    TicketOver,
 }
 
 impl fmt::Display for LossReason {
@@ -61,6 +66,10 @@ impl fmt::Display for LossReason {
             Self::NotCollected => "its acquire was not polled for one TTL after the grant",
             Self::SessionEnded => "the store ended the session",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
+            Self::Adopted => "its ticket has been used: another client adopted it",
+            Self::TicketOver => {
+                "its ticket is over: it was not adopted within its TTL, or was revoked or released"
+            }
         })
     }
 }

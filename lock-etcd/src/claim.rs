@@ -18,11 +18,12 @@ use crate::{
     error::{Failure, Kind, STORE},
     hold::Hold,
     janitor::{self, Leftover},
+    kept,
     layout::{self, Role, role},
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, NewEntry, Outcome},
+    requests::{self, Entered, Header, NewEntry, Outcome},
     session::{Session, User},
     slots::Slot,
     store::Store,
@@ -64,6 +65,8 @@ pub(crate) struct Claim {
     pub(crate) marked: bool,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
+    /// Of the answer that told of the entry.
+    pub(crate) header: Header,
 }
 
 /// How long an attempt goes on without an answer.
@@ -117,7 +120,8 @@ impl Claim {
         let slot = Arc::new(store.slots.take(&queue));
         let key = layout::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        Self { store, session, queue, key, slot, user, marked: false, stake: Stake::Nothing }
+        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, marked, stake, header }
     }
 
     /// Whether it has a value for everybody.
@@ -204,6 +208,7 @@ impl Claim {
 
     fn entered(&mut self, entered: Entered) -> Entered {
         self.set_stake(Stake::Entry(entered.revision));
+        self.header = entered.header;
         entered
     }
 
@@ -257,7 +262,7 @@ impl Claim {
 
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
-        let Entered { revision, before } = entered;
+        let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
         let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
@@ -335,6 +340,19 @@ impl Claim {
     pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
         if let Some(leftover) = self.leftover(then) {
             janitor::leave(&self.store, &self.session, leftover);
+        }
+    }
+
+    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// long as it stands.
+    pub(crate) fn hand_over(&mut self, revision: i64) {
+        drop(self.user.take());
+        self.set_stake(Stake::Nothing);
+        if kept::keep(&self.session, self.key.clone(), revision, self.slot.clone()) {
+            let (session, store) = (self.session.clone(), self.store.clone());
+            store.runtime.clone().spawn(async move {
+                kept::look(&session, &store.connection).await;
+            });
         }
     }
 

@@ -8,7 +8,7 @@ use crate::{
     entry,
     error::Failure,
     layout::{end_of_entry, end_of_prefix, mark, signal},
-    requests::{delete_entry, put, ranges, revision, send_txn, stands},
+    requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
 };
 
 /// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place in
@@ -35,7 +35,7 @@ pub(crate) struct Upgrade<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgraded {
     /// The new entry stands since this revision, and the old one is gone.
-    Done(i64),
+    Done(i64, Header),
     /// Somebody else is there; the new entry will never be.
     Busy,
     /// The old entry has gone, and the new one will never be.
@@ -71,13 +71,14 @@ impl Upgrade<'_> {
             *ambiguous |= insisted.ambiguous;
             let answer = insisted.result?;
             if answer.succeeded() {
-                return Ok(Upgraded::Done(revision(&answer)?));
+                return Ok(Upgraded::Done(revision(&answer)?, Header::of(answer.header())));
             }
+            let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| entry::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
-                return Ok(Upgraded::Done(new.create_revision));
+                return Ok(Upgraded::Done(new.create_revision, header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),

@@ -26,8 +26,9 @@ pub(crate) struct Hold {
     /// The entry's create revision.
     pub(crate) revision: i64,
     kind: Kind,
-    /// The entry's last modification that is known: a value that was published.
-    modified: i64,
+    /// The entry's last modification that is known: a value that was published, or
+    /// its adoption.
+    pub(crate) modified: i64,
     /// Set when a young entry need not be watched any more.
     over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one, or may put
@@ -41,10 +42,23 @@ impl Hold {
         Self { claim, revision, kind, modified, over, doubtful: None }
     }
 
+    /// A lock that another client has left, since it was written at `modified`.
+    pub(crate) fn adopted(claim: Claim, revision: i64, modified: i64) -> Self {
+        Self { modified, ..Self::new(claim, revision, Kind::Exclusive) }
+    }
+
+    /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
+    pub(crate) fn is_plain(&self) -> bool {
+        let aside = self.claim.marked || self.claim.is_candidate() || self.doubtful.is_some();
+        self.kind == Kind::Exclusive && !aside
+    }
+
     /// Watches the entry if it lasts.
     pub(crate) fn watch(&mut self, validity: &Validity) {
         let Claim { store, key, .. } = &self.claim;
-        self.over = store.watcher.add_young(key.clone(), self.revision, validity.clone());
+        let stood = self.modified.max(self.revision);
+        let place = (key.clone(), self.revision, stood);
+        self.over = store.watcher.add_young(place, validity.clone());
     }
 
     /// What becomes of the entry is of no interest any more.
@@ -138,7 +152,10 @@ impl Hold {
         self.unwatch();
         // With a mark it may be shared: a downgrade was sent, and its answer is not known.
         if self.kind == Kind::Exclusive && !self.claim.marked {
-            return Insisted { result: Ok(Upgraded::Done(self.revision)), ambiguous: false };
+            return Insisted {
+                result: Ok(Upgraded::Done(self.revision, self.claim.header)),
+                ambiguous: false,
+            };
         }
         let doubted = self.doubtful.is_some();
         let Claim { store, session, queue, key, .. } = &self.claim;
@@ -166,10 +183,12 @@ impl Hold {
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
         // A refused one leaves nothing.
         new.set_stake(Stake::Nothing);
-        if let Ok(Upgraded::Done(revision)) = insisted.result {
+        if let Ok(Upgraded::Done(revision, header)) = insisted.result {
             new.set_stake(Stake::Entry(revision));
+            new.header = header;
             self.claim.set_stake(Stake::Nothing);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
+            self.modified = revision;
             self.claim = new;
         }
     }

@@ -11,8 +11,8 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Lease, LockName, LossReason, Request, Result, Term, Validity,
-    deadline::safe_until,
+    Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
+    Validity, deadline::safe_until,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -23,7 +23,7 @@ use crate::{
     entry,
     error::{Failure, Kind, STORE},
     hold::Hold,
-    requests,
+    requests::{self, Header},
     session::Session,
     store::Store,
 };
@@ -52,12 +52,13 @@ pub struct EtcdLease {
 struct Shown {
     key: Arc<str>,
     token: FencingToken,
+    header: Header,
 }
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
         let token = FencingToken::new(hold.revision.unsigned_abs());
-        Self { key: hold.claim.key.clone(), token }
+        Self { key: hold.claim.key.clone(), token, header: hold.claim.header }
     }
 }
 
@@ -101,7 +102,7 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, token } = self.shown().clone();
+        let Shown { key, token, .. } = self.shown().clone();
         let revision = i64::try_from(token.value()).unwrap_or(i64::MAX);
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
@@ -166,6 +167,10 @@ impl Lease for EtcdLease {
         self.shown().token
     }
 
+    fn facts(&self) -> Facts {
+        self.shown().header.facts()
+    }
+
     fn validity(&self) -> &Validity {
         &self.validity
     }
@@ -188,7 +193,7 @@ impl Lease for EtcdLease {
         let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
         hold.watch(&self.validity);
         match insisted.result {
-            Ok(Upgraded::Done(_)) => {
+            Ok(Upgraded::Done(..)) => {
                 *self.shown() = Shown::new(&hold);
                 self.check().map(|()| true)
             }
@@ -212,6 +217,29 @@ impl Lease for EtcdLease {
             Ok(false) => Err(self.entry_gone()),
             Err(failure) if failure.kind == Kind::LeaseGone => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
+        }
+    }
+
+    async fn detach(&self) -> Result<String> {
+        let mut hold = self.hold.lock().await;
+        if !hold.is_plain() {
+            let what = "leave to another process what is no plain exclusive lock".to_owned();
+            return Err(Error::Unsupported { store: STORE, what });
+        }
+        // What waits for it here waits for the deletion from now on.
+        if self.finish() {
+            hold.unwatch();
+        }
+        let (session, patience) = (&self.session, Clock::Boot.now() + self.ttl / 2);
+        let give_up = || session.ended.is_cancelled() || Clock::Boot.now() >= patience;
+        let insisted = hold.detach(&self.holder, self.ttl, give_up).await;
+        match insisted.result {
+            Ok(Some(left)) => Ok(left.place()),
+            Ok(None) => Err(self.lost(LossReason::EntryGone)),
+            Err(failure) if failure.kind == Kind::LeaseGone => {
+                Err(self.lost(LossReason::EntryGone))
+            }
+            Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
         }
     }
 

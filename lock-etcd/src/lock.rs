@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl, Wake, Wish, trace,
+    LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl, Ticket, Wake, Wish, trace,
 };
 use tokio::{
     runtime::Handle,
@@ -20,7 +20,7 @@ use crate::{
     claim,
     config::EtcdConfig,
     connection::{ANSWER_LIMIT, Connection, Member},
-    diagnose,
+    detach, diagnose,
     error::STORE,
     keepalive, lister, observe,
     observers::Observers,
@@ -142,6 +142,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.ttl = shortest..=*guarantees.ttl.end();
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = together::MOST;
+    guarantees.detach = true;
     // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
     guarantees.expiry_slack = Duration::from_secs(1);
     guarantees
@@ -166,6 +167,17 @@ impl DistributedLock for EtcdLock {
         let leases = together::try_all(&self.store, &wishes).await?;
         let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
         Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        self.store.sessions.check_open()?;
+        let lease = detach::adopt(&self.store, &request, &attempt, &ticket).await?;
+        Ok(Box::new(lease))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

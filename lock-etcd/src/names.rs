@@ -94,7 +94,12 @@ impl Names {
     }
 
     /// A hold that never waited lasts: watch its key from now on.
-    pub(crate) fn watch_hold(&mut self, key: Arc<str>, revision: i64, validity: Validity) {
+    pub(crate) fn watch_hold(
+        &mut self,
+        key: Arc<str>,
+        (revision, stood): (i64, i64),
+        validity: Validity,
+    ) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.named.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -107,7 +112,7 @@ impl Names {
         let named = self.named.entry(queue.clone()).or_default();
         named.queue.enter(own, Vec::new(), Mine::Holding(validity));
         let poll = named.due.is_none().then(|| named.next_poll(Clock::Boot.now()));
-        self.watch(&queue, revision + 1);
+        self.watch(&queue, stood + 1);
         if poll.is_some() {
             self.set_due(&queue, poll);
         }

@@ -10,7 +10,7 @@ fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
     let now = Clock::Boot.now();
     let (name, until) = (LockName::new("job").unwrap(), now + Duration::from_secs(3600));
     let validity = Validity::new(&name, until);
-    names.watch_hold("job/1f.0".into(), 5, validity.clone());
+    names.watch_hold("job/1f.0".into(), (5, 5), validity.clone());
     assert!(names.next_list(now).0.is_none());
     for (at, places) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
         assert_eq!(validity.loss(), None);

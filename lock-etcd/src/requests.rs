@@ -3,11 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use etcd_client::{
-    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, Txn, TxnOp,
-    TxnResponse,
+    Compare, CompareOp, DeleteOptions, GetOptions, GetResponse, PutOptions, ResponseHeader, Txn,
+    TxnOp, TxnResponse,
     proto::{PbRangeResponse, PbResponseOp, PbTxnOpResponse},
 };
 use futures_util::future::try_join_all;
+use lock_core::Facts;
 
 use crate::{
     connection::{Connection, Member, Word},
@@ -20,9 +21,39 @@ use crate::{
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
+/// Who answered, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Header {
+    revision: i64,
+    cluster: u64,
+    member: u64,
+    term: u64,
+}
+
+impl Header {
+    pub(crate) fn of(header: Option<&ResponseHeader>) -> Self {
+        header.map_or(Self::default(), |header| Self {
+            revision: header.revision(),
+            cluster: header.cluster_id(),
+            member: header.member_id(),
+            term: header.raft_term(),
+        })
+    }
+
+    pub(crate) fn facts(self) -> Facts {
+        Facts::new([
+            ("revision", self.revision.unsigned_abs()),
+            ("cluster_id", self.cluster),
+            ("member_id", self.member),
+            ("raft_term", self.term),
+        ])
+    }
+}
+
 /// An attempt's entry as the store has it.
 #[derive(Debug)]
 pub(crate) struct Entered {
+    pub(crate) header: Header,
     /// Its create revision.
     pub(crate) revision: i64,
     /// The entries before it.
@@ -135,13 +166,14 @@ pub(crate) enum Outcome {
 /// What one of these came to that was sent in this epoch.
 pub(crate) fn entered(answer: TxnResponse, epoch: i64) -> Result<Outcome, Failure> {
     let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
+    let header = Header::of(answer.header());
     let mut ranges = ranges(answer);
     if !succeeded && epoch::found(ranges.next().map(|range| range.kvs)) != epoch {
         return Ok(Outcome::Over);
     }
     let found = ranges.next().map(|range| places(range.kvs)).unwrap_or_default();
     Ok(match succeeded {
-        true => Outcome::Entered(Entered { revision, before: found }),
+        true => Outcome::Entered(Entered { header, revision, before: found }),
         false => Outcome::Found(found),
     })
 }
@@ -155,11 +187,13 @@ pub(crate) async fn standing(
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
     let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
-    let all = places(answer.await.result?.0.kvs);
+    let answer = answer.await.result?;
+    let header = Header::of(answer.header());
+    let all = places(answer.0.kvs);
     let own = all.iter().find(|place| place.key == key.as_bytes());
     let Some(revision) = own.map(|place| place.revision) else { return Ok(None) };
     let before = all.into_iter().filter(|place| place.revision < revision).collect();
-    Ok(Some(Entered { revision, before }))
+    Ok(Some(Entered { header, revision, before }))
 }
 
 /// The create revisions of entries; `None` for those that do not stand. A read of several in one

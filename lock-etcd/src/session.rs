@@ -12,7 +12,9 @@ use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_u
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo};
+use crate::{
+    connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
+};
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -38,6 +40,8 @@ pub(crate) struct Session {
     retired: AtomicBool,
     /// How many attempts live by it.
     users: AtomicUsize,
+    /// Where locks stand, perhaps, that were left to other processes.
+    kept: Mutex<Kept>,
 }
 
 /// An attempt that lives by a session, until it is dropped.
@@ -106,6 +110,7 @@ impl Session {
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
+            kept: Mutex::default(),
         }
     }
 
@@ -113,6 +118,12 @@ impl Session {
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
+    }
+
+    /// The keys that must not be used again yet.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing panics while it holds this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// What the janitor is to do.

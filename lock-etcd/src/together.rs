@@ -85,8 +85,11 @@ async fn enter(
     let entered =
         claims[0].send(request, caller, began, |guard| requests::enter_all(entries.clone(), guard));
     let entered = entered.await;
-    let stake = claims[0].stake;
-    claims.iter_mut().for_each(|claim| claim.set_stake(stake));
+    let Claim { stake, header, .. } = claims[0];
+    for claim in &mut *claims {
+        claim.set_stake(stake);
+        claim.header = header;
+    }
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 
@@ -99,7 +102,7 @@ async fn hold(
 ) -> Result<Vec<EtcdLease>> {
     let (mut leases, mut failed) = (Vec::with_capacity(claims.len()), None);
     for (claim, (request, attempt)) in claims.into_iter().zip(wishes) {
-        let alone = Entered { revision, before: Vec::new() };
+        let alone = Entered { header: claim.header, revision, before: Vec::new() };
         match claim.settle(alone, request, attempt, asked).await {
             Ok(lease) => leases.push(lease),
             Err((claim, error)) => failed = Some(give_up(claim, attempt, error).await),

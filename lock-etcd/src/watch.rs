@@ -39,6 +39,8 @@ struct Young {
     since: Instant,
     key: Arc<str>,
     revision: i64,
+    /// A later revision at which it stood, if it is known to have been there for longer.
+    stood: i64,
     validity: Validity,
     /// Whether it is over.
     over: Arc<AtomicBool>,
@@ -83,8 +85,7 @@ impl Watcher {
     /// over.
     pub(crate) fn add_young(
         &self,
-        key: Arc<str>,
-        revision: i64,
+        (key, revision, stood): (Arc<str>, i64, i64),
         validity: Validity,
     ) -> Arc<AtomicBool> {
         let over = Arc::new(AtomicBool::new(false));
@@ -94,6 +95,7 @@ impl Watcher {
             since: Clock::Boot.now(),
             key,
             revision,
+            stood,
             validity,
             over: over.clone(),
         });
@@ -118,11 +120,11 @@ impl Watcher {
             }
             let first = young.pop_front();
             drop(young);
-            let Some(Young { key, revision, validity, over, .. }) = first else { continue };
+            let Some(Young { key, revision, stood, validity, over, .. }) = first else { continue };
             let mut names = self.names();
             // Under the lock under which it leaves: it must not come back after that.
             if !over.load(Ordering::Acquire) {
-                names.watch_hold(key, revision, validity);
+                names.watch_hold(key, (revision, stood), validity);
             }
         }
     }

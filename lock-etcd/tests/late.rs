@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::{DistributedLock, Kind, Locks, Request};
+use lock_core::{DistributedLock, Error, Kind, Locks, LossReason, Request};
 use lock_etcd::{EtcdLease, EtcdLock, client::Client};
 use lock_lab::{Etcd, Proxy};
 use support::*;
@@ -213,4 +213,55 @@ async fn a_proclamation_that_arrives_late_is_not_the_next_leaders() {
     let mut raw = Client::connect([ways.etcd.addr().to_string()], None).await.unwrap();
     let key = leading.lease_as::<EtcdLease>().unwrap().key();
     assert_eq!(raw.get(&*key, None).await.unwrap().kvs()[0].value(), b"second");
+}
+
+#[tokio::test]
+async fn a_detach_that_arrives_after_the_adoption_takes_nothing_back() {
+    let ways = Ways::new().await;
+    let (locks, other) = (ways.locks().await, locks(&ways.etcd.url()).await);
+    let guard = locks.lock("job").unwrap().acquire().await.unwrap();
+    let ticket = ways.late("job/", guard.detach()).await.unwrap();
+    let adopted = other.adopt(&ticket).await.unwrap();
+    let before = other.inspect("job").await.unwrap()[0].attempt;
+    ways.arrives().await;
+    assert_eq!(other.inspect("job").await.unwrap()[0].attempt, before);
+    let again = other.adopt(&ticket).await;
+    assert!(matches!(again, Err(Error::Lost { reason: LossReason::Adopted, .. })), "{again:?}");
+    assert!(adopted.is_valid());
+    adopted.release().await.unwrap();
+    assert_eq!(ways.entries("job/").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_adoption_that_arrives_late_makes_no_entry() {
+    let ways = Ways::new().await;
+    let (locks, first) = (ways.locks().await, locks(&ways.etcd.url()).await);
+    let leave = || async {
+        let guard = first.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
+        guard.detach().await.unwrap()
+    };
+    let guard = ways.late("job/", locks.adopt(&leave().await)).await.unwrap();
+    guard.release().await.unwrap();
+    ways.arrives().await;
+    assert_eq!(ways.entries("job/").await, [""; 0]);
+}
+
+#[tokio::test]
+async fn an_adoption_that_was_given_up_leaves_nothing_also_when_it_arrives() {
+    let ways = Ways::new().await;
+    let (locks, first) = (ways.locks().await, locks(&ways.etcd.url()).await);
+    let guard = first.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
+    let ticket = guard.detach().await.unwrap();
+    let adopting = tokio::spawn(locks.adopt(&ticket));
+    ways.late("job/", async {
+        until("it is on its way", || async { ways.caught() == 1 }).await;
+        adopting.abort();
+    })
+    .await;
+    until("it is given back", || async { ways.entries("job/").await.is_empty() }).await;
+    let next = soon(first.lock("job").unwrap().ttl(TTL).acquire()).await.unwrap();
+    ways.arrives().await;
+    assert_eq!(ways.entries("job/").await.len(), 1);
+    next.release().await.unwrap();
+    assert_eq!(ways.entries("job/").await, [""; 0]);
 }

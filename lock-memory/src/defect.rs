@@ -46,12 +46,14 @@ pub enum Defect {
     KeepsTheUncollected,
     /// Nobody is told that the store has answered that an attempt waits. Rejected by `vain_waits`.
     WaitsInSilence,
+    /// A ticket may be used again and again. Rejected by `detach`.
+    AdoptsTwice,
 }
 
 #[cfg(feature = "properties")]
 impl Defect {
     /// Every defect with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 19] = [
+    pub const ALL: [(Self, &'static str); 20] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
         (Self::ReleasesByName, "symmetry"),
@@ -71,5 +73,6 @@ impl Defect {
         (Self::CountsHoldersInsteadOfPermits, "permits"),
         (Self::KeepsPartsOfSets, "sets"),
         (Self::ProclaimsNothing, "election"),
+        (Self::AdoptsTwice, "detach"),
     ];
 }

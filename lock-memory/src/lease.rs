@@ -100,6 +100,16 @@ impl Lease for MemoryLease {
         }
     }
 
+    async fn detach(&self) -> Result<String> {
+        self.session.forget(self.attempt);
+        let to = Uuid::new_v4();
+        let detach = |store: &crate::MemoryStore| store.detach(&self.name, self.attempt, to);
+        match self.session.request("detach", self.ttl, detach).await? {
+            true => Ok(to.simple().to_string()),
+            false => Err(self.gone()),
+        }
+    }
+
     /// It has a time limit of its own in the store.
     fn ends_by_itself(&self) -> bool {
         true

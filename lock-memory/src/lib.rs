@@ -10,6 +10,7 @@
 
 mod config;
 mod defect;
+mod detach;
 mod fault;
 #[cfg(feature = "properties")]
 mod harness;

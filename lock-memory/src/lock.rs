@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Validity, Wait, Wake,
-    limit_conflict,
+    LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket, Validity, Wait,
+    Wake, limit_conflict,
 };
 
 use tokio::sync::mpsc;
@@ -15,6 +15,7 @@ use uuid::Uuid;
 use crate::{
     MemoryStore,
     defect::Defect,
+    detach::{self, Adopted},
     fault::Faults,
     lease::MemoryLease,
     session::Session,
@@ -60,6 +61,7 @@ fn guarantees() -> Guarantees {
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.names_at_once = usize::MAX;
+    guarantees.detach = true;
     guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
     guarantees
 }
@@ -198,6 +200,29 @@ impl DistributedLock for MemoryLock {
             Ok(None) => Ok(None),
             Err(error) => {
                 self.session.request("leave", ttl, leave).await?;
+                Err(error)
+            }
+        }
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        self.session.check_open()?;
+        let from = detach::read(&ticket)?;
+        let wish = self.wish(&request, &attempt);
+        let adopt = |store: &MemoryStore| store.adopt(&wish, from, ticket.token());
+        match self.session.request("adopt", request.ttl, adopt).await {
+            Ok(Adopted::Done(grant)) => self.hold(&request, &attempt, grant),
+            Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
+            Err(error) => {
+                // What an unanswered request has done is undone, or expires if the store cannot be
+                // reached.
+                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
+                self.session.request("leave", request.ttl, leave).await?;
                 Err(error)
             }
         }

@@ -254,7 +254,7 @@ impl MemoryStore {
     }
 
     /// Settles a name, changes its entries, and settles it again.
-    fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
+    pub(crate) fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
         let now = Clock::Tokio.now();
         let mut state = self.lock();
         state.settle(name, now, self.0.defect);

@@ -76,4 +76,5 @@ broken! {
     a_client_that_waits_in_silence: WaitsInSilence,
     a_store_that_keeps_parts_of_sets: KeepsPartsOfSets,
     a_store_that_proclaims_nothing: ProclaimsNothing,
+    a_store_that_lets_a_ticket_be_used_twice: AdoptsTwice,
 }

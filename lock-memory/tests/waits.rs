@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Guarantees, Lease, LockGuard,
-    LockName, Locks, Observed, Request, Result, Wish,
+    LockName, Locks, Observed, Request, Result, Ticket, Wish,
 };
 use lock_memory::{MemoryLock, MemoryStore};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -64,6 +64,15 @@ impl DistributedLock for Slow {
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         self.client.try_all(wishes).await
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        self.client.adopt(request, attempt, ticket).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -10,6 +10,7 @@ use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadli
 use redis::{Cmd, Value};
 
 use crate::{
+    detach,
     entry::Entry,
     error::{self, STORE},
     script,
@@ -143,6 +144,10 @@ impl Lease for RedisLease {
             1 => Ok(()),
             _ => Err(self.gone()),
         }
+    }
+
+    async fn detach(&self) -> Result<String> {
+        detach::detach(&self.session, &self.entry, self.token()).await
     }
 
     async fn renew(&self) -> Result<()> {

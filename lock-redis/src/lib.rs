@@ -134,6 +134,7 @@
 mod answer;
 mod config;
 mod connection;
+mod detach;
 mod entry;
 mod error;
 mod inspect;

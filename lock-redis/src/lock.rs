@@ -5,13 +5,15 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Wake, Wish,
+    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Ticket,
+    Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
     config::{Mode, RedisConfig, TTL},
+    detach,
     entry::Entry as Attempted,
     error::STORE,
     key::Key,
@@ -100,6 +102,7 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
     guarantees.default_ttl = config.ttl;
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
+    guarantees.detach = true;
     guarantees
 }
 
@@ -147,6 +150,23 @@ impl DistributedLock for RedisLock {
             entries.iter().for_each(|entry| self.session.forget(entry));
         }
         held
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        let entry = self.entry(&request, &attempt);
+        self.session.enter(&entry)?;
+        let adopted = detach::adopt(&self.session, &entry, &request, &attempt, &ticket).await;
+        let held = adopted.and_then(|sent| {
+            let held = self.hold(&entry, sent, ticket.token().value());
+            // Closed or revoked meanwhile, it is to leave nothing all the same.
+            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
+        });
+        held.inspect_err(|_| self.session.forget(&entry))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

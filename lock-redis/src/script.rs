@@ -62,6 +62,7 @@ script!(ROUND, "queue.lua", "leader.lua", "group.lua", "round.lua");
 script!(DOWNGRADE, "queue.lua", "leader.lua", "group.lua", "downgrade.lua");
 script!(UPGRADE, "queue.lua", "leader.lua", "group.lua", "upgrade.lua");
 script!(REVOKE, "queue.lua", "leader.lua", "group.lua", "revoke.lua");
+script!(HAND_OVER, "hand_over.lua");
 script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "inspect.lua");
 script!(DIAGNOSE, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "diagnose.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
@@ -76,7 +77,7 @@ pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
     }
 }
 
-fn all() -> [&'static Lua; 18] {
+fn all() -> [&'static Lua; 19] {
     [
         &ACQUIRE,
         &RELEASE,
@@ -91,6 +92,7 @@ fn all() -> [&'static Lua; 18] {
         &DOWNGRADE,
         &UPGRADE,
         &REVOKE,
+        &HAND_OVER,
         &INSPECT,
         &DIAGNOSE,
         &SIMPLE_ACQUIRE,
@@ -295,6 +297,32 @@ pub(crate) fn upgrade(key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
 fn convert(script: &Lua, key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
     let mut command = command(script, 2, 4, 3 * key.lock().len() + 90);
     command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(token.value());
+    command
+}
+
+/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if that is
+/// not what its client says.
+pub(crate) fn hand_over(
+    key: &Key,
+    from: &[u8],
+    to: &Ticket,
+    ttl: Duration,
+    token: FencingToken,
+    said: Option<&str>,
+) -> Cmd {
+    // Without a queue there is no place for what a holder says.
+    let queues = to.text().len() > Ticket::SIMPLE;
+    let arguments = 6 + usize::from(queues) + usize::from(said.is_some());
+    let bytes = 4 * key.lock().len() + 200 + said.map_or(0, str::len);
+    let mut command = command(&HAND_OVER, 2 + usize::from(queues), arguments, bytes);
+    command.arg(key.lock()).arg(key.fence());
+    if queues {
+        command.arg(key.waiting());
+    }
+    command.arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
+    if let Some(said) = said {
+        command.arg(said);
+    }
     command
 }
 

@@ -11,6 +11,7 @@ use lock_core::{
 };
 
 use crate::{
+    detach,
     entry::Entry,
     row::Row,
     script::Script,
@@ -116,6 +117,11 @@ impl Lease for SqlLease {
         let Entry { name, attempt, .. } = &*self.entry;
         let publish = |script: Script| script.publish(name, *attempt, version, value);
         self.change("publish", publish).await.map(drop)
+    }
+
+    async fn detach(&self) -> Result<String> {
+        let detached = detach::detach(&self.session, &self.entry, self.token().value()).await;
+        detached.map(|to| to.simple().to_string())
     }
 
     async fn renew(&self) -> Result<()> {

@@ -223,6 +223,7 @@
 mod config;
 mod connections;
 mod database;
+mod detach;
 mod dialect;
 mod entry;
 mod error;

@@ -5,13 +5,15 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Wake, Wish,
+    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket,
+    Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
     config::{SqlConfig, TTL},
+    detach,
     dialect::Dialect,
     entry::Entry as Attempted,
     lease::SqlLease,
@@ -114,6 +116,7 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.default_ttl = config.ttl;
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
+    guarantees.detach = true;
     if dialect == Dialect::Postgres {
         guarantees.wake = Wake::Push;
         guarantees.loss = LossSignal::Push;
@@ -157,6 +160,19 @@ impl DistributedLock for SqlLock {
             entries.iter().for_each(|entry| self.session.forget(entry));
         }
         held
+    }
+
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        let entry = Attempted::new(self.session.dialect(), &request, &attempt);
+        self.session.enter(&entry)?;
+        let adopted = detach::adopt(&self.session, &entry, &request, &attempt, &ticket).await;
+        let held = adopted.and_then(|sent| self.hold(&entry, sent, ticket.token().value()));
+        held.inspect_err(|_| self.session.forget(&entry))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -3,6 +3,7 @@
 //! They have no parameters, since several statements in one message cannot have any: what is put in
 //! is a number or hexadecimal, and nothing else.
 
+mod hand_over;
 mod push;
 mod set;
 mod values;
@@ -12,6 +13,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use lock_core::{Kind, LockName, Request, Wait};
 use uuid::Uuid;
 
+pub(crate) use self::hand_over::HandOver;
 #[cfg(feature = "postgres")]
 pub(crate) use self::push::OBSERVERS;
 use self::{

@@ -7,7 +7,8 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, FencingToken, Kind, Lease, LossReason, Request, Result, Validity, Wait,
+    Attempt, Clock, Error, Facts, FencingToken, Kind, Lease, LossReason, Request, Result, Validity,
+    Wait,
     deadline::{margin, safe_until},
 };
 use zookeeper_client::{Acls, Error as ZkError};
@@ -128,8 +129,21 @@ impl Lease for ZkLease {
         self.entry().node().map_or(FencingToken::new(0), |node| node.token)
     }
 
+    fn facts(&self) -> Facts {
+        let token = self.token().value();
+        Facts::new((token > 0).then_some(("czxid", token)))
+    }
+
     fn validity(&self) -> &Validity {
         &self.validity
+    }
+
+    /// A node's session never changes, and all locks of a client share one: to keep one of them alive
+    /// for another process would keep all of them, and to hand over the session would give away all.
+    async fn detach(&self) -> Result<String> {
+        let what = "leave a lock to another process: its node lives by the session that made it, which \
+                    all locks of this client share";
+        Err(Error::Unsupported { store: error::STORE, what: what.to_owned() })
     }
 
     async fn downgrade(&self) -> Result<()> {

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use distlock::{Entry, Guarantees, LockName, Result};
+use distlock::{Entry, Guarantees, LockName, Result, Ticket};
 use lock_core::{Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Request, Wish};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -72,6 +72,16 @@ impl DistributedLock for Namespace {
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let outer = |(request, attempt): Wish| Ok((self.request(request)?, attempt));
         self.driver.try_all(wishes.into_iter().map(outer).collect::<Result<_>>()?).await
+    }
+
+    /// The driver goes by the request's name.
+    async fn adopt(
+        &self,
+        request: Request,
+        attempt: Attempt,
+        ticket: Ticket,
+    ) -> Result<Box<dyn Lease>> {
+        self.driver.adopt(self.request(request)?, attempt, ticket).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

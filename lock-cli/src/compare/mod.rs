@@ -63,7 +63,7 @@ fn scheme(url: &str) -> Result<Store, Failure> {
 
 fn tell(opt: &Compare, report: &Report) -> Result<(), Failure> {
     if let Some(file) = &opt.report {
-        let page = serde_json::to_string(report).unwrap_or_default();
+        let page = lock_compare::html(report);
         fs::write(file, page).map_err(Failure::system(file.display()))?;
     }
     match opt.json {

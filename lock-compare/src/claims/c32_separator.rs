@@ -1,11 +1,14 @@
-//! C32: the prefix is made a directory.
+//! C32: the prefix is made a directory, so that the queues of `lock1` and `lock10` do not mix.
 
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use distlock::Locks;
+use lock_history::{Checker, Grade};
 
 use crate::{
-    Claim, Contestant, Distlock, Experiment, Failure, Hold, Nature, Outcome, Player, Side, Stage,
+    Claim, Contestant, Distlock, Experiment, Failure, Figure, Hold, Nature, Outcome, Player, Side,
+    Stage, Store,
 };
 
 /// C32.
@@ -13,17 +16,18 @@ pub(crate) struct Separator;
 
 const CLAIM: Claim = Claim {
     number: 32,
-    title: "lock1 and lock10 are two",
-    claimed: "The lock's name is made a directory; without the separator the queues of lock1 and \
-              lock10 mix.",
-    done: "One client holds lock10, another one asks for lock1; the same with a lock that takes \
-           every name that begins alike for its own. In the control that lock plays distlock's \
-           part.",
-    measured: "Whether lock1 can be had while lock10 is held.",
-    threshold: "Holds if distlock grants lock1, and the lock without a separator does not.",
+    title: "lock1 and lock10 do not mix",
+    claimed: "The prefix of a queue is made a directory (`name/`): without the separator the queues \
+              of `lock1` and `lock10` mix.",
+    done: "A holds `lock10` and B asks for `lock1`, then the other way round; played with distlock, \
+           and with a lock that takes every entry which starts with its name for its own queue.",
+    measured: "How many of the two locks are refused although they are free.",
+    threshold: "Holds if distlock refuses none, and the lock without a separator at least one.",
 };
 
-const TTL: Duration = Duration::from_secs(10);
+const TTL: Duration = Duration::from_secs(8);
+/// A free lock is there long before; who stands in a wrong queue waits for as long.
+const WAIT: Duration = Duration::from_secs(2);
 
 #[async_trait]
 impl Experiment for Separator {
@@ -32,65 +36,82 @@ impl Experiment for Separator {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let distlock = stage.distlock().await?;
-        let mixed = Mixed(distlock.clone());
-        let (ours, apart) = match stage.is_swapped() {
-            true => play(stage, &mixed, "ours").await?,
-            false => play(stage, &distlock, "ours").await?,
-        };
-        let (wrong, wrong_apart) = play(stage, &mixed, "mixed").await?;
+        let distlock: Arc<dyn Contestant> = Arc::new(stage.distlock().await?);
+        let mixing = mixing(stage).await?;
+        let (first, second) = stage.pick((distlock.clone(), mixing.clone()), (mixing, distlock));
+        let (first, second) =
+            tokio::join!(play(stage, &*first, "first"), play(stage, &*second, "second"));
+        let ((first, none), (second, some)) = (first?, second?);
         let sentence =
-            format!("{}: {}; {}: {}", ours.lock, ours.happened, wrong.lock, wrong.happened);
-        Ok(Outcome::holds_if(apart && !wrong_apart, sentence).sides([ours, wrong]))
+            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        Ok(Outcome::holds_if(none == 0 && some > 0, sentence)
+            .sides([first, second])
+            .figure(Figure::count("free locks refused, first lock", none.into(), "of 2"))
+            .figure(Figure::count("free locks refused, second lock", some.into(), "of 2")))
     }
 }
 
-/// Whether the two are apart, too.
-async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, bool), Failure> {
-    let (trace, name) = (stage.trace(&lock.label()), stage.name(what));
-    let (ten, one) = (format!("{name}/lock10"), format!("{name}/lock1"));
-    let (a, b) = (lock.client().await?, lock.client().await?);
-    let (holding, asking) = (trace.client("holds lock10"), trace.client("asks for lock1"));
-    let entry = holding.asks(&ten);
-    let held = a.acquire(&ten, TTL, Duration::ZERO).await?.ok_or("lock10 is not free")?;
-    entry.granted(held.token());
-    let asked = asking.asks(&one);
-    let got = b.acquire(&one, TTL, Duration::ZERO).await?;
-    let apart = got.is_some();
-    match got {
-        Some(got) => {
-            asked.granted(got.token());
-            asked.releasing();
-            got.release().await?;
-            asked.released();
+/// How many free locks were refused, too.
+async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u8), Failure> {
+    let trace = stage.trace(&lock.label());
+    let (mut refused, mut evidence) = (0, Vec::new());
+    for (held, wanted) in [("lock10", "lock1"), ("lock1", "lock10")] {
+        let (a, b) = (lock.client().await?, lock.client().await?);
+        let folder = stage.name(&format!("{what}-{held}"));
+        let [held_name, wanted_name] = [held, wanted].map(|name| format!("{folder}/{name}"));
+        let entry = trace.client(format!("A, {held}")).asks(&held_name);
+        let hold = a.acquire(&held_name, TTL, WAIT).await?.ok_or("a free lock is refused")?;
+        entry.granted(hold.token());
+        let asking = trace.client(format!("B, {wanted}")).asks(&wanted_name);
+        match b.acquire(&wanted_name, TTL, WAIT).await? {
+            Some(other) => {
+                asking.granted(other.token());
+                asking.releasing();
+                other.release().await?;
+                asking.released();
+                evidence.push(format!("{held} is held; {wanted} is granted"));
+            }
+            None => {
+                asking.ended("waited in vain");
+                refused += 1;
+                evidence.push(format!("{held} is held; {wanted} is refused, although it is free"));
+            }
         }
-        None => asked.ended("it is not granted"),
+        entry.releasing();
+        hold.release().await?;
+        entry.released();
     }
-    entry.releasing();
-    held.release().await?;
-    entry.released();
-    let happened = match apart {
-        true => "lock1 is granted while lock10 is held",
-        false => "lock1 is not granted while lock10 is held",
-    };
-    let side = Side::new(lock.label(), lock.nature(), apart, happened);
-    Ok((side.traced(trace.history(), &lock_history::Checker::new())?, apart))
+    let happened = format!("{refused} of 2 free locks are refused");
+    let side = Side::new(lock.label(), lock.nature(), refused == 0, happened);
+    let side = evidence.into_iter().fold(side, Side::evidence);
+    Ok((side.traced(trace.history(), &Checker::new().tokens(Grade::None))?, refused))
 }
 
-/// A lock without the separator: its queue is every key that begins like its own.
-#[derive(Clone)]
-struct Mixed(Distlock);
+/// The lock without a separator.
+async fn mixing(stage: &Stage) -> Result<Arc<dyn Contestant>, Failure> {
+    let url = stage.shared().await?.url();
+    #[cfg(feature = "etcd")]
+    if stage.store == Store::Etcd {
+        return Ok(Arc::new(crate::concurrency::GoMutex::new(url).without_separator()));
+    }
+    Ok(Arc::new(ByPrefix { url, store: stage.store }))
+}
 
-struct Client(Arc<dyn Player>);
+/// An imitation on distlock's own queues: whatever starts with the name counts as its queue.
+#[derive(Clone)]
+struct ByPrefix {
+    url: String,
+    store: Store,
+}
 
 #[async_trait]
-impl Contestant for Mixed {
+impl Contestant for ByPrefix {
     fn label(&self) -> String {
-        "a prefix without a separator".into()
+        "a queue without the separator".into()
     }
 
     fn nature(&self) -> Nature {
-        Nature::Simulation
+        if self.store.is_embedded() { Nature::Simulation } else { Nature::Imitation }
     }
 
     fn boxed(&self) -> Box<dyn Contestant> {
@@ -98,19 +119,28 @@ impl Contestant for Mixed {
     }
 
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
-        Ok(Arc::new(Client(self.0.client().await?)))
+        let lock = Distlock::new(&self.url).client().await?;
+        Ok(Arc::new(PrefixClient { lock, locks: distlock::connect(&self.url).await? }))
     }
 }
 
+struct PrefixClient {
+    lock: Arc<dyn Player>,
+    locks: Locks,
+}
+
 #[async_trait]
-impl Player for Client {
+impl Player for PrefixClient {
     async fn acquire(
         &self,
         name: &str,
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
-        let queue = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        self.0.acquire(queue, ttl, wait).await
+        match self.locks.names(name).await?.is_empty() {
+            true => self.lock.acquire(name, ttl, wait).await,
+            // Somebody stands in what it takes for its queue.
+            false => Ok(None),
+        }
     }
 }

@@ -1,16 +1,27 @@
 //! The claims of the articles, one file each.
 //!
 //! A claim is a `const` with its texts, and a type that plays it. What several of them play is in
-//! `contestant`, `printed` and `keys`.
+//! `scenario`, `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
+mod c02_crashed_holder;
+mod c03_cut_off_holder;
+mod c04_only_the_holder_releases;
+mod c06_fixed_ttl;
 mod c07_bare_delete;
+mod c11_closed_or_orphaned;
+mod c14_try_leaves_nothing;
+mod c15_giving_up;
+mod c16_own_place_checked;
 mod c27_same_session_twice;
+mod c31_waiter_keeps_alive;
 mod c32_separator;
 mod c33_renewal;
 mod c35_script_is_no_transaction;
 mod c39_errors;
 mod c41_cleaned_up;
+mod c43_unchecked_key;
+mod c44_printed_delete;
 
 use crate::Experiment;
 
@@ -18,12 +29,23 @@ use crate::Experiment;
 pub fn all() -> &'static [&'static dyn Experiment] {
     &[
         &c01_mutual_exclusion::MutualExclusion,
+        &c02_crashed_holder::CrashedHolder,
+        &c03_cut_off_holder::CutOffHolder,
+        &c04_only_the_holder_releases::OnlyTheHolderReleases,
+        &c06_fixed_ttl::FixedTtl,
         &c07_bare_delete::BareDelete,
+        &c11_closed_or_orphaned::ClosedOrOrphaned,
+        &c14_try_leaves_nothing::TryLeavesNothing,
+        &c15_giving_up::GivingUp,
+        &c16_own_place_checked::OwnPlaceChecked,
         &c27_same_session_twice::SameSessionTwice,
+        &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
         &c33_renewal::Renewal,
         &c35_script_is_no_transaction::ScriptIsNoTransaction,
         &c39_errors::Errors,
         &c41_cleaned_up::CleanedUp,
+        &c43_unchecked_key::UncheckedKey,
+        &c44_printed_delete::PrintedDelete,
     ]
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::runtime::Connected;
-use crate::{FencingToken, Kind, LockName, LossReason, Result};
+use crate::{Facts, FencingToken, Kind, LockName, LossReason, Result, Ticket};
 
 macro_rules! guard {
     ($(#[$doc:meta])* $guard:ident, $release:ident) => {
@@ -112,6 +112,11 @@ macro_rules! held {
                 self.connected.wait("wait for a loss", lost)
             }
 
+            /// What the store said with the grant, as [`Held::facts`](crate::Held::facts).
+            pub fn facts(&self) -> Facts {
+                self.inner().facts()
+            }
+
             /// The driver's own lease, for guarded writes, as [`Held::lease_as`](crate::Held::lease_as).
             pub fn lease_as<L: crate::Lease>(&self) -> Option<&L> {
                 self.inner().lease_as()
@@ -147,6 +152,18 @@ impl LockGuard {
             Some(guard) => self.connected.wait("downgrade", guard.downgrade()),
             None => Ok(()),
         }
+    }
+
+    /// Leaves the lock to another process, as [`crate::LockGuard::detach`].
+    ///
+    /// # Errors
+    ///
+    /// Those, and [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime; it is
+    /// then given back in the background.
+    pub fn detach(mut self) -> Result<Ticket> {
+        // Taken only by what consumes the guard.
+        let guard = self.guard.take().expect("a guard that is not released");
+        self.connected.wait("detach", guard.detach())
     }
 
     /// As [`crate::LockGuard::try_upgrade`].

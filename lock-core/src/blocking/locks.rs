@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Election, Lock, LockSet, Semaphore, runtime::Connected};
-use crate::{Connect, Entry, Guarantees, LockName, Result};
+use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
+use crate::{Connect, Entry, Guarantees, LockName, Result, Ticket};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
 ///
@@ -68,6 +68,16 @@ impl Locks {
     /// Those.
     pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
         Ok(Election::new(&self.0, self.0.locks.election(name)?))
+    }
+
+    /// As [`crate::Locks::adopt`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn adopt(&self, ticket: &Ticket) -> Result<LockGuard> {
+        let guard = self.0.wait("adopt", self.0.locks.adopt(ticket))?;
+        Ok(LockGuard::new(&self.0, guard))
     }
 
     /// As [`crate::Locks::inspect`].

@@ -23,6 +23,7 @@
 
 mod as_mutex;
 mod cancellation;
+mod detach;
 mod election;
 mod fairness;
 mod fencing;
@@ -209,5 +210,6 @@ properties!(
     sharing "Shared locks: no reader beside a writer",
     permits "Semaphores: never more than the permits",
     sets "Several locks at once: all or none",
-    election "Elections: one leads, all see who";
+    election "Elections: one leads, all see who",
+    detach "A lock that is left is taken up once";
 );

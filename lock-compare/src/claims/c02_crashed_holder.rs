@@ -1,0 +1,76 @@
+//! C2: a holder that crashes is freed by expiry, and the next waiter gets in.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+
+use crate::{
+    Claim, Contestant, Experiment, Failure, Figure, Outcome, Side, Stage,
+    endless::Endless,
+    scenario::{Ended, Ending, ending, short_ttl},
+};
+
+/// C2.
+pub(crate) struct CrashedHolder;
+
+const CLAIM: Claim = Claim {
+    number: 2,
+    title: "A crashed holder is freed",
+    claimed: "A holder that crashes without releasing is freed by the end of its TTL, its lease or \
+              its session; the next waiter then gets in.",
+    done: "A holds the lock and B waits for it, A's process ends without a word; played with \
+           distlock, and with a lock that has no expiry.",
+    measured: "How long after the crash B gets in.",
+    threshold: "Holds if B gets in within 30 s by the expiry, and not within two TTLs without one.",
+};
+
+/// A lock that expires is free long before.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Experiment for CrashedHolder {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
+        let ttl = short_ttl(stage);
+        let expires: (&dyn Contestant, _) = (&distlock, PATIENCE);
+        let stays: (&dyn Contestant, _) = (&endless, ttl * 2);
+        let (first, second) = stage.pick((expires, stays), (stays, expires));
+        let (by_expiry, without) =
+            tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
+        let ((first, freed), (second, stuck)) = (by_expiry?, without?);
+        let seen = freed.is_some() && stuck.is_none();
+        let sentence = format!(
+            "The holder is killed. {}: {}; {}: {}",
+            first.lock, first.happened, second.lock, second.happened
+        );
+        let outcome = Outcome::holds_if(seen, sentence)
+            .sides([first, second])
+            .figure(Figure::time("TTL", ttl));
+        Ok(freed.into_iter().fold(outcome, |outcome, freed| {
+            outcome.figure(Figure::time("from the crash to the next grant", freed))
+        }))
+    }
+}
+
+async fn play(
+    stage: &Stage,
+    (lock, patience): (&dyn Contestant, Duration),
+    what: &str,
+) -> Result<(Side, Option<Duration>), Failure> {
+    let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
+    let ttl = short_ttl(stage);
+    let Ended { freed, happened, history } =
+        ending(lock, &trace, &name, ttl, Ending::Killed, patience).await?;
+    let side = Side::new(lock.label(), lock.nature(), freed.is_some(), happened)
+        .evidence(format!("the TTL is {} s", ttl.as_secs()));
+    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, freed))
+}

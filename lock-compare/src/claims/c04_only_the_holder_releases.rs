@@ -1,0 +1,106 @@
+//! C4: nobody can release a lock that someone else holds.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use distlock::Locks;
+use lock_history::{Checker, Grade};
+
+use crate::{
+    Claim, Contestant, Experiment, Failure, Outcome, Side, Stage,
+    endless::Endless,
+    scenario::{Intrusion, Stranger, stranger},
+};
+
+/// C4.
+pub(crate) struct OnlyTheHolderReleases;
+
+const CLAIM: Claim = Claim {
+    number: 4,
+    title: "Only the holder releases",
+    claimed: "Nobody can release a lock that someone else holds.",
+    done: "A holds the lock, B holds nothing and does all that it can to unlock it, C tries to get \
+           in. With distlock B tries, waits and gives up, releases a lock of its own and closes its \
+           session; with the lock that is unlocked by name B unlocks.",
+    measured: "Whether C gets in while A holds the lock.",
+    threshold: "Holds if C does not get in with distlock, and does with the unlock by name.",
+};
+
+#[async_trait]
+impl Experiment for OnlyTheHolderReleases {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let (distlock, endless) = (stage.distlock().await?, Endless::on(stage).await?);
+        let own = stage.name("own");
+        let guest = Guest { locks: stage.connect().await?, own };
+        let guarded: (&dyn Contestant, &dyn Stranger) = (&distlock, &guest);
+        let by_name: (&dyn Contestant, &dyn Stranger) = (&endless, &endless);
+        let (first, second) = stage.pick((guarded, by_name), (by_name, guarded));
+        let (first, kept) = play(stage, first, "first").await?;
+        let (second, fell) = play(stage, second, "second").await?;
+        let sentence = format!(
+            "A stranger unlocks. {}: {}; {}: {}",
+            first.lock, first.happened, second.lock, second.happened
+        );
+        Ok(Outcome::holds_if(kept && !fell, sentence).sides([first, second]))
+    }
+}
+
+/// Whether the lock was kept, too.
+async fn play(
+    stage: &Stage,
+    (lock, b): (&dyn Contestant, &dyn Stranger),
+    what: &str,
+) -> Result<(Side, bool), Failure> {
+    let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
+    let Intrusion { third_got_in, mut story, history } = stranger(lock, b, &trace, &name).await?;
+    let happened = story.pop().unwrap_or_default();
+    let side = Side::new(lock.label(), lock.nature(), !third_got_in, happened);
+    let side = story.into_iter().fold(side, Side::evidence);
+    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, !third_got_in))
+}
+
+/// A client of distlock that holds nothing but a lock of its own.
+struct Guest {
+    locks: Locks,
+    own: String,
+}
+
+#[async_trait]
+impl Stranger for Guest {
+    async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let mut told = Vec::new();
+        let tried = self.locks.lock(name)?.try_acquire().await?;
+        told.push(format!("B tries: {}", if tried.is_some() { "granted" } else { "it is held" }));
+        let short = Duration::from_millis(300);
+        let waited = self.locks.lock(name)?.wait(short).acquire().await;
+        told.push(match waited {
+            Ok(_) => "B waits: granted".to_owned(),
+            Err(error) => format!("B waits: {error}"),
+        });
+        self.locks.lock(&self.own)?.acquire().await?.release().await?;
+        told.push("B releases a lock of its own".to_owned());
+        self.locks.close().await?;
+        told.push("B closes its session with all that it has".to_owned());
+        told.push("there is no call that unlocks by name; `revoke` is for operators".to_owned());
+        Ok(told)
+    }
+}
+
+#[async_trait]
+impl Stranger for Endless {
+    async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure> {
+        let done = self.connect().await?.remove(name).await?;
+        Ok(vec![format!(
+            "B unlocks by name: {}",
+            if done { "deleted" } else { "there is nothing" }
+        )])
+    }
+}

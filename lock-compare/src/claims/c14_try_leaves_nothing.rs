@@ -1,0 +1,159 @@
+//! C14: a try returns at once when the lock is held, and leaves no key behind.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use distlock::Locks;
+
+use crate::{
+    Actor, Claim, Contestant, Distlock, Experiment, Failure, Figure, Ground, Nature, Outcome, Side,
+    Stage, residue,
+    scenario::{has, joined, until_line_within},
+    time::Time,
+};
+
+/// C14.
+pub(crate) struct TryLeavesNothing;
+
+const CLAIM: Claim = Claim {
+    number: 14,
+    title: "A try leaves nothing behind",
+    claimed: "TryLock returns at once when the lock is held, and leaves no key behind.",
+    done: "A holds the lock and B tries it 20 times; beside it a client queues up instead and its \
+           process ends before it can leave. The keys, nodes or rows of the store are counted before \
+           and after.",
+    measured: "How many tries end while A still holds, how many keys are left, and how long a try \
+               takes.",
+    threshold: "Holds if all tries are refused while A holds the lock and the count is the same \
+                afterwards, and if the client that died in line is counted.",
+};
+
+const TRIES: usize = 20;
+/// A client that died in line stays for so long, unless it can leave.
+const TTL: Duration = Duration::from_secs(8);
+
+#[async_trait]
+impl Experiment for TryLeavesNothing {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let ground = stage.own().await?;
+        let scene = Scene {
+            lock: Distlock::new(ground.url()),
+            operator: distlock::connect(ground.url()).await?,
+            ground,
+            stage,
+        };
+        let (first, second) = match stage.is_swapped() {
+            true => (scene.queue_and_die().await?, scene.try_often().await?),
+            false => (scene.try_often().await?, scene.queue_and_die().await?),
+        };
+        let clean = first.at_once && first.left == 0 && second.left > 0;
+        let sentence = format!(
+            "{}: {}; {}: {}",
+            first.side.lock, first.side.happened, second.side.lock, second.side.happened
+        );
+        Ok(Outcome::holds_if(clean, sentence)
+            .figure(Figure::count(
+                "left by the first",
+                first.left as f64,
+                residue::what(stage.store),
+            ))
+            .figure(Figure::count(
+                "left by the second",
+                second.left as f64,
+                residue::what(stage.store),
+            ))
+            .figure(Figure::time("the median try", first.median.max(second.median)))
+            .sides([first.side, second.side]))
+    }
+}
+
+struct Scene<'a> {
+    stage: &'a Stage,
+    ground: Ground,
+    lock: Distlock,
+    operator: Locks,
+}
+
+struct Played {
+    side: Side,
+    /// Whether each answer came while the lock was held, and said so.
+    at_once: bool,
+    left: i64,
+    median: Duration,
+}
+
+impl Scene<'_> {
+    async fn count(&self) -> Result<i64, Failure> {
+        Ok(i64::try_from(residue::count(&self.ground, &self.operator).await?)?)
+    }
+
+    async fn try_often(&self) -> Result<Played, Failure> {
+        let (name, b) = (self.stage.name("tried"), self.lock.client().await?);
+        let guard = self.operator.lock(&name)?.ttl(TTL).acquire().await?;
+        let (before, mut times) = (self.count().await?, Vec::new());
+        let mut refused = 0;
+        for _ in 0..TRIES {
+            let time = Time::start();
+            let tried = b.acquire(&name, TTL, Duration::ZERO).await?;
+            times.push(time.since());
+            refused += usize::from(tried.is_none());
+        }
+        let (held, left) = (guard.is_valid(), self.count().await? - before);
+        guard.release().await?;
+        times.sort();
+        let median = times[TRIES / 2];
+        let happened = format!(
+            "{refused} of {TRIES} tries are refused while the lock is held, {:.1} ms each, {}",
+            median.as_secs_f64() * 1e3,
+            self.said(left)
+        );
+        let at_once = held && refused == TRIES;
+        let side = Side::new("distlock, try", Nature::Distlock, at_once && left == 0, happened)
+            .evidence(format!("{before} {} before", residue::what(self.stage.store)));
+        Ok(Played { side, at_once, left, median })
+    }
+
+    /// What leaves the line only by its own hand, and has none any more.
+    async fn queue_and_die(&self) -> Result<Played, Failure> {
+        let name = self.stage.name("queued");
+        let guard = self.operator.lock(&name)?.ttl(TTL).acquire().await?;
+        let (before, home) = (self.count().await?, Actor::start("B")?);
+        let (b, key) = ((&self.lock as &dyn Contestant).client_in(&home).await?, name.clone());
+        let client = b.clone();
+        let waits = home.run(async move { client.acquire(&key, TTL, TTL).await.map(|_| ()) });
+        let place = tokio::select! {
+            place = joined(&self.operator, &name, 1) => place?,
+            ended = waits => return Err(format!("B does not wait: {ended:?}").into()),
+        };
+        home.kill(b);
+        let gone = |line: &[distlock::Entry]| !has(line, place);
+        let short = Duration::from_secs(1);
+        let stays = until_line_within(&self.operator, &name, short, gone).await?.is_none();
+        let left = self.count().await? - before;
+        guard.release().await?;
+        let happened = format!(
+            "its place in line {}, {}",
+            if stays { "is still there after 1 s" } else { "is gone" },
+            self.said(left)
+        );
+        let lock = "distlock, a client that dies in line";
+        let side = Side::new(lock, Nature::Distlock, left == 0, happened)
+            .evidence(format!("it is freed by its TTL of {} s", TTL.as_secs()));
+        Ok(Played { side, at_once: false, left, median: Duration::ZERO })
+    }
+
+    fn said(&self, left: i64) -> String {
+        match left {
+            0 => format!("and no {} are left", residue::what(self.stage.store)),
+            left => format!("and {left} {} are left", residue::what(self.stage.store)),
+        }
+    }
+}

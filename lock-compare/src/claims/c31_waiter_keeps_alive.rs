@@ -1,0 +1,200 @@
+//! C31: a waiter must keep its lease alive while it waits, or it loses its place.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use distlock::{Error, Locks};
+use lock_history::{Checker, Grade, History};
+use tokio::{sync::mpsc, time::sleep};
+
+use crate::{
+    Actor, Claim, Contestant, Distlock, Entry, Experiment, Failure, Figure, Nature, Outcome,
+    Player, Side, Stage, Trace,
+    scenario::{has, joined, short_ttl, until_line},
+};
+
+/// C31.
+pub(crate) struct WaiterKeepsAlive;
+
+const CLAIM: Claim = Claim {
+    number: 31,
+    title: "A waiter keeps its lease alive",
+    claimed: "A waiter must keep its lease alive while it waits, or it loses its place.",
+    done: "A holds the lock, B queues up and then C; A goes on holding for two and a half TTLs and \
+           releases. In one play B renews its place as distlock does, in the other B stands still \
+           and renews nothing.",
+    measured: "Who gets in after A: B who came first, or C.",
+    threshold: "Holds if B gets in first when it renews its place, and C when B does not.",
+};
+
+const PATIENCE: Duration = Duration::from_secs(40);
+
+#[derive(Clone, Copy)]
+enum Waiting {
+    /// Renews its place.
+    Alive,
+    /// Stands still.
+    Silent,
+}
+
+#[async_trait]
+impl Experiment for WaiterKeepsAlive {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let (first, second) =
+            stage.pick((Waiting::Alive, Waiting::Silent), (Waiting::Silent, Waiting::Alive));
+        let (first, second, others) =
+            tokio::join!(play(stage, first, "first"), play(stage, second, "second"), others(stage));
+        let ((first, kept), (second, lost)) = (first?, second?);
+        let sentence =
+            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let ttl = short_ttl(stage);
+        Ok(Outcome::holds_if(kept && !lost, sentence)
+            .sides([first, second])
+            .sides(others?)
+            .figure(Figure::time("TTL", ttl))
+            .figure(Figure::time("the wait", ttl * 5 / 2)))
+    }
+}
+
+/// Whether B kept its place, too.
+async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), Failure> {
+    let label = match how {
+        Waiting::Alive => "distlock",
+        Waiting::Silent => "distlock, a waiter that stands still",
+    };
+    let line = Line {
+        name: stage.name(what),
+        trace: stage.trace(label),
+        ttl: short_ttl(stage),
+        lock: stage.distlock().await?,
+        operator: stage.connect().await?,
+    };
+    let (kept, told) = line.play(how).await?;
+    let happened = match kept {
+        true => "B kept its place and gets in before C",
+        false => "B's place is gone, and C gets in although B came first",
+    };
+    let history: History = line.trace.history();
+    let side = Side::new(label, Nature::Distlock, kept, happened).evidence(told);
+    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, kept))
+}
+
+struct Line {
+    name: String,
+    trace: Trace,
+    ttl: Duration,
+    lock: Distlock,
+    operator: Locks,
+}
+
+impl Line {
+    /// Whether B got in before C, and what B was told.
+    async fn play(&self, how: Waiting) -> Result<(bool, String), Failure> {
+        let [a, b, c] = ["A", "B", "C"].map(|who| self.trace.client(who).asks(&self.name));
+        let guard = self.operator.lock(&self.name)?.ttl(self.ttl).acquire().await?;
+        a.granted(Some(guard.token().value()));
+        let home = Actor::start("B")?;
+        let lock: &dyn Contestant = &self.lock;
+        let (tell, mut got_in) = mpsc::unbounded_channel();
+        let first =
+            tokio::spawn(turn(self.wish(lock.client_in(&home).await?), b, "B", tell.clone()));
+        let place = joined(&self.operator, &self.name, 1).await?;
+        let second = tokio::spawn(turn(self.wish(lock.client().await?), c, "C", tell));
+        joined(&self.operator, &self.name, 2).await?;
+        let pause = match how {
+            Waiting::Alive => None,
+            Waiting::Silent => Some(home.pause().await?),
+        };
+        // The wait is what is played.
+        sleep(self.ttl * 5 / 2).await;
+        if pause.is_some() {
+            until_line(&self.operator, &self.name, |line| !has(line, place)).await?;
+        }
+        a.releasing();
+        guard.release().await?;
+        a.released();
+        let next = got_in.recv().await.ok_or("nobody gets in")?;
+        drop(pause);
+        let told = format!("B: {}; C: {}", first.await??, second.await??);
+        Ok((next == "B", told))
+    }
+
+    fn wish(&self, client: Arc<dyn Player>) -> Wish {
+        Wish { client, name: self.name.clone(), ttl: self.ttl }
+    }
+}
+
+struct Wish {
+    client: Arc<dyn Player>,
+    name: String,
+    ttl: Duration,
+}
+
+/// Waits, says who has got in, and releases. What the client was told.
+async fn turn(
+    wish: Wish,
+    asking: Entry,
+    who: &'static str,
+    tell: mpsc::UnboundedSender<&'static str>,
+) -> Result<String, Failure> {
+    match wish.client.acquire(&wish.name, wish.ttl, PATIENCE).await {
+        Ok(Some(hold)) => {
+            asking.granted(hold.token());
+            tell.send(who)?;
+            asking.believes(|| hold.believes());
+            asking.releasing();
+            hold.release().await?;
+            asking.released();
+            Ok("it gets in".to_owned())
+        }
+        Ok(None) => Err(format!("{who} waits in vain").into()),
+        Err(failure) => match failure.downcast_ref::<Error>() {
+            Some(error @ Error::PlaceLost { .. }) => {
+                asking.ended("its place is lost");
+                Ok(error.to_string())
+            }
+            _ => Err(failure),
+        },
+    }
+}
+
+/// The articles' own client, where it is imitated.
+async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
+    #[cfg(feature = "etcd")]
+    if stage.store == crate::Store::Etcd {
+        let go = crate::concurrency::GoMutex::new(stage.shared().await?.url());
+        let (kept, lost) = tokio::try_join!(
+            in_line(stage, go.clone(), "kept"),
+            in_line(stage, go.orphaned(), "orphaned")
+        )?;
+        return Ok(vec![kept, lost]);
+    }
+    let _ = stage;
+    Ok(Vec::new())
+}
+
+/// Whether the key of a waiter is there after two and a half TTLs.
+#[cfg(feature = "etcd")]
+async fn in_line(
+    stage: &Stage,
+    lock: crate::concurrency::GoMutex,
+    what: &str,
+) -> Result<Side, Failure> {
+    let (name, ttl) = (stage.name(what), short_ttl(stage));
+    let holder = crate::concurrency::GoMutex::new(stage.shared().await?.url());
+    let (a, b) = (holder.session(ttl).await?, lock.session(ttl).await?);
+    a.enqueue(&name).await?;
+    let revision = b.enqueue(&name).await?;
+    sleep(ttl * 5 / 2).await;
+    let is_there = b.is_in_line(&name, revision).await?;
+    a.close().await?;
+    let happened = match is_there {
+        true => "the waiter's key is there after two and a half TTLs",
+        false => "the waiter's key is gone after two and a half TTLs",
+    };
+    Ok(Side::new(lock.label(), lock.nature(), is_there, happened))
+}

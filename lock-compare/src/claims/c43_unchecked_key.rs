@@ -1,0 +1,230 @@
+//! C43: etcd 3.4's `Lock` does not look whether its own key is still there.
+
+use async_trait::async_trait;
+
+use crate::{Claim, Experiment, Failure, Outcome, Stage};
+
+/// C43.
+pub(crate) struct UncheckedKey;
+
+const CLAIM: Claim = Claim {
+    number: 43,
+    title: "A dead waiter believes that it holds",
+    claimed: "Some printed versions of Lock skip the look at the own key after waiting: etcd 3.4's \
+              `etcdctl lock` does, so a dead waiter can believe that it holds the lock.",
+    done: "A holds the lock and B waits; B's lease is revoked, C queues up and A leaves. B is the \
+           real `etcdctl lock` where it is installed, an imitation of Go's Lock without and with \
+           the look, and distlock; all stand in the same queue.",
+    measured: "Whether B believes that it holds the lock while C holds it.",
+    threshold: "Breaks if each B without the look believes so, and no B with it.",
+};
+
+#[async_trait]
+impl Experiment for UncheckedKey {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        #[cfg(feature = "etcd")]
+        if stage.store == crate::Store::Etcd {
+            return etcd::run(stage).await;
+        }
+        let _ = stage;
+        Ok(Outcome::cannot_be_asked("it is about the client of etcd 3.4"))
+    }
+}
+
+#[cfg(feature = "etcd")]
+mod etcd {
+    use std::{collections::BTreeSet, time::Duration};
+
+    use etcd_client::GetOptions;
+    use lock_history::{Checker, Grade, Rule};
+    use tokio::{
+        sync::Mutex,
+        task::JoinHandle,
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+    use crate::{
+        Contestant, Distlock, Figure, Nature, Side,
+        concurrency::{GoMutex, connect},
+        etcdctl::{Etcdctl, INSTALL, Running},
+        scenario::{Belief, RevokedWaiter, Waiter, revoked_waiter},
+    };
+
+    const TTL: Duration = Duration::from_secs(8);
+    const PATIENCE: Duration = Duration::from_secs(30);
+    const PAUSE: Duration = Duration::from_millis(10);
+
+    /// Who is B.
+    #[derive(Clone)]
+    enum Kind {
+        Program(Etcdctl),
+        Imitation(GoMutex),
+        Distlock(Distlock),
+    }
+
+    pub(super) async fn run(stage: &Stage) -> Result<Outcome, Failure> {
+        let url = stage.shared().await?.url();
+        let go = GoMutex::new(&url);
+        let mut blind = vec![Kind::Imitation(go.clone().unchecked())];
+        let program = Etcdctl::find(&url)?;
+        blind.splice(0..0, program.clone().map(Kind::Program));
+        let mut careful = vec![
+            Kind::Distlock(Distlock::new(format!("{url}?layout=native"))),
+            Kind::Imitation(go),
+        ];
+        if stage.is_swapped() {
+            std::mem::swap(&mut blind, &mut careful);
+        }
+        let all = blind.iter().chain(&careful).cloned().enumerate();
+        let played = all.map(|(number, kind)| play(stage, &url, kind, number));
+        let played = futures_util::future::try_join_all(played).await?;
+        let deluded = |played: &[(Side, usize)]| played.iter().filter(|it| it.1 > 0).count();
+        let (first, second) = (deluded(&played[..blind.len()]), deluded(&played[blind.len()..]));
+        let text = played.iter().map(|(side, _)| format!("{}: {}", side.lock, side.happened));
+        let mut sentence = text.collect::<Vec<_>>().join("; ");
+        if program.is_none() {
+            sentence += &format!("; {INSTALL}");
+        }
+        let seen = first == blind.len() && second == 0;
+        Ok(Outcome::breaks_if(seen, sentence)
+            .figure(Figure::count("of the first, deluded", first as f64, format_of(blind.len())))
+            .figure(Figure::count(
+                "of the others, deluded",
+                second as f64,
+                format_of(careful.len()),
+            ))
+            .sides(played.into_iter().map(|(side, _)| side)))
+    }
+
+    fn format_of(all: usize) -> &'static str {
+        ["of 0", "of 1", "of 2", "of 3"][all.min(3)]
+    }
+
+    /// How many pairs of holders there were, too.
+    async fn play(
+        stage: &Stage,
+        url: &str,
+        kind: Kind,
+        number: usize,
+    ) -> Result<(Side, usize), Failure> {
+        let (label, nature) = match &kind {
+            Kind::Program(program) => {
+                (format!("etcdctl lock {}", program.version().await?), Nature::Program)
+            }
+            Kind::Imitation(lock) => (lock.label(), lock.nature()),
+            Kind::Distlock(lock) => (lock.label(), Nature::Distlock),
+        };
+        // One level: distlock's native layout takes no other names.
+        let name = stage.name(&format!("b{number}")).replace('/', "-");
+        let go = GoMutex::new(url);
+        let (a, c) = (go.client().await?, go.client().await?);
+        let waiter = Revocable {
+            client: connect(url).await?,
+            kind,
+            key: Mutex::default(),
+            waits: Mutex::default(),
+        };
+        let trace = stage.trace(&label);
+        let RevokedWaiter { deluded, mut story, history } =
+            revoked_waiter((&*a, &*c), &waiter, &trace, &name).await?;
+        let checker = Checker::new().tokens(Grade::None);
+        let pairs = checker.check(&history)?.count(Rule::Exclusion);
+        let happened = story.pop().unwrap_or_default();
+        let side = Side::new(label, nature, !deluded, happened);
+        let side = story.into_iter().fold(side, Side::evidence);
+        Ok((side.traced(history, &checker)?, pairs))
+    }
+
+    /// A waiter whose lease can be revoked by its key.
+    struct Revocable {
+        client: etcd_client::Client,
+        kind: Kind,
+        key: Mutex<String>,
+        waits: Mutex<Option<JoinHandle<Result<Belief, Failure>>>>,
+    }
+
+    impl Revocable {
+        /// Waits until the queue is as wanted.
+        async fn until(
+            &self,
+            name: &str,
+            wanted: impl Fn(&BTreeSet<String>) -> bool,
+        ) -> Result<BTreeSet<String>, Failure> {
+            let look = async {
+                loop {
+                    let options = Some(GetOptions::new().with_prefix().with_keys_only());
+                    let keys = self.client.kv_client().get(format!("{name}/"), options).await?;
+                    let keys = keys.kvs().iter();
+                    let keys = keys.map(|key| String::from_utf8_lossy(key.key()).into_owned());
+                    let keys: BTreeSet<_> = keys.collect();
+                    if wanted(&keys) {
+                        return Ok::<_, Failure>(keys);
+                    }
+                    sleep(PAUSE).await;
+                }
+            };
+            timeout(PATIENCE, look).await.map_err(|_| "the queue is not as expected")?
+        }
+    }
+
+    #[async_trait]
+    impl Waiter for Revocable {
+        async fn join(&self, name: &str) -> Result<(), Failure> {
+            let before = self.until(name, |keys| keys.len() == 1).await?;
+            let (kind, key) = (self.kind.clone(), name.to_owned());
+            *self.waits.lock().await = Some(tokio::spawn(wait(kind, key)));
+            let now = self.until(name, |keys| keys.len() == 2).await?;
+            let own = now.difference(&before).next().ok_or("B has no key")?;
+            own.clone_into(&mut *self.key.lock().await);
+            Ok(())
+        }
+
+        async fn lose_place(&self, name: &str) -> Result<(), Failure> {
+            let key = self.key.lock().await.clone();
+            let lease = key.rsplit('/').next().and_then(|own| own.split('.').next());
+            let lease = i64::from_str_radix(lease.ok_or("B's key has no lease")?, 16)?;
+            self.client.lease_client().revoke(lease).await?;
+            self.until(name, |keys| !keys.contains(&key)).await.map(drop)
+        }
+
+        async fn see_next(&self, name: &str) -> Result<(), Failure> {
+            self.until(name, |keys| keys.len() == 2).await.map(drop)
+        }
+
+        async fn belief(&self) -> Result<Belief, Failure> {
+            self.waits.lock().await.take().ok_or("nobody waits")?.await?
+        }
+    }
+
+    async fn wait(kind: Kind, name: String) -> Result<Belief, Failure> {
+        match kind {
+            Kind::Program(program) => {
+                let command = ["lock", &name, "sh", "-c", "echo its key is $ETCD_LOCK_KEY"];
+                let mut running: Running = program.start(&command)?;
+                Ok(match running.line().await? {
+                    Some(line) => Belief::Holds(format!("it runs its command, which says: {line}")),
+                    None => Belief::Told("it ends without running its command".into()),
+                })
+            }
+            Kind::Imitation(lock) => told(lock.client().await?.acquire(&name, TTL, PATIENCE).await),
+            Kind::Distlock(lock) => told(lock.client().await?.acquire(&name, TTL, PATIENCE).await),
+        }
+    }
+
+    fn told(answer: Result<Option<Box<dyn crate::Hold>>, Failure>) -> Result<Belief, Failure> {
+        match answer {
+            Ok(Some(_)) => Ok(Belief::Holds("its Lock returned".into())),
+            Ok(None) => Err("B waits in vain".into()),
+            Err(failure) => Ok(Belief::Told(failure.to_string())),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A lock without an expiry: whoever makes the key, the node or the row first has it, until somebody
+//! deletes it. Its unlock asks nobody whose it is.
+
+#[cfg(feature = "etcd")]
+mod etcd;
+mod key;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod sql;
+#[cfg(feature = "zookeeper")]
+mod zookeeper;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::time::sleep;
+
+#[cfg(feature = "redis")]
+use crate::keys::RedisKeys;
+use crate::{
+    Contestant, Failure, Hold, KeySpace, Nature, Player, Stage, Store, keys::SimulatedKeys,
+    time::Time,
+};
+
+/// Nobody tells whoever waits.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// What the lock is made of. Both fail if the store does not answer.
+#[async_trait]
+pub(crate) trait Things: Send + Sync {
+    /// Makes it; whether it was not there yet.
+    async fn create(&self, name: &str) -> Result<bool, Failure>;
+
+    /// Deletes it, whoever made it; whether it was there.
+    async fn remove(&self, name: &str) -> Result<bool, Failure>;
+}
+
+/// The lock on one store; on the embedded stores a simulation.
+#[derive(Clone)]
+pub(crate) struct Endless {
+    store: Store,
+    url: String,
+    simulated: SimulatedKeys,
+}
+
+impl Endless {
+    /// On the stage's shared store.
+    pub(crate) async fn on(stage: &Stage) -> Result<Self, Failure> {
+        let url = stage.shared().await?.url();
+        Ok(Self { store: stage.store, url, simulated: SimulatedKeys::default() })
+    }
+
+    /// The same lock by another URL of the same store, such as a proxy's.
+    pub(crate) fn via(&self, url: String) -> Self {
+        Self { url, ..self.clone() }
+    }
+
+    /// A connection to the store.
+    pub(crate) async fn connect(&self) -> Result<Arc<dyn Things>, Failure> {
+        Ok(match self.store {
+            #[cfg(feature = "redis")]
+            Store::Redis => Arc::new(key::Key(RedisKeys::new(&self.url)?.connect().await?)),
+            #[cfg(feature = "etcd")]
+            Store::Etcd => Arc::new(etcd::Key::connect(&self.url).await?),
+            #[cfg(feature = "zookeeper")]
+            Store::ZooKeeper => Arc::new(zookeeper::Node::connect(&self.url).await?),
+            #[cfg(feature = "mysql")]
+            Store::MySql => Arc::new(sql::MySqlRow::connect(&self.url).await?),
+            #[cfg(feature = "postgres")]
+            Store::Postgres => Arc::new(sql::PostgresRow::connect(&self.url).await?),
+            _ => Arc::new(key::Key(self.simulated.connect().await?)),
+        })
+    }
+}
+
+#[async_trait]
+impl Contestant for Endless {
+    fn label(&self) -> String {
+        let lock = match self.store {
+            Store::Redis => "SETNX without EXPIRE, bare DEL",
+            Store::Etcd => "a key without a lease",
+            Store::ZooKeeper => "a persistent node",
+            Store::MySql | Store::Postgres => "a row with a unique key and no expiry",
+            Store::Sqlite | Store::Memory => "a key without an expiry",
+        };
+        lock.to_owned()
+    }
+
+    fn nature(&self) -> Nature {
+        match self.store {
+            Store::Redis | Store::MySql => Nature::AsPrinted,
+            Store::Sqlite | Store::Memory => Nature::Simulation,
+            _ => Nature::Imitation,
+        }
+    }
+
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(self.clone())
+    }
+
+    async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
+        Ok(Arc::new(Client(self.connect().await?)))
+    }
+}
+
+struct Client(Arc<dyn Things>);
+
+#[async_trait]
+impl Player for Client {
+    async fn acquire(
+        &self,
+        name: &str,
+        _ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let time = Time::start();
+        while !self.0.create(name).await? {
+            if time.since() >= wait {
+                return Ok(None);
+            }
+            sleep(PAUSE).await;
+        }
+        Ok(Some(Box::new(Held { things: self.0.clone(), name: name.to_owned() })))
+    }
+}
+
+struct Held {
+    things: Arc<dyn Things>,
+    name: String,
+}
+
+#[async_trait]
+impl Hold for Held {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
+    fn believes(&self) -> bool {
+        true
+    }
+
+    async fn release(self: Box<Self>) -> Result<bool, Failure> {
+        self.things.remove(&self.name).await
+    }
+}

@@ -1,0 +1,77 @@
+//! The real program `etcdctl`, where it is installed.
+
+use std::{
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use lock_core::StoreUrl;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader, Lines},
+    process::{Child, ChildStdout, Command},
+};
+
+use crate::Failure;
+
+/// Where Debian's package puts it, and where it may stand besides.
+const PLACES: [&str; 2] = ["/usr/bin/etcdctl", "/usr/local/bin/etcdctl"];
+/// What helps where it is missing.
+pub(crate) const INSTALL: &str = "etcdctl is not installed (apt-get install etcd-client)";
+
+/// The program with the endpoints of a URL.
+#[derive(Clone, Debug)]
+pub(crate) struct Etcdctl {
+    program: PathBuf,
+    endpoints: String,
+}
+
+impl Etcdctl {
+    /// The installed one, if there is one.
+    pub(crate) fn find(url: &str) -> Result<Option<Self>, Failure> {
+        let endpoints = StoreUrl::parse(url)?.hosts(2379).join(",");
+        let program = PLACES.into_iter().map(Path::new).find(|path| path.is_file());
+        Ok(program.map(|program| Self { program: program.to_owned(), endpoints }))
+    }
+
+    /// `etcdctl VERSION`'s number, such as `3.4.23`.
+    pub(crate) async fn version(&self) -> Result<String, Failure> {
+        let output = self.command(&["version"]).output().await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let line = text.lines().find_map(|line| line.strip_prefix("etcdctl version: "));
+        Ok(line.unwrap_or("of an unknown version").to_owned())
+    }
+
+    /// Starts it. It ends with the value.
+    pub(crate) fn start(&self, arguments: &[&str]) -> Result<Running, Failure> {
+        let mut child = self.command(arguments).spawn()?;
+        let stdout = child.stdout.take().ok_or("etcdctl has no output")?;
+        Ok(Running { _child: child, lines: BufReader::new(stdout).lines() })
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command
+            .env("ETCDCTL_API", "3")
+            .arg("--endpoints")
+            .arg(&self.endpoints)
+            .args(arguments)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .kill_on_drop(true);
+        command
+    }
+}
+
+/// A running program.
+pub(crate) struct Running {
+    _child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    /// Its next line; `None` if it has ended.
+    pub(crate) async fn line(&mut self) -> Result<Option<String>, Failure> {
+        Ok(self.lines.next_line().await?)
+    }
+}

@@ -1,0 +1,123 @@
+//! Clients that can be cut off from their store, as far as the store has something to cut.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use lock_lab::Proxy;
+
+use crate::{
+    Actor, Contestant, Distlock, Failure, Ground, Missing, Pause, Player, Stage, Store,
+    endless::Endless, scenario::Cut,
+};
+
+/// A client, and what cuts it off.
+pub(crate) type Cuttable = (Arc<dyn Player>, Box<dyn Cut>);
+
+/// distlock: behind a proxy; in memory behind the store's own scripted partition; on a file in a
+/// process that stands still.
+pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
+    let ground = stage.shared().await?;
+    match stage.store {
+        #[cfg(feature = "memory")]
+        Store::Memory => memory(&ground.url()),
+        store if store.is_embedded() => paused(&Distlock::new(ground.url())).await,
+        _ => {
+            let (proxy, url) = proxy(&ground).await?;
+            Ok((Distlock::new(url).client().await?, Box::new(proxy)))
+        }
+    }
+}
+
+/// The lock without an expiry, as [`distlock`].
+pub(crate) async fn endless(stage: &Stage, lock: &Endless) -> Result<Cuttable, Failure> {
+    if stage.store.is_embedded() {
+        return paused(lock).await;
+    }
+    let (proxy, url) = proxy(&*stage.shared().await?).await?;
+    Ok((lock.via(url).client().await?, Box::new(proxy)))
+}
+
+async fn proxy(ground: &Ground) -> Result<(Proxy, String), Failure> {
+    let Some(server) = ground.server() else {
+        let what = "it needs a proxy before a private server, and this one is in use";
+        return Err(Missing::new(what, "leave --store away for this claim").into());
+    };
+    let proxy = Proxy::start(server.addr()).await?;
+    let url = server.url_via(&proxy);
+    Ok((proxy, url))
+}
+
+async fn paused(lock: &dyn Contestant) -> Result<Cuttable, Failure> {
+    let home = Actor::start("A")?;
+    let client = lock.client_in(&home).await?;
+    Ok((client, Box::new(Resident { home, pause: Mutex::default() })))
+}
+
+#[async_trait]
+impl Cut for Proxy {
+    fn what(&self) -> &'static str {
+        "the network between A and the store is cut: silence in both directions"
+    }
+
+    async fn cut(&self) -> Result<(), Failure> {
+        Self::cut(self);
+        Ok(())
+    }
+
+    async fn heal(&self) {
+        Self::heal(self);
+    }
+}
+
+/// A process that can stand still, since nothing lies between it and its store.
+struct Resident {
+    home: Actor,
+    pause: Mutex<Option<Pause>>,
+}
+
+#[async_trait]
+impl Cut for Resident {
+    fn what(&self) -> &'static str {
+        "there is no network to cut: A's process stands still instead, the nearest to it"
+    }
+
+    async fn cut(&self) -> Result<(), Failure> {
+        let pause = self.home.pause().await?;
+        *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(pause);
+        Ok(())
+    }
+
+    async fn heal(&self) {
+        drop(self.pause.lock().unwrap_or_else(PoisonError::into_inner).take());
+    }
+}
+
+#[cfg(feature = "memory")]
+fn memory(url: &str) -> Result<Cuttable, Failure> {
+    use distlock::{Locks, memory::MemoryConfig};
+
+    let client = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?.connect()?;
+    let faults = client.faults();
+    Ok((Distlock::client_of(Locks::new(client)), Box::new(Partition(faults))))
+}
+
+/// The partition that the store in memory can play by itself.
+#[cfg(feature = "memory")]
+struct Partition(distlock::memory::Faults);
+
+#[cfg(feature = "memory")]
+#[async_trait]
+impl Cut for Partition {
+    fn what(&self) -> &'static str {
+        "the store in memory plays a network cut between A and itself"
+    }
+
+    async fn cut(&self) -> Result<(), Failure> {
+        self.0.partition();
+        Ok(())
+    }
+
+    async fn heal(&self) {
+        self.0.heal();
+    }
+}

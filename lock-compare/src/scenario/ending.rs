@@ -1,0 +1,105 @@
+//! A holder ends without a release while another client waits.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_history::History;
+
+use crate::{Actor, Contestant, Failure, Hold, Player, Scribe, Trace};
+
+/// How the holder ends.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Ending {
+    /// Without a word, as by SIGKILL.
+    Killed,
+    /// It closes its session and does nothing else.
+    Closed,
+}
+
+/// What became of it.
+pub(crate) struct Ended {
+    /// How long after the end the next client got in; `None` if it gave up.
+    pub freed: Option<Duration>,
+    /// What happened, in one sentence.
+    pub happened: String,
+    /// The trace.
+    pub history: History,
+}
+
+/// Plays it: A takes the lock, B waits for it for as long as its patience lasts, A ends.
+pub(crate) async fn ending(
+    lock: &dyn Contestant,
+    trace: &Trace,
+    name: &str,
+    ttl: Duration,
+    how: Ending,
+    patience: Duration,
+) -> Result<Ended, Failure> {
+    let (a, home) = (trace.client("A"), Actor::start("A")?);
+    let (first, second) = (lock.client_in(&home).await?, lock.client().await?);
+    let entry = a.asks(name);
+    let (client, key) = (first.clone(), name.to_owned());
+    let hold = home.run(async move { client.acquire(&key, ttl, patience).await }).await??;
+    let hold = hold.ok_or("A does not get a free lock")?;
+    entry.granted(hold.token());
+    entry.believes(|| hold.believes());
+    let b = trace.client("B");
+    let end = async {
+        let breakage = trace.fault(if how == Ending::Killed { "kill" } else { "close" }, "A");
+        let from = trace.now();
+        end(home, first, hold, how).await?;
+        breakage.healed();
+        entry.ended(if how == Ending::Killed { "killed" } else { "session closed" });
+        Ok::<_, Failure>(from)
+    };
+    let (got, ended) = tokio::join!(wait(&second, &b, trace, name, ttl, patience), end);
+    let (got, from) = (got?, ended?);
+    let freed = got.map(|at| Duration::from_nanos(at.saturating_sub(from)));
+    let happened = match freed {
+        Some(after) => format!("the next client gets in {} ms after it", after.as_millis()),
+        None => format!("the next client waits in vain for {} s", patience.as_secs_f64()),
+    };
+    Ok(Ended { freed, happened, history: trace.history() })
+}
+
+async fn end(
+    home: Actor,
+    client: Arc<dyn Player>,
+    hold: Box<dyn Hold>,
+    how: Ending,
+) -> Result<(), Failure> {
+    match how {
+        Ending::Killed => home.kill((client, hold)),
+        Ending::Closed => {
+            home.run(async move {
+                let closed = client.close().await;
+                drop(hold);
+                closed
+            })
+            .await??
+        }
+    }
+    Ok(())
+}
+
+/// B waits, gets in perhaps, and leaves. When it got in.
+async fn wait(
+    client: &Arc<dyn Player>,
+    b: &Scribe,
+    trace: &Trace,
+    name: &str,
+    ttl: Duration,
+    patience: Duration,
+) -> Result<Option<u64>, Failure> {
+    let entry = b.asks(name);
+    let Some(hold) = client.acquire(name, ttl, patience).await? else {
+        entry.ended("waited in vain");
+        return Ok(None);
+    };
+    let at = trace.now();
+    entry.granted(hold.token());
+    entry.believes(|| hold.believes());
+    entry.releasing();
+    hold.release().await?;
+    entry.released();
+    Ok(Some(at))
+}

@@ -1,0 +1,56 @@
+//! The queue of a lock, as an operator sees it.
+
+use std::time::Duration;
+
+use distlock::{Entry, Locks};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::Failure;
+
+/// How long a queue may take to be as expected.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Looks at the queue until it is as wanted.
+pub(crate) async fn until_line(
+    operator: &Locks,
+    name: &str,
+    wanted: impl Fn(&[Entry]) -> bool,
+) -> Result<Vec<Entry>, Failure> {
+    match until_line_within(operator, name, PATIENCE, wanted).await? {
+        Some(line) => Ok(line),
+        None => Err(format!("the queue is not as expected after {} s", PATIENCE.as_secs()).into()),
+    }
+}
+
+/// As [`until_line`]; `None` when the time is over.
+pub(crate) async fn until_line_within(
+    operator: &Locks,
+    name: &str,
+    patience: Duration,
+    wanted: impl Fn(&[Entry]) -> bool,
+) -> Result<Option<Vec<Entry>>, Failure> {
+    let look = async {
+        loop {
+            let line = operator.inspect(name).await?;
+            if wanted(&line) {
+                return Ok::<_, Failure>(line);
+            }
+            sleep(PAUSE).await;
+        }
+    };
+    timeout(patience, look).await.ok().transpose()
+}
+
+/// Waits until somebody has joined the queue behind so many, and says which attempt that is.
+pub(crate) async fn joined(operator: &Locks, name: &str, before: usize) -> Result<Uuid, Failure> {
+    let line = until_line(operator, name, |line| line.len() > before).await?;
+    let attempt = line.get(before).and_then(|entry| entry.attempt);
+    Ok(attempt.ok_or("the entry shows no attempt")?)
+}
+
+/// Whether an attempt is in the queue.
+pub(crate) fn has(line: &[Entry], attempt: Uuid) -> bool {
+    line.iter().any(|entry| entry.attempt == Some(attempt))
+}

@@ -1,0 +1,105 @@
+//! A waiter loses its place while it waits, and the one before it leaves.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::History;
+use tokio::time::timeout;
+
+use crate::{Entry, Failure, Player, Trace};
+
+const TTL: Duration = Duration::from_secs(8);
+/// How long B may take to believe, or to be told, after the one before it has left.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What a waiter came to.
+pub(crate) enum Belief {
+    /// It believes that it holds the lock.
+    Holds(String),
+    /// It knows that it does not.
+    Told(String),
+}
+
+/// B: a client that waits.
+#[async_trait]
+pub(crate) trait Waiter: Send + Sync {
+    /// Joins the queue behind one holder. Returns when its place is there.
+    async fn join(&self, name: &str) -> Result<(), Failure>;
+
+    /// Takes its place away from it, behind its back. Returns when it is gone.
+    async fn lose_place(&self, name: &str) -> Result<(), Failure>;
+
+    /// Returns when another client stands in line behind the holder.
+    async fn see_next(&self, name: &str) -> Result<(), Failure>;
+
+    /// What it believes at last.
+    async fn belief(&self) -> Result<Belief, Failure>;
+}
+
+/// What became of it.
+pub(crate) struct RevokedWaiter {
+    /// B believed that it held the lock while C held it.
+    pub deluded: bool,
+    /// What happened, line by line.
+    pub story: Vec<String>,
+    /// The trace.
+    pub history: History,
+}
+
+/// Plays it: A holds the lock, B waits, B's place is taken away; C queues up, A releases, C gets in;
+/// what does B believe?
+pub(crate) async fn revoked_waiter(
+    (a, c): (&dyn Player, &dyn Player),
+    b: &dyn Waiter,
+    trace: &Trace,
+    name: &str,
+) -> Result<RevokedWaiter, Failure> {
+    let [holding, waiting, next] = ["A", "B", "C"].map(|who| trace.client(who).asks(name));
+    let hold = a.acquire(name, TTL, PATIENCE).await?.ok_or("A does not get a free lock")?;
+    holding.granted(hold.token());
+    b.join(name).await?;
+    b.lose_place(name).await?;
+    let release = async {
+        b.see_next(name).await?;
+        holding.releasing();
+        hold.release().await?;
+        holding.released();
+        Ok::<_, Failure>(())
+    };
+    let (got, released) = tokio::join!(c.acquire(name, TTL, PATIENCE), release);
+    released?;
+    let got = got?.ok_or("C waits in vain")?;
+    next.granted(got.token());
+    let belief = timeout(PATIENCE, b.belief()).await;
+    let belief = belief.map_err(|_| "B neither believes nor is told anything")??;
+    let deluded = matches!(belief, Belief::Holds(_));
+    let told = tell(belief, &waiting);
+    // C is asked between two answers of B.
+    next.believes(|| got.believes());
+    if deluded {
+        waiting.believes(|| true);
+        waiting.ended("it believed so");
+    }
+    next.releasing();
+    got.release().await?;
+    next.released();
+    let story = vec![
+        "A holds the lock, B's place in line is taken away, A leaves and C gets in".to_owned(),
+        told,
+    ];
+    Ok(RevokedWaiter { deluded, story, history: trace.history() })
+}
+
+fn tell(belief: Belief, waiting: &Entry) -> String {
+    match belief {
+        Belief::Holds(why) => {
+            waiting.granted(None);
+            waiting.believes(|| true);
+            format!("B believes that it holds the lock, beside C: {why}")
+        }
+        Belief::Told(why) => {
+            waiting.ended(&why);
+            format!("B knows that it does not hold the lock: {why}")
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! A client that holds nothing tries to unlock what another one holds.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::History;
+
+use crate::{Contestant, Failure, Trace};
+
+/// A third client is let in at once, or not at all.
+const TTL: Duration = Duration::from_secs(8);
+
+/// What a client can do to a lock that it does not hold.
+#[async_trait]
+pub(crate) trait Stranger: Send + Sync {
+    /// Tries all of it; what it was told, line by line.
+    async fn unlock(&self, name: &str) -> Result<Vec<String>, Failure>;
+}
+
+/// What became of it.
+pub(crate) struct Intrusion {
+    /// A third client got in while the first one held the lock.
+    pub third_got_in: bool,
+    /// What happened, line by line.
+    pub story: Vec<String>,
+    /// The trace.
+    pub history: History,
+}
+
+/// Plays it: A holds the lock, B unlocks it, C tries to get in, A unlocks.
+pub(crate) async fn stranger(
+    lock: &dyn Contestant,
+    b: &dyn Stranger,
+    trace: &Trace,
+    name: &str,
+) -> Result<Intrusion, Failure> {
+    let (first, third) = (lock.client().await?, lock.client().await?);
+    let entry = trace.client("A").asks(name);
+    let hold = first.acquire(name, TTL, Duration::ZERO).await?;
+    let hold = hold.ok_or("A does not get a free lock")?;
+    entry.granted(hold.token());
+    let mut story = b.unlock(name).await?;
+    let intruding = trace.client("C").asks(name);
+    let intruder = third.acquire(name, TTL, Duration::ZERO).await?;
+    match &intruder {
+        Some(intruder) => intruding.granted(intruder.token()),
+        None => intruding.ended("the lock is held"),
+    }
+    entry.believes(|| hold.believes());
+    let third_got_in = intruder.is_some();
+    story.push(match third_got_in {
+        true => "C gets the lock while A holds it".to_owned(),
+        false => "C does not get the lock: A still has it".to_owned(),
+    });
+    for (hold, entry) in [(intruder, intruding), (Some(hold), entry)] {
+        let Some(hold) = hold else { continue };
+        entry.believes(|| hold.believes());
+        entry.releasing();
+        hold.release().await?;
+        entry.released();
+    }
+    Ok(Intrusion { third_got_in, story, history: trace.history() })
+}

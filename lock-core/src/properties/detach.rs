@@ -1,0 +1,199 @@
+//! A lock that is left lives for one TTL more, whatever becomes of who left it; one other client takes
+//! it up, with the same token; and never do two hold it. etcd's `WithLease` and `ResumeElection`, claim
+//! C37 of the documents.
+
+use tokio::time::timeout;
+
+use super::{
+    Checked, Client, Failure, Harness, Missed, Outcome, ensure, keeps, property, scene::*,
+};
+use crate::{Error, LockGuard, LockName, LossReason, Ticket};
+
+property!(
+    taken_up_by_another,
+    taken_up_once,
+    free_if_nobody_takes_it_up,
+    outlives_who_left_it,
+    a_lost_answer_costs_nothing,
+);
+
+/// Why nothing is checked, if the store cannot do it.
+fn without(client: &dyn Client) -> Option<Outcome> {
+    let guarantees = client.locks().guarantees();
+    let why = format!("{} cannot leave a lock to another process", guarantees.store);
+    (!guarantees.detach).then_some(Outcome::Skipped(why))
+}
+
+async fn hold(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<LockGuard, Failure> {
+    let lock = client.locks().lock(name)?.ttl(h.ttl());
+    Ok(promised("acquire", lock.acquire()).await??)
+}
+
+/// Leaves a lock. The ticket is what another process reads.
+async fn leave(guard: LockGuard) -> Result<Ticket, Failure> {
+    let held = guard.held();
+    let ticket = soon("detach", guard.detach()).await??;
+    keeps!(!held.is_valid(), "valid after it was left to others");
+    Ok(ticket.to_string().parse()?)
+}
+
+async fn adopt(client: &dyn Client, ticket: &Ticket) -> Result<LockGuard, Failure> {
+    Ok(soon("adopt", client.locks().adopt(ticket)).await??)
+}
+
+fn refused(answer: &crate::Result<LockGuard>, reasons: &[LossReason]) -> bool {
+    matches!(answer, Err(Error::Lost { reason, .. }) if reasons.contains(reason))
+}
+
+/// Nobody is granted in between; then it is renewed as before, and given back in the end.
+async fn taken_up_by_another(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("detach"), h.client().await?, h.client().await?);
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    let guard = hold(h, &*a, &name).await?;
+    let token = guard.token();
+    let waiter = tokio::spawn(a.locks().lock(&name)?.ttl(h.ttl()).acquire());
+    wait_for_queue(&*b, &name, 2).await?;
+    let ticket = leave(guard).await?;
+    let guard = adopt(&*b, &ticket).await?;
+    ensure!(!waiter.is_finished(), "granted while the lock waited to be taken up");
+    ensure!(guard.token() == token, "token {} became {}", token, guard.token());
+    keeps!(guard.is_valid(), "not valid after it was taken up");
+    if let Ok(reason) = timeout(h.ttl() * 3 / 2, guard.lost()).await {
+        return Err(Missed(format!("lost after it was taken up: {reason}")).into());
+    }
+    ensure!(!waiter.is_finished(), "granted beside who has taken it up");
+    soon("release", guard.release()).await??;
+    let next = promised("the next grant", waiter).await???;
+    ensure!(next.token() > token, "token {} after {token}", next.token());
+    soon("release", next.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Of two at the same time one gets it, and nobody gets it later.
+async fn taken_up_once(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("once"), h.client().await?, h.client().await?);
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    let ticket = leave(hold(h, &*a, &name).await?).await?;
+    let both = async { tokio::join!(a.locks().adopt(&ticket), b.locks().adopt(&ticket)) };
+    let (first, second) = soon("adopt", both).await?;
+    let (guard, other) = match (first, second) {
+        (Ok(guard), other) | (other, Ok(guard)) => (guard, other),
+        (Err(first), Err(second)) => {
+            return Err(Missed(format!("nobody got it: {first}; {second}")).into());
+        }
+    };
+    ensure!(refused(&other, &[LossReason::Adopted]), "the other one was told {other:?}");
+    let again = soon("adopt", b.locks().adopt(&ticket)).await?;
+    ensure!(refused(&again, &[LossReason::Adopted]), "a used ticket was answered by {again:?}");
+    keeps!(guard.is_valid(), "lost by another's vain try");
+    soon("release", guard.release()).await??;
+    let after = soon("adopt", a.locks().adopt(&ticket)).await?;
+    ensure!(refused(&after, &[LossReason::TicketOver]), "after the release: {after:?}");
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// The next in line gets it after the TTL, and the ticket is worth nothing from then on.
+async fn free_if_nobody_takes_it_up(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("over"), h.client().await?, h.client().await?);
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    let guard = hold(h, &*a, &name).await?;
+    let token = guard.token();
+    let ticket = leave(guard).await?;
+    let next = hold(h, &*b, &name).await?;
+    ensure!(next.token() > token, "token {} after {token}", next.token());
+    let late = soon("adopt", a.locks().adopt(&ticket)).await?;
+    ensure!(refused(&late, &[LossReason::TicketOver]), "after its TTL: {late:?}");
+    keeps!(next.is_valid(), "a late ticket cost the next holder its lock");
+    soon("release", next.release()).await??;
+    let late = soon("adopt", a.locks().adopt(&ticket)).await?;
+    ensure!(refused(&late, &[LossReason::TicketOver]), "of a free lock: {late:?}");
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Neither the end of a process nor of its connection ends what it has left.
+async fn outlives_who_left_it(h: &dyn Harness) -> Checked {
+    let (a, b, c) = (h.client().await?, h.client().await?, h.client().await?);
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    let (closed, crashed) = (fresh("closed"), fresh("crashed"));
+    let of_closed = leave(hold(h, &*a, &closed).await?).await?;
+    let of_crashed = leave(hold(h, &*b, &crashed).await?).await?;
+    soon("close", a.locks().close()).await??;
+    b.crash().await?;
+    for ticket in [of_closed, of_crashed] {
+        owner(&*c, ticket.name()).await?;
+        let guard = adopt(&*c, &ticket).await?;
+        ensure!(guard.token() == ticket.token(), "another token");
+        soon("release", guard.release()).await??;
+    }
+    Ok(Outcome::Kept)
+}
+
+/// Requests take effect and their answers do not arrive: both are asked again, and done once.
+async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("answer"), h.client().await?, h.client().await?);
+    let c = h.client().await?;
+    if let Some(skipped) = without(&*a) {
+        return Ok(skipped);
+    }
+    // Once before: a server that must be taught a script first would not act without an answer.
+    let taught = adopt(&*b, &leave(hold(h, &*a, &fresh("before")).await?).await?).await?;
+    soon("release", taught.release()).await??;
+    // Long enough for a reconnect.
+    let lock = a.locks().lock(&name)?.ttl(h.ttl() * 10);
+    let guard = promised("acquire", lock.acquire()).await??;
+    let token = guard.token();
+    let first = owner(&*c, &name).await?;
+    a.cut_replies().await?;
+    let detach = tokio::spawn(guard.detach());
+    // A store that needs several requests does not get to the one that counts.
+    let left = timeout(h.ttl(), next_owner(&*c, &name, first)).await;
+    a.heal().await?;
+    let ticket = promised("the ticket", detach).await???;
+    left.unwrap_or(Ok(None))?;
+    let second = owner(&*c, &name).await?;
+    ensure!(second != first, "left, and still its holder's");
+    b.cut_replies().await?;
+    let adoption = tokio::spawn(b.locks().adopt(&ticket));
+    next_owner(&*c, &name, second).await?;
+    b.heal().await?;
+    let guard = promised("the adoption", adoption).await???;
+    ensure!(guard.is_valid() && guard.token() == token, "adopted as {guard:?}");
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Whose the lock is, as the store shows it.
+async fn owner(client: &dyn Client, name: &LockName) -> Result<Option<uuid::Uuid>, Failure> {
+    let queue = soon("inspect", client.locks().inspect(name)).await??;
+    let holder = queue.into_iter().next().ok_or_else(|| Missed("nobody holds it".to_owned()))?;
+    Ok(holder.attempt)
+}
+
+async fn next_owner(
+    client: &dyn Client,
+    name: &LockName,
+    before: Option<uuid::Uuid>,
+) -> Result<Option<uuid::Uuid>, Failure> {
+    let next = async {
+        loop {
+            let now = owner(client, name).await?;
+            if now != before {
+                return Ok::<_, Failure>(now);
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    };
+    promised("another owner", next).await?
+}

@@ -1,0 +1,332 @@
+//! Leaving a lock to another process, and taking up one that was left.
+//!
+//! All locks of a client live by leases that they share. The key of one that is left is written once
+//! more with a lease of its own; that keeps its create revision, which is its place in line and its
+//! token. Who adopts the lock writes it with the lease of its own session. Each of the two transactions
+//! asks for the key's last modification, so each is done once, and one that comes late does nothing.
+
+use std::sync::Arc;
+
+use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnResponse};
+use lock_core::{
+    Attempt, Clock, Error, Instant, Kind as LockKind, LossReason, Request, Result, Term, Ticket,
+    deadline::safe_until,
+};
+use uuid::Uuid;
+
+use crate::{
+    claim::{Claim, Stake},
+    config::whole_seconds,
+    connection::{Connection, Insisted, Pause},
+    entry,
+    error::{Failure, Kind},
+    hold::Hold,
+    layout::{Role, role},
+    lease::EtcdLease,
+    requests::{
+        self, Header, delete_entry, put, ranges, remove_written, revision, send_grant, send_txn,
+        stands,
+    },
+    session::Session,
+    sessions::new_lease,
+    store::Store,
+};
+
+/// Where a lock stands that was left: what a ticket says of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Left {
+    /// What follows the queue in its key.
+    suffix: String,
+    /// The lease that it lives by.
+    lease: i64,
+    /// Its last modification.
+    modified: i64,
+}
+
+impl Left {
+    pub(crate) fn place(&self) -> String {
+        format!("{}/{:x}/{}", self.suffix, self.lease, self.modified)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for what [`place`](Self::place) did not write.
+    fn read(place: &str) -> Result<Self> {
+        let parse = || {
+            let mut parts = place.split('/');
+            let suffix = parts.next()?.to_owned();
+            let lease = i64::from_str_radix(parts.next()?, 16).ok()?;
+            let modified = parts.next()?.parse().ok().filter(|revision| *revision > 0)?;
+            let ours = role(suffix.as_bytes()) == Role::Ours(LockKind::Exclusive);
+            (ours && parts.next().is_none()).then_some(Self { suffix, lease, modified })
+        };
+        parse().ok_or_else(|| Error::InvalidOption {
+            option: "ticket".to_owned(),
+            value: place.chars().take(8).collect(),
+            allowed: "the place in a ticket of etcd is KEY/LEASE/REVISION".to_owned(),
+        })
+    }
+}
+
+/// An entry that is to be written once more, by or for another attempt.
+struct Rewrite<'a> {
+    key: &'a str,
+    /// Its create revision.
+    revision: i64,
+    /// Its last modification.
+    modified: i64,
+    lease: i64,
+    note: &'a [u8],
+    /// Whose note this is.
+    attempt: Uuid,
+}
+
+/// What became of it.
+enum Rewritten {
+    /// Written at this revision, now or by an earlier sending.
+    Done(i64, Header),
+    /// Another attempt has written it.
+    Other,
+    Gone,
+}
+
+impl Rewrite<'_> {
+    fn compares(&self) -> [Compare; 2] {
+        let unchanged = Compare::mod_revision(self.key, CompareOp::Equal, self.modified);
+        [stands(self.key, self.revision), unchanged]
+    }
+
+    async fn send(
+        &self,
+        connection: &Connection,
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<Rewritten> {
+        let txn = Txn::new()
+            .when(self.compares())
+            .and_then([put(self.key, self.lease, self.note)])
+            .or_else([TxnOp::get(self.key, None)]);
+        let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
+        let result = insisted.result.and_then(|answer| match answer.succeeded() {
+            true => Ok(Rewritten::Done(revision(&answer)?, Header::of(answer.header()))),
+            false => Ok(self.found(answer)),
+        });
+        Insisted { result, ambiguous: insisted.ambiguous }
+    }
+
+    fn found(&self, answer: TxnResponse) -> Rewritten {
+        let header = Header::of(answer.header());
+        let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        match found.filter(|kv| kv.create_revision == self.revision) {
+            None => Rewritten::Gone,
+            Some(kv) if entry::attempt(&kv.value) == Some(self.attempt) => {
+                Rewritten::Done(kv.mod_revision, header)
+            }
+            Some(_) => Rewritten::Other,
+        }
+    }
+
+    /// Removes the entry if it is as it was, or as this has written it: after that, nothing that was
+    /// sent for it does anything.
+    async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
+        let txn = Txn::new()
+            .when(self.compares())
+            .and_then(delete_entry(self.key))
+            .or_else([TxnOp::get(self.key, None)]);
+        let answer = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
+        let Ok(answer) = answer.result else { return };
+        if !answer.succeeded()
+            && let Rewritten::Done(modified, _) = self.found(answer)
+        {
+            let remove = remove_written(self.key.as_bytes(), modified);
+            drop(connection.insist(&give_up, |member| send_txn(member, &remove)).await.result);
+        }
+    }
+}
+
+impl Hold {
+    /// Leaves the entry to whoever adopts it. `holder`: what it says about itself until then. Answers
+    /// where it stands; `None` if it does not stand any more.
+    pub(crate) async fn detach(
+        &mut self,
+        holder: &str,
+        ttl: std::time::Duration,
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<Option<Left>> {
+        let store = self.claim.store.clone();
+        let lease = match fresh_lease(&store, ttl, &give_up).await {
+            Ok(lease) => lease,
+            Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
+        };
+        let (key, attempt) = (self.claim.key.clone(), Uuid::new_v4());
+        let note = entry::note(holder, attempt);
+        let rewrite = Rewrite {
+            key: &key,
+            revision: self.revision,
+            modified: self.modified,
+            lease,
+            note: &note,
+            attempt,
+        };
+        let Insisted { result, ambiguous } = rewrite.send(&store.connection, give_up).await;
+        let result = result.map(|rewritten| match rewritten {
+            Rewritten::Done(modified, _) => {
+                let suffix = key[self.claim.queue.len()..].to_owned();
+                self.claim.hand_over(self.revision);
+                Some(Left { suffix, lease, modified })
+            }
+            Rewritten::Other | Rewritten::Gone => None,
+        });
+        Insisted { result, ambiguous }
+    }
+}
+
+/// A lease of its own for one lock; nobody renews it. With another id each time: so what an unanswered
+/// request makes is nobody's, and ends by itself.
+async fn fresh_lease(
+    store: &Store,
+    ttl: std::time::Duration,
+    give_up: impl Fn() -> bool,
+) -> Result<i64, Failure> {
+    let mut pause = Pause::new();
+    loop {
+        let lease = new_lease();
+        let grant = store.connection.call(|member| send_grant(member, lease, ttl.as_secs()));
+        match grant.await {
+            Ok(_) => return Ok(lease),
+            Err(failure) if failure.kind.is_passing() && !give_up() => {}
+            Err(failure) => return Err(failure.without_effect()),
+        }
+        pause.wait().await;
+    }
+}
+
+/// One attempt to adopt.
+///
+/// # Errors
+///
+/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+pub(crate) async fn adopt(
+    store: &Arc<Store>,
+    request: &Request,
+    attempt: &Attempt,
+    ticket: &Ticket,
+) -> Result<EtcdLease> {
+    let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
+    whole_seconds("ttl", request.ttl)?;
+    let token = i64::try_from(ticket.token().value()).unwrap_or(i64::MAX);
+    let began = Clock::Boot.now();
+    let until = began + request.ttl;
+    let key: Arc<str> = [&*queue, &left.suffix].concat().into();
+    let note = entry::note(&request.holder, attempt.id());
+    loop {
+        let session = store.sessions.get(request.ttl, attempt, began).await?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
+        let mut claim =
+            Claim::new(store, session.clone(), queue.clone(), Role::Ours(LockKind::Exclusive));
+        claim.key = key.clone();
+        let rewrite = Rewrite {
+            key: &key,
+            revision: token,
+            modified: left.modified,
+            lease: session.lease,
+            note: &note,
+            attempt: attempt.id(),
+        };
+        let sent = Clock::Boot.now();
+        let over =
+            || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
+        let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
+        match result {
+            Ok(Rewritten::Done(modified, header)) => {
+                claim.set_stake(Stake::Entry(token));
+                claim.header = header;
+                end_lease(store, left.lease);
+                return hold(claim, request, attempt, (token, modified), sent);
+            }
+            Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
+            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
+            // What was sent with it did nothing, or has ended with it.
+            Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
+            Err(failure) => {
+                if ambiguous {
+                    undo(store, &session, claim, (token, left.modified), attempt.id());
+                }
+                store.sessions.check_open()?;
+                return Err(failure.into_error("adopt", ambiguous));
+            }
+        }
+    }
+}
+
+fn hold(
+    mut claim: Claim,
+    request: &Request,
+    attempt: &Attempt,
+    (token, modified): (i64, i64),
+    sent: Instant,
+) -> Result<EtcdLease> {
+    let cap = match request.term {
+        Term::Fixed => safe_until(sent, request.ttl),
+        _ => Instant::NEVER,
+    };
+    let Some((validity, slot)) = claim.session.hold(&request.name, cap) else {
+        // The entry has gone with the session.
+        claim.abandon(None);
+        claim.store.sessions.check_open()?;
+        return Err(lost(request, LossReason::SessionEnded));
+    };
+    let mut hold = Hold::adopted(claim, token, modified);
+    hold.watch(&validity);
+    Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
+}
+
+/// The lease by which the lock lived meanwhile is of no use any more.
+fn end_lease(store: &Arc<Store>, lease: i64) {
+    let store = store.clone();
+    store.runtime.clone().spawn(async move {
+        let give_up = || store.closed.is_cancelled();
+        // If it fails, the lease ends by itself.
+        drop(requests::revoke(&store.connection, lease, give_up).await);
+    });
+}
+
+/// Makes sure in the background that an adoption without an answer leaves nothing that lives as long as
+/// its session.
+fn undo(
+    store: &Arc<Store>,
+    session: &Arc<Session>,
+    claim: Claim,
+    (revision, modified): (i64, i64),
+    attempt: Uuid,
+) {
+    let (store, session) = (store.clone(), session.clone());
+    store.runtime.clone().spawn(async move {
+        let lease = session.lease;
+        let rewrite = Rewrite { key: &claim.key, revision, modified, lease, note: b"", attempt };
+        rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
+    });
+}
+
+fn lost(request: &Request, reason: LossReason) -> Error {
+    Error::Lost { name: request.name.clone(), reason }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let left = Left { suffix: "6a7b.0".to_owned(), lease: 0x7f, modified: 12 };
+        assert_eq!(left.place(), "6a7b.0/7f/12");
+        assert_eq!(Left::read(&left.place()).unwrap(), left);
+        for odd in ["", "6a7b.0", "6a7b.0/7f", "6a7b.0/7f/0", "6a7b.0/7f/12/", "x/7f/12"] {
+            Left::read(odd).unwrap_err();
+        }
+        for other in ["6a7b.0.v/7f/12", "6a7b.0.r/7f/12", "6a7b.0.s/7f/12"] {
+            Left::read(other).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A lock that is left to be adopted: its entry gets another owner.
+
+use lock_core::{Clock, Error, FencingToken, Instant, LockName, LossReason, Result, Ticket};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::{
+    MemoryStore,
+    defect::Defect,
+    state::{Grant, Stored, Wish},
+};
+
+/// What became of an adoption.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Adopted {
+    Done(Grant),
+    /// Not adopted, because of this.
+    By(LossReason),
+}
+
+/// Reads what [`MemoryStore::detach`] named the entry.
+pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
+    Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
+        option: "ticket".to_owned(),
+        value: ticket.place().chars().take(8).collect(),
+        allowed: "the place in a ticket of memory is a UUID".to_owned(),
+    })
+}
+
+impl MemoryStore {
+    /// Gives the attempt's own entry another owner, of no client; whether it was still there. Sent again,
+    /// it finds the new owner.
+    pub(crate) fn detach(&self, name: &LockName, from: Uuid, to: Uuid) -> bool {
+        let mut found = false;
+        let owner = |entry: &&mut Stored| entry.attempt == from || entry.attempt == to;
+        self.change(name, |entries| {
+            if let Some(entry) = entries.iter_mut().find(owner) {
+                entry.attempt = to;
+                entry.expires = Clock::Tokio.now() + entry.ttl;
+                // Nobody is told what becomes of it.
+                entry.tell = mpsc::unbounded_channel().0;
+                found = true;
+            }
+        });
+        found
+    }
+
+    /// Gives an entry that was left to the attempt. Sent again, it finds that it has it.
+    pub(crate) fn adopt(&self, wish: &Wish, from: Uuid, token: FencingToken) -> Adopted {
+        let mut adopted = Adopted::By(LossReason::TicketOver);
+        let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);
+        let anybody = self.has(Defect::AdoptsTwice);
+        self.change(&wish.name, |entries| {
+            let Some(entry) = entries.iter_mut().find(same) else { return };
+            if !anybody && entry.attempt != from && entry.attempt != wish.attempt {
+                adopted = Adopted::By(LossReason::Adopted);
+                return;
+            }
+            let now: Instant = Clock::Tokio.now();
+            entry.attempt = wish.attempt;
+            entry.expires = now + entry.ttl;
+            entry.holder = wish.holder.clone();
+            entry.tell = wish.tell.clone();
+            entry.faults = wish.faults.clone();
+            let grant = entry.granted.map(|grant| Grant { at: now, ..grant });
+            adopted = grant.map_or(adopted, Adopted::Done);
+        });
+        adopted
+    }
+}

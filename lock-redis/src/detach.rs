@@ -1,0 +1,84 @@
+//! Leaving a lock to another process, and taking up one that was left.
+//!
+//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key its
+//! own. Each of the two is one script that compares the value before, so it is done once, and what is
+//! sent twice finds what it did.
+
+use std::sync::Arc;
+
+use lock_core::{Attempt, Effect, Error, FencingToken, Instant, LossReason, Request, Result};
+use redis::Value;
+use uuid::Uuid;
+
+use crate::{
+    entry::Entry,
+    error, queue, script,
+    session::{CLOCK, Lane, Session},
+    ticket::Ticket,
+};
+
+/// Gives the lock to nobody, who has the value that is answered.
+///
+/// # Errors
+///
+/// [`Error::Lost`] if the attempt has it no more, and as [`Session::insist`].
+pub(crate) async fn detach(
+    session: &Session,
+    entry: &Entry,
+    token: FencingToken,
+) -> Result<String> {
+    let to = session.ticket(Uuid::new_v4());
+    let command = script::hand_over(&entry.key, entry.ticket.text(), &to, entry.ttl, token, None);
+    let (deadline, patience) = (CLOCK.now() + entry.ttl / 2, entry.patience());
+    let (_, value) =
+        session.insist(Lane::First, "detach", &command, patience, deadline, None).await?;
+    match value {
+        Value::Int(1) => Ok(String::from_utf8_lossy(to.text()).into_owned()),
+        Value::Int(_) => Err(lost(entry, LossReason::EntryGone)),
+        value => Err(error::unexpected("detach", &value)),
+    }
+}
+
+/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in the
+/// session's book meanwhile, and remains there.
+///
+/// # Errors
+///
+/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+pub(crate) async fn adopt(
+    session: &Arc<Session>,
+    entry: &Arc<Entry>,
+    request: &Request,
+    attempt: &Attempt,
+    ticket: &lock_core::Ticket,
+) -> Result<Instant> {
+    let from = ticket.place().as_bytes();
+    if Ticket::parse(from).is_none() {
+        return Err(Error::InvalidOption {
+            option: "ticket".to_owned(),
+            value: ticket.place().chars().take(8).collect(),
+            allowed: "the place in a ticket of redis is CLIENT:ATTEMPT".to_owned(),
+        });
+    }
+    let said = Some(if entry.described { &*request.holder } else { "" });
+    let token = ticket.token();
+    let command = script::hand_over(&entry.key, from, &entry.ticket, entry.ttl, token, said);
+    let (deadline, patience) = (CLOCK.now() + entry.ttl, entry.patience());
+    let (before, answer) = session
+        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(attempt))
+        .await;
+    let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
+    if answer.as_ref().is_err_and(unknown) {
+        queue::clean_up(session, entry);
+    }
+    match answer? {
+        (sent, Value::Int(1)) => Ok(sent),
+        (_, Value::Int(-1)) => Err(lost(entry, LossReason::Adopted)),
+        (_, Value::Int(_)) => Err(lost(entry, LossReason::TicketOver)),
+        (_, value) => Err(error::unexpected("adopt", &value)),
+    }
+}
+
+fn lost(entry: &Entry, reason: LossReason) -> Error {
+    Error::Lost { name: entry.name.clone(), reason }
+}

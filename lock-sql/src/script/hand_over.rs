@@ -1,0 +1,38 @@
+//! A lock that is left to be adopted: its entry gets another attempt.
+
+use lock_core::LockName;
+use uuid::Uuid;
+
+use super::Script;
+use crate::row::{EXCLUSIVE, Row};
+
+/// Who has an entry, and who is to have it.
+pub(crate) struct HandOver<'a> {
+    pub(crate) name: &'a LockName,
+    pub(crate) token: u64,
+    pub(crate) from: Uuid,
+    pub(crate) to: Uuid,
+    /// The client that is told of its end from now on, and what it says about itself; `None` to leave
+    /// both as they are.
+    pub(crate) holder: Option<(Uuid, &'a str)>,
+}
+
+impl Script {
+    /// Gives a living entry to another attempt, with a fresh TTL, and answers it, whoever has it. Sent
+    /// again, it finds the new attempt, and renews it.
+    pub(crate) fn hand_over(self, it: &HandOver<'_>) -> String {
+        let (name, token) = (self.name(it.name), it.token);
+        let (from, to, now) = (self.id(it.from), self.id(it.to), self.0.now());
+        let told = it.holder.map_or(String::new(), |(client, holder)| {
+            let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
+            format!(", client = {client}, holder = {holder}")
+        });
+        let columns = Row::columns(&now, false);
+        format!(
+            "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told} \
+             WHERE name = {name} AND token = {token} AND attempt IN ({from}, {to}) \
+             AND kind = {EXCLUSIVE} AND expires > {now}; \
+             SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = {token};"
+        )
+    }
+}
