@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use etcd_client::{
     Client, Compare, CompareOp, ConnectOptions, EventType, GetOptions, PutOptions, SortOrder,
-    SortTarget, Txn, TxnOp, WatchOptions,
+    SortTarget, Txn, TxnOp, TxnOpResponse, WatchOptions,
 };
 use lock_core::StoreUrl;
 use tokio::{task::AbortHandle, time::sleep};
@@ -74,7 +74,7 @@ pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
 }
 
 /// Renews the lease until the store says that it is gone.
-async fn keep_alive(
+pub(crate) async fn keep_alive(
     mut client: Client,
     lease: i64,
     pause: Duration,
@@ -134,8 +134,13 @@ impl Session {
         let key = self.key(name);
         let put = TxnOp::put(key.as_str(), "", Some(PutOptions::new().with_lease(self.lease)));
         let is_new = Compare::create_revision(key.as_str(), CompareOp::Equal, 0);
-        let txn = Txn::new().when([is_new]).and_then([put]);
+        // A key of this session that is there already counts as the caller's own.
+        let own = TxnOp::get(key.as_str(), None);
+        let txn = Txn::new().when([is_new]).and_then([put]).or_else([own]);
         let answer = self.client.kv_client().txn(txn).await?;
+        if let Some(TxnOpResponse::Get(own)) = answer.op_responses().first() {
+            return Ok(own.kvs().first().ok_or("the own key is gone")?.create_revision());
+        }
         Ok(answer.header().ok_or("etcd's answer has no header")?.revision())
     }
 
@@ -168,8 +173,14 @@ impl Session {
 
     /// Whether the own key is there, with the revision that it was made at.
     pub(crate) async fn is_in_line(&self, name: &str, revision: i64) -> Result<bool, Failure> {
-        let own = self.client.kv_client().get(self.key(name), None).await?;
-        Ok(own.kvs().first().is_some_and(|own| own.create_revision() == revision))
+        self.has(name, self.lease, revision).await
+    }
+
+    /// Whether the key of a lease is there, with the revision that it was made at.
+    pub(crate) async fn has(&self, name: &str, lease: i64, revision: i64) -> Result<bool, Failure> {
+        let key = format!("{}{lease:x}", self.prefix(name));
+        let kept = self.client.kv_client().get(key, None).await?;
+        Ok(kept.kvs().first().is_some_and(|kept| kept.create_revision() == revision))
     }
 
     /// Leaves the queue.

@@ -10,14 +10,14 @@
 
 mod actor;
 mod advice;
+mod bare;
 mod claim;
 pub mod claims;
+mod cluster;
 #[cfg(feature = "etcd")]
 mod concurrency;
 mod contestant;
 mod endless;
-#[cfg(feature = "etcd")]
-mod etcd_go;
 #[cfg(feature = "etcd")]
 mod etcdctl;
 mod experiment;
@@ -29,6 +29,8 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod program;
+mod redlock;
 mod report;
 mod residue;
 mod run;

@@ -7,7 +7,7 @@ use distlock::{Locks, Owner};
 
 use crate::{Claim, Experiment, Failure, Nature, Outcome, Side, Stage, Verdict};
 #[cfg(feature = "etcd")]
-use crate::{Store, etcd_go::GoSession};
+use crate::{Contestant, Store, concurrency::GoMutex};
 
 /// C27.
 pub(crate) struct SameSessionTwice;
@@ -25,6 +25,9 @@ const CLAIM: Claim = Claim {
 };
 
 const TTL: Duration = Duration::from_secs(10);
+/// A free lock is there long before.
+#[cfg(feature = "etcd")]
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// What became of two tasks and a stranger.
 #[derive(Clone, Copy)]
@@ -113,14 +116,14 @@ async fn distlock(
 
 #[cfg(feature = "etcd")]
 async fn etcd_go(stage: &Stage) -> Result<Entered, Failure> {
-    let (url, name) = (stage.shared().await?.url(), stage.name("go"));
-    let mut session = GoSession::start(&url, TTL).await?;
-    let mut other = GoSession::start(&url, TTL).await?;
-    let first = session.try_lock(&name).await?;
-    let second = first && session.try_lock(&name).await?;
-    session.unlock(&name).await?;
-    let stranger = other.try_lock(&name).await?;
-    session.close().await?;
+    let (lock, name) = (GoMutex::new(stage.shared().await?.url()), stage.name("go"));
+    let (client, other) = (lock.client().await?, lock.client().await?);
+    let first = client.acquire(&name, TTL, PATIENCE).await?.ok_or("the lock is not free")?;
+    let second = client.acquire(&name, TTL, PATIENCE).await?;
+    first.release().await?;
+    let stranger = other.acquire(&name, TTL, PATIENCE).await?;
+    let entered = Entered { second: second.is_some(), stranger: stranger.is_some() };
+    client.close().await?;
     other.close().await?;
-    Ok(Entered { second, stranger })
+    Ok(entered)
 }
