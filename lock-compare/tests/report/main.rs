@@ -159,6 +159,7 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
 fn an_address_opens_its_cell(desk: &mut Desk) -> Result<(), Failure> {
     desk.browser.open(&desk.real, "#C7-sqlite", WIDE)?;
     desk.expect(IS_OPEN, json!(true))?;
+    desk.browser.screenshot(&target().join("report/cell-1600-light.png"))?;
     desk.expect("document.getElementById('panel-title').innerText.includes('SQLite')", json!(true))
 }
 

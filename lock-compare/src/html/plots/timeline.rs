@@ -15,8 +15,8 @@ const RIGHT: f64 = 704.0;
 const HEADING: f64 = 16.0;
 const LANE: f64 = 52.0;
 const BAR: f64 = 20.0;
-/// Between two moments whose times are written.
-const APART: f64 = 70.0;
+/// The room of a time below the lanes.
+const TIME: f64 = 70.0;
 /// What a letter takes, at the most.
 const LETTER: f64 = 6.4;
 
@@ -87,9 +87,9 @@ fn words(fault: &FaultSpan) -> String {
 
 fn ticks(clock: &Clock, top: f64, bottom: f64) -> Markup {
     html! {
-        @for (x, text) in clock.ticks(APART) {
+        @for (x, text) in clock.ticks(TIME) {
             path.grid d={ "M" (at(x)) " " (at(top)) "V" (at(bottom)) } {}
-            @let side = if x > RIGHT - APART / 2.0 { "end" } else { "mid" };
+            @let side = if x > RIGHT - TIME / 2.0 { "end" } else { "mid" };
             text class={ "tick " (side) } x=(at(x)) y=(at(bottom + 14.0)) { (text) }
         }
     }
