@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
-use crate::{Cell, Nature, Report, Store, Verdict};
+use crate::{
+    Cell, Nature, Report, Store,
+    Verdict::{self, Breaks, Holds},
+};
 
 /// A need, and the stores that answer it in this run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -10,7 +13,7 @@ pub struct Advice {
     /// What is needed, in one sentence.
     pub need: &'static str,
     /// The claims that answer it; the first one decides, the others must not speak against it.
-    pub claims: &'static [u8],
+    pub claims: Vec<u8>,
     /// The stores that do, the fastest first as far as speed was measured.
     pub take: Vec<Choice>,
     /// The stores that were asked and do not, in the order of the report.
@@ -28,40 +31,65 @@ pub struct Choice {
     pub claim: u8,
     /// What the cell says.
     pub reason: String,
-    /// Milliseconds of an acquisition, if the run measured them.
-    pub speed: Option<f64>,
+    /// How fast the store grants a free lock, if the run measured it.
+    pub speed: Option<Speed>,
+}
+
+/// How long a store takes for a free lock.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Speed {
+    /// Milliseconds, as they were on this machine.
+    pub ms: f64,
+    /// How many times as long as the fastest server of the articles, Redis, in the same minute:
+    /// this is what stores are ordered by.
+    pub ratio: f64,
 }
 
 struct Need {
     words: &'static str,
-    claims: &'static [u8],
+    /// Each with the verdict that means yes.
+    claims: &'static [(u8, Verdict)],
     among: fn(Store) -> bool,
-    is_speed: bool,
 }
 
-/// The claim that compares the stores' speed.
+/// The claim that compares the stores' speed. Whatever its verdict is, the figures answer.
 const SPEED: u8 = 24;
 
 const NEEDS: [Need; 8] = [
-    need("The lock must survive the loss of a node.", &[26], |_| true),
-    Need {
-        is_speed: true,
-        ..need("The lock must be granted fast, over a network.", &[SPEED], |store| {
-            !store.is_embedded()
-        })
-    },
-    need("Nothing may be installed beside the program.", &[1, 2], Store::is_embedded),
-    need("A late writer must be refused by its fencing token.", &[23, 1], |_| true),
-    need("Many clients wait: in order of arrival, one woken per release.", &[12], |_| true),
-    need("A crashed or cut-off client must never block the others.", &[2, 3], |_| true),
-    need("An SQL database is there, and no other server shall be.", &[20, 1], |store| {
+    need("The lock must survive the loss of a node.", &[(26, Holds)], |_| true),
+    need("The lock must be granted fast, over a network.", &[(SPEED, Holds)], is_server),
+    need("Nothing may be installed beside the program.", &[(1, Holds), (2, Holds)], |store| {
+        store.is_embedded()
+    }),
+    need(
+        "A late writer must be refused by its fencing token.",
+        &[(23, Breaks), (1, Holds)],
+        |_| true,
+    ),
+    need("Many clients wait: in order of arrival, one woken per release.", &[(12, Holds)], |_| {
+        true
+    }),
+    need(
+        "A crashed or cut-off client must never block the others.",
+        &[(2, Holds), (3, Holds)],
+        |_| true,
+    ),
+    need("An SQL database is there, and no other server shall be.", &[(20, Breaks)], |store| {
         matches!(store, Store::MySql | Store::Postgres | Store::Sqlite)
     }),
-    need("One leader does the work, and the others stand by.", &[21], |_| true),
+    need("One leader does the work, and the others stand by.", &[(21, Holds)], |_| true),
 ];
 
-const fn need(words: &'static str, claims: &'static [u8], among: fn(Store) -> bool) -> Need {
-    Need { words, claims, among, is_speed: false }
+const fn need(
+    words: &'static str,
+    claims: &'static [(u8, Verdict)],
+    among: fn(Store) -> bool,
+) -> Need {
+    Need { words, claims, among }
+}
+
+fn is_server(store: Store) -> bool {
+    !store.is_embedded()
 }
 
 /// What a cell says to a need.
@@ -85,9 +113,9 @@ impl Report {
     }
 
     fn advise(&self, need: &Need) -> Advice {
-        let (words, claims) = (need.words, need.claims);
+        let claims = need.claims.iter().map(|(claim, _)| *claim).collect();
         let (take, leave, unknown) = Default::default();
-        let mut advice = Advice { need: words, claims, take, leave, unknown };
+        let mut advice = Advice { need: need.words, claims, take, leave, unknown };
         for store in self.stores.iter().copied().filter(|store| (need.among)(*store)) {
             match self.answers(need, store) {
                 (claim, Answer::Yes(reason)) => {
@@ -99,7 +127,7 @@ impl Report {
                 (_, Answer::Silence) => advice.unknown.push(store),
             }
         }
-        let speed = |choice: &Choice| choice.speed.unwrap_or(f64::INFINITY);
+        let speed = |choice: &Choice| choice.speed.map_or(f64::INFINITY, |speed| speed.ratio);
         advice.take.sort_by(|a, b| speed(a).total_cmp(&speed(b)));
         advice
     }
@@ -110,34 +138,35 @@ impl Report {
 
     /// The claim whose cell decides, and what it says.
     fn answers(&self, need: &Need, store: Store) -> (u8, Answer) {
+        let said = |(claim, yes): (u8, Verdict)| match self.cell(claim, store) {
+            None => Answer::Silence,
+            Some(cell) if claim == SPEED => fast(cell),
+            Some(cell) => answer(cell, yes),
+        };
         let lead = need.claims[0];
-        let judge = if need.is_speed { fast } else { answer };
-        let said = |claim| self.cell(claim, store).map_or(Answer::Silence, judge);
         let first = said(lead);
         if !matches!(first, Answer::Yes(_)) {
-            return (lead, first);
+            return (lead.0, first);
         }
-        let against = need.claims[1..].iter().map(|claim| (*claim, said(*claim)));
+        let against = need.claims[1..].iter().map(|claim| (claim.0, said(*claim)));
         let mut against = against.filter(|(_, answer)| matches!(answer, Answer::No(_)));
-        against.next().unwrap_or((lead, first))
+        against.next().unwrap_or((lead.0, first))
     }
 }
 
-fn answer(cell: &Cell) -> Answer {
-    let reason = cell.outcome.sentence.clone();
-    match cell.outcome.verdict {
-        Verdict::NotRun | Verdict::Failed => Answer::Silence,
-        Verdict::CannotBeAsked => Answer::No(reason),
-        verdict => {
-            let ours = |nature| nature == Nature::Distlock;
-            let mut sides = cell.outcome.sides.iter().filter(|side| ours(side.nature)).peekable();
-            let kept = match sides.peek() {
-                Some(_) => sides.all(|side| side.well),
-                None => verdict == Verdict::Holds,
-            };
-            if kept { Answer::Yes(reason) } else { Answer::No(reason) }
-        }
+/// Yes if distlock did its work in all that it played, or if the verdict says so.
+fn answer(cell: &Cell, yes: Verdict) -> Answer {
+    let outcome = &cell.outcome;
+    let reason = outcome.sentence.clone();
+    match outcome.verdict {
+        Verdict::NotRun | Verdict::Failed => return Answer::Silence,
+        Verdict::CannotBeAsked => return Answer::No(reason),
+        verdict if verdict == yes => return Answer::Yes(reason),
+        _ => {}
     }
+    let mut ours = outcome.sides.iter().filter(|side| side.nature == Nature::Distlock).peekable();
+    let kept = ours.peek().is_some() && ours.all(|side| side.well);
+    if kept { Answer::Yes(reason) } else { Answer::No(reason) }
 }
 
 fn fast(cell: &Cell) -> Answer {
@@ -147,9 +176,12 @@ fn fast(cell: &Cell) -> Answer {
     }
 }
 
-/// The first duration of an acquisition among the figures, in ms.
-fn speed(cell: &Cell) -> Option<f64> {
-    let is_speed = |name: &str, unit: &str| unit == "ms" && name.contains("acqui");
-    let figures = &cell.outcome.figures;
-    figures.iter().find(|figure| is_speed(&figure.name, &figure.unit)).map(|figure| figure.value)
+/// Of the figures, the time that bears the store's own name, and its ratio.
+fn speed(cell: &Cell) -> Option<Speed> {
+    let figures = || cell.outcome.figures.iter();
+    let name = cell.store.name();
+    let ms = figures().find(|figure| figure.unit == "ms" && figure.name.ends_with(name))?.value;
+    let own = format!("{name} / ");
+    let ratio = figures().find(|figure| figure.unit == "x" && figure.name.starts_with(&own));
+    Some(Speed { ms, ratio: ratio.map_or(1.0, |figure| figure.value) })
 }

@@ -49,7 +49,7 @@ mod waiters;
 
 pub use self::{
     actor::{Actor, Pause},
-    advice::{Advice, Choice},
+    advice::{Advice, Choice, Speed},
     claim::Claim,
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,

@@ -9,6 +9,9 @@ use super::{
     words::{listed, number, reach},
 };
 
+/// How many stores of a need are shown at once.
+const SHOWN: usize = 3;
+
 pub(super) fn section(report: &Report) -> Markup {
     html! {
         section #advice aria-labelledby="advice-title" {
@@ -17,7 +20,23 @@ pub(super) fn section(report: &Report) -> Markup {
                 "Made of this run's verdicts and figures, the fastest first where speed was measured. \
                  Each name leads to the cell that says so."
             }
-            div.cards { @for advice in report.advice() { (card(&advice)) } }
+            @let (silent, told): (Vec<_>, Vec<_>) = report.advice().into_iter().partition(is_silent);
+            div.cards { @for advice in &told { (card(advice)) } }
+            @if !silent.is_empty() { (unanswered(&silent)) }
+        }
+    }
+}
+
+/// Whether no store of this run was asked.
+fn is_silent(advice: &Advice) -> bool {
+    advice.take.is_empty() && advice.leave.is_empty()
+}
+
+fn unanswered(advice: &[Advice]) -> Markup {
+    html! {
+        p.note { "This run does not answer:" }
+        ul.note {
+            @for one in advice { li { (one.need) " It takes " (claims(one, "and")) "." } }
         }
     }
 }
@@ -27,7 +46,7 @@ fn card(advice: &Advice) -> Markup {
         article.card {
             h3 { (advice.need) }
             p.take { (headline(advice)) }
-            @if !advice.take.is_empty() { ul { @for one in &advice.take { (choice(one, true)) } } }
+            (taken(advice))
             @if !advice.leave.is_empty() {
                 details {
                     summary { "Not: " (names(&advice.leave, "and")) }
@@ -38,18 +57,34 @@ fn card(advice: &Advice) -> Markup {
                 @let unknown: Vec<_> = advice.unknown.iter().map(ToString::to_string).collect();
                 p.note {
                     "This run does not say it of " (listed(&unknown, "and")) ": "
-                    (claims(advice)) " was not played there."
+                    (claims(advice, "or")) " was not played there."
                 }
             }
         }
     }
 }
 
+/// The stores to take; beyond the first few they are folded.
+fn taken(advice: &Advice) -> Markup {
+    let (first, rest) = advice.take.split_at(advice.take.len().min(SHOWN));
+    html! {
+        @if !first.is_empty() { ul { @for one in first { (choice(one, true)) } } }
+        @if !rest.is_empty() {
+            details {
+                summary { "Also " (names(rest, "and")) }
+                ul { @for one in rest { (choice(one, true)) } }
+            }
+        }
+    }
+}
+
 fn headline(advice: &Advice) -> String {
-    match (advice.take.as_slice(), advice.leave.is_empty()) {
-        ([], true) => "This run does not answer it.".into(),
-        ([], false) => "None of the stores of this run.".into(),
-        (take, _) => format!("Take {}.", names(take, "or")),
+    match advice.take.as_slice() {
+        [] => "None of the stores of this run.".into(),
+        take if take.len() > SHOWN && advice.leave.is_empty() && advice.unknown.is_empty() => {
+            format!("Any of them: all {} do.", take.len())
+        }
+        take => format!("Take {}.", names(take, "or")),
     }
 }
 
@@ -58,9 +93,9 @@ fn names(choices: &[Choice], last: &str) -> String {
     listed(&names, last)
 }
 
-fn claims(advice: &Advice) -> String {
+fn claims(advice: &Advice, last: &str) -> String {
     let claims: Vec<_> = advice.claims.iter().map(|claim| format!("C{claim}")).collect();
-    listed(&claims, "or")
+    listed(&claims, last)
 }
 
 fn choice(choice: &Choice, is_taken: bool) -> Markup {
@@ -71,7 +106,7 @@ fn choice(choice: &Choice, is_taken: bool) -> Markup {
             }
             @if is_taken { ", " (reach(choice.store)) }
             @if let Some(speed) = choice.speed.filter(|_| is_taken) {
-                ", " b { (number(speed)) " ms" } " per acquisition"
+                ", " b { (number(speed.ms)) " ms" } " for an acquire and release"
             }
             ": " (choice.reason)
         }

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 use crate::{Cell, ClaimText, Drawing, Figure, Nature, Plot, Report, Row, Side};
 
 use super::{
-    Detail, head, matrix,
+    Detail, Sides, head, matrix,
     plots::{self, figure},
     words::{class, number},
 };
@@ -109,7 +109,7 @@ fn side(side: &Side, id: &str, place: usize, detail: Detail) -> Markup {
             }
             @if !side.violations.is_empty() { (violations(side)) }
             @if let Some(timeline) = &side.timeline {
-                @if place < detail.sides {
+                @if is_drawn(side, place, detail) {
                     @let title = format!("What the clients of {} did", side.lock);
                     @let drawing = Drawing::Timeline(timeline.clone());
                     (figure(&Plot { title, topic: None, drawing }, id, detail))
@@ -119,6 +119,14 @@ fn side(side: &Side, id: &str, place: usize, detail: Detail) -> Markup {
             }
             @if let Some(trace) = &side.trace { p.note { "Trace: " code { (trace) } } }
         }
+    }
+}
+
+fn is_drawn(side: &Side, place: usize, detail: Detail) -> bool {
+    match detail.sides {
+        Sides::All => true,
+        Sides::Main => place == 0 || side.nature == Nature::Distlock,
+        Sides::None => false,
     }
 }
 

@@ -2,7 +2,7 @@
 
 use maud::{Markup, html};
 
-use crate::{Cell, ClaimText, Drawing, Nature, Plot, Report, SpreadRow, Topic};
+use crate::{Cell, ClaimText, Drawing, Nature, Plot, Report, SpreadRow, Store, Topic};
 
 use super::{
     Detail, matrix,
@@ -14,13 +14,15 @@ type Found<'a> = (&'a ClaimText, &'a Cell, &'a Plot);
 
 /// How many drawings of one topic stand on the front.
 const MOST: usize = 9;
+/// How many stories of one topic do, each of another claim.
+const STORIES: usize = 3;
 
 const TOPICS: [(Topic, &str, &str); 5] = [
     (
         Topic::Oversell,
         "One item, sold twice",
-        "A holder stands still past its TTL and comes back. With the articles' unlock it deletes the \
-         lock of the next holder; below it stands distlock in the same case.",
+        "A holder stands still past its TTL and comes back, and the stock is sold twice; beside it \
+         stands what prevents it, in the same case.",
     ),
     (
         Topic::Failover,
@@ -63,17 +65,18 @@ fn found(report: &Report, topic: Topic) -> Vec<Found<'_>> {
     plots.filter(|(_, _, plot)| plot.topic == Some(topic)).collect()
 }
 
-/// Stories: the first one, with distlock's beside it. Measurements: one beside the other.
+/// Stories: the first of each claim, beside it distlock's. Measurements: one beside the other.
 fn topic_of(found: &[Found<'_>], id: &str, detail: Detail) -> Markup {
     let is_story = |one: &&Found<'_>| matches!(one.2.drawing, Drawing::Timeline(_));
     let (stories, measured): (Vec<_>, Vec<_>) = found.iter().partition(is_story);
+    let (told, untold) = first_of_each(&stories);
     let (merged, single) = merged(&measured);
     let shown = MOST.saturating_sub(merged.len());
     html! {
-        @if let Some(first) = stories.first() {
-            (story(first, id, detail))
-            div.timeline-key { (plots::key()) }
+        @for (number, one) in told.iter().enumerate() {
+            (story(one, &format!("{id}-t{number}"), detail))
         }
+        @if !told.is_empty() { div.timeline-key { (plots::key()) } }
         div.plots {
             @for (number, plot) in merged.iter().enumerate() {
                 (figure(plot, &format!("{id}-m{number}"), detail))
@@ -82,45 +85,50 @@ fn topic_of(found: &[Found<'_>], id: &str, detail: Detail) -> Markup {
                 (figure(one.2, &format!("{id}-{number}"), detail))
             }
         }
-        @let rest = stories.iter().skip(1).chain(single.iter().skip(shown));
-        (links(rest.copied()))
+        (links(untold.into_iter().chain(single.into_iter().skip(shown))))
     }
+}
+
+/// The first story of each claim, and the others.
+fn first_of_each<'a>(stories: &[&'a Found<'a>]) -> (Vec<&'a Found<'a>>, Vec<&'a Found<'a>>) {
+    let (mut first, mut others): (Vec<&Found<'_>>, Vec<_>) = Default::default();
+    for one in stories {
+        let is_told = first.iter().any(|told| told.0.number == one.0.number);
+        if is_told || first.len() == STORIES { others.push(*one) } else { first.push(*one) }
+    }
+    (first, others)
 }
 
 fn story(found: &Found<'_>, id: &str, detail: Detail) -> Markup {
     let (_, cell, plot) = found;
+    let Drawing::Timeline(shown) = &plot.drawing else { return html! {} };
     let ours = cell.outcome.sides.iter().filter(|side| side.nature == Nature::Distlock);
-    let drawn = |timeline: &_| match &plot.drawing {
-        Drawing::Timeline(shown) => shown != timeline,
-        _ => true,
-    };
-    let ours = ours.filter_map(|side| side.timeline.clone().filter(drawn)).next();
-    let beside = ours.map(|timeline| Plot {
-        title: format!("The same with distlock on {}", cell.store),
-        topic: None,
-        drawing: Drawing::Timeline(timeline),
+    let mut beside = ours.filter_map(|side| {
+        let timeline = side.timeline.clone().filter(|timeline| timeline != shown)?;
+        let title = format!("The same on {}: {}", cell.store, side.lock);
+        Some(Plot { title, topic: None, drawing: Drawing::Timeline(timeline) })
     });
     html! {
-        (figure(plot, &format!("{id}-story"), detail))
-        @if let Some(plot) = beside { (figure(&plot, &format!("{id}-ours"), detail)) }
+        div.stories {
+            (figure(plot, &format!("{id}-story"), detail))
+            @if let Some(plot) = beside.next() { (figure(&plot, &format!("{id}-ours"), detail)) }
+        }
     }
 }
 
-/// Distributions of one claim and unit stand in one drawing, whatever their stores; the rest is as
-/// it was.
+/// Distributions of one claim and unit stand in one drawing, whatever their stores, each store as
+/// its own cell has it; the rest is as it was.
 fn merged<'a>(found: &[&'a Found<'a>]) -> (Vec<Plot>, Vec<&'a Found<'a>>) {
-    let (mut merged, mut single): (Vec<((u8, String), Plot)>, Vec<_>) = Default::default();
+    let (mut merged, mut single) = (Vec::<((u8, String), Plot)>::new(), Vec::new());
     for one in found {
         let (claim, cell, plot) = one;
         let Drawing::Spread { y, rows } = &plot.drawing else {
             single.push(*one);
             continue;
         };
-        let name = |row: &SpreadRow| match row.name.contains(cell.store.name()) {
-            true => row.name.clone(),
-            false => format!("{}, {}", cell.store, row.name),
-        };
-        let rows = rows.iter().map(|row| SpreadRow { name: name(row), ..row.clone() });
+        let rows = rows
+            .iter()
+            .filter_map(|row| Some(SpreadRow { name: named(row, cell.store)?, ..row.clone() }));
         let key = (claim.number, y.clone());
         match merged.iter_mut().find(|(other, _)| *other == key) {
             Some((_, Plot { drawing: Drawing::Spread { rows: all, .. }, .. })) => all.extend(rows),
@@ -132,6 +140,15 @@ fn merged<'a>(found: &[&'a Found<'a>]) -> (Vec<Plot>, Vec<&'a Found<'a>>) {
         }
     }
     (merged.into_iter().map(|(_, plot)| plot).collect(), single)
+}
+
+/// The name of a row with its store's; none if it is about another store.
+fn named(row: &SpreadRow, store: Store) -> Option<String> {
+    if row.name.contains(store.name()) {
+        return Some(row.name.clone());
+    }
+    let is_others = Store::ALL.into_iter().any(|other| row.name.contains(other.name()));
+    (!is_others).then(|| format!("{store}, {}", row.name))
 }
 
 fn links<'a>(rest: impl Iterator<Item = &'a Found<'a>>) -> Markup {

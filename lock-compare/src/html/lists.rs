@@ -1,26 +1,23 @@
-//! What differs from the documents, and what is missing.
+//! What differs from the documents, what went wrong, and what is missing.
 
 use maud::{Markup, html};
 
-use crate::{Report, Verdict};
+use crate::{Cell, Report, Row, Verdict};
 
 use super::matrix;
 
 pub(super) fn differing(report: &Report) -> Markup {
-    let differs = |verdict| verdict == Verdict::Differs;
-    let cells: Vec<_> = report.cells().filter(|(_, cell)| differs(cell.outcome.verdict)).collect();
+    let rows = with(report, Verdict::Differs);
     html! {
         section #differs aria-labelledby="differs-title" {
             h2 #differs-title { "What differs from the documents" }
-            @if cells.is_empty() { p { "Nothing in this run." } }
+            @if rows.is_empty() { p { "Nothing in this run." } }
             @else {
                 ul.list {
-                    @for (claim, cell) in cells {
+                    @for (row, cells) in &rows {
                         li {
-                            a href={ "#" (matrix::id(claim.number, cell.store)) } {
-                                "C" (claim.number) " " (claim.title) ", " (cell.store)
-                            }
-                            ": " (cell.outcome.sentence)
+                            b { "C" (row.claim.number) } " " (row.claim.claimed)
+                            ul { (reasons(row.claim.number, cells)) }
                         }
                     }
                 }
@@ -30,11 +27,55 @@ pub(super) fn differing(report: &Report) -> Markup {
 }
 
 pub(super) fn missing(report: &Report) -> Markup {
+    let failed = with(report, Verdict::Failed);
     html! {
         section #missing aria-labelledby="missing-title" {
             h2 #missing-title { "What is missing" }
-            @if report.missing.is_empty() { p { "Nothing: every cell of this run was played." } }
+            @if report.missing.is_empty() { p { "Nothing had to be left out of this run." } }
             @else { ul.list { @for line in &report.missing { li { (line) } } } }
+            @if !failed.is_empty() {
+                h3 { "Experiments that went wrong, so that there is no verdict" }
+                ul.list {
+                    @for (row, cells) in &failed {
+                        li {
+                            b { "C" (row.claim.number) } " " (row.claim.title)
+                            ul { (reasons(row.claim.number, cells)) }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The rows with cells of a verdict, and these cells.
+fn with(report: &Report, verdict: Verdict) -> Vec<(&Row, Vec<&Cell>)> {
+    let rows = report.rows.iter().map(|row| {
+        let cells = row.cells.iter().filter(|cell| cell.outcome.verdict == verdict);
+        (row, cells.collect::<Vec<_>>())
+    });
+    rows.filter(|(_, cells)| !cells.is_empty()).collect()
+}
+
+/// Each sentence once, with the stores of which it is said.
+fn reasons(number: u8, cells: &[&Cell]) -> Markup {
+    let mut said: Vec<(&str, Vec<&Cell>)> = Vec::new();
+    for cell in cells.iter().copied() {
+        let sentence = &*cell.outcome.sentence;
+        match said.iter_mut().find(|(other, _)| *other == sentence) {
+            Some((_, stores)) => stores.push(cell),
+            None => said.push((sentence, vec![cell])),
+        }
+    }
+    html! {
+        @for (sentence, cells) in said {
+            li {
+                @for (place, cell) in cells.iter().enumerate() {
+                    @if place > 0 { ", " }
+                    a href={ "#" (matrix::id(number, cell.store)) } { (cell.store) }
+                }
+                ": " (sentence)
+            }
         }
     }
 }

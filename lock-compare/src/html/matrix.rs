@@ -52,7 +52,7 @@ fn line(report: &Report, row: &Row) -> Markup {
         tr role="row" {
             th.claim scope="row" role="rowheader" {
                 a href={ "#C" (row.claim.number) } title=(row.claim.claimed) {
-                    b { "C" (row.claim.number) } " " (row.claim.title)
+                    b { "C" (row.claim.number) } " " span { (row.claim.title) }
                 }
             }
             @for store in report.stores.iter().copied() {

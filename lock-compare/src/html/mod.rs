@@ -21,15 +21,24 @@ const LIMIT: usize = 1_900_000;
 struct Detail {
     /// How many rows of a drawing's data are shown.
     rows: usize,
-    /// Whether the timelines of sides are drawn: all, those of the first two sides, or none.
-    sides: usize,
+    /// Whose timelines are drawn.
+    sides: Sides,
+}
+
+/// Which sides of an experiment are drawn.
+#[derive(Clone, Copy, Debug)]
+enum Sides {
+    All,
+    /// The one that the claim is about, and distlock.
+    Main,
+    None,
 }
 
 const DETAILS: [Detail; 4] = [
-    Detail { rows: 60, sides: usize::MAX },
-    Detail { rows: 24, sides: usize::MAX },
-    Detail { rows: 12, sides: 2 },
-    Detail { rows: 8, sides: 0 },
+    Detail { rows: 60, sides: Sides::All },
+    Detail { rows: 24, sides: Sides::All },
+    Detail { rows: 12, sides: Sides::Main },
+    Detail { rows: 8, sides: Sides::None },
 ];
 
 /// The report as one HTML page, with its style, script and drawings in it. It loads nothing, runs

@@ -30,7 +30,7 @@
     const article = evidence(hash);
     if (!article) return false;
     const parts = [article.parentElement.querySelector('.texts'), article];
-    if (article.querySelector('.wide')) parts.push(document.querySelector('.timeline-key'));
+    if (article.querySelector('.wide')) parts.splice(1, 0, document.querySelector('.timeline-key'));
     title.textContent = article.dataset.title;
     body.replaceChildren(...parts.map(copy));
     // The texts of drawings are named by their elements; a second one of the same name helps nobody.

@@ -95,9 +95,9 @@ async fn advice_comes_from_the_cells_alone() {
     assert_eq!((node.take.len(), node.leave.len()), (0, 0), "C26 was not played");
     assert_eq!(node.unknown, report.stores);
 
-    for side in &mut report.rows[0].cells[0].outcome.sides {
-        side.well = false;
-    }
+    let outcome = &mut report.rows[0].cells[0].outcome;
+    outcome.verdict = Verdict::Differs;
+    outcome.sides.iter_mut().for_each(|side| side.well = false);
     let needs = report.advice();
     let exclusion = needs.iter().find(|advice| advice.claims[0] == 1).expect("C1 decides one");
     assert_eq!(exclusion.take.len(), 1, "{exclusion:?}");

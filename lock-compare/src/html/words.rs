@@ -41,7 +41,7 @@ pub(super) fn meaning(verdict: Verdict) -> &'static str {
 pub(super) fn brief(store: Store) -> &'static str {
     match store {
         Store::ZooKeeper => "ZooK.",
-        Store::Postgres => "Postgr.",
+        Store::Postgres => "PgSQL",
         Store::Memory => "mem.",
         other => other.name(),
     }
@@ -78,7 +78,7 @@ pub(super) fn number(value: f64) -> String {
 /// A time of a timeline, from milliseconds.
 pub(super) fn time(ms: f64) -> String {
     match ms {
-        1000.0.. => format!("{:.3} s", ms / 1000.0),
+        1000.0.. => format!("{ms:.1} ms"),
         100.0.. => format!("{ms:.0} ms"),
         10.0.. => format!("{ms:.1} ms"),
         _ => format!("{ms:.2} ms"),
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn numbers_have_the_digits_that_count() {
-        let numbers = [0.0, 1234.5, 99.96, 2.5, 1.0, 0.1234, -3.14159, f64::NAN];
-        let texts = ["0", "1234", "100", "2.5", "1", "0.123", "-3.14", "–"];
+        let numbers = [0.0, 1234.5, 99.96, 2.5, 1.0, 0.1234, -2.7149, f64::NAN];
+        let texts = ["0", "1234", "100", "2.5", "1", "0.123", "-2.71", "–"];
         for (value, text) in numbers.into_iter().zip(texts) {
             assert_eq!(number(value), text, "{value}");
         }

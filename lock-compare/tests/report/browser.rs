@@ -188,10 +188,9 @@ impl Browser {
     fn ask(&mut self, method: &str, params: Value) -> Result<Value, Failure> {
         self.asked += 1;
         let mut question = json!({ "id": self.asked, "method": method, "params": params });
-        if let Some((_, session)) = &self.page {
-            if !method.starts_with("Target.") {
-                question["sessionId"] = json!(session);
-            }
+        let page = self.page.as_ref().filter(|_| !method.starts_with("Target."));
+        if let Some((_, session)) = page {
+            question["sessionId"] = json!(session);
         }
         self.socket.send(Message::text(question.to_string()))?;
         loop {

@@ -9,10 +9,10 @@ use crate::{
 
 use super::{axis::Axis, frame};
 
-const WIDTH: f64 = 480.0;
+const WIDTH: f64 = 440.0;
 const LEFT: f64 = 8.0;
 /// Room for a number behind the longest bar.
-const RIGHT: f64 = 410.0;
+const RIGHT: f64 = 375.0;
 const LABEL: f64 = 20.0;
 const BAR: f64 = 18.0;
 const GAP: f64 = 10.0;

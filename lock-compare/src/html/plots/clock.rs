@@ -50,12 +50,16 @@ impl Clock {
         start + (ms - from) / (next.0 - from) * (next.1 - start)
     }
 
-    /// Moments with their texts, so far apart that each can be read.
-    pub(super) fn ticks(&self, apart: f64) -> Vec<(f64, String)> {
+    /// Moments with their texts, each so wide; the last ones end at the right. They do not overlap.
+    pub(super) fn ticks(&self, width: f64) -> Vec<(f64, String)> {
+        let right = self.stops.last().map_or(0.0, |last| last.1);
         let mut ticks: Vec<(f64, String)> = Vec::new();
+        let mut free = f64::NEG_INFINITY;
         for (ms, place) in &self.stops {
-            if ticks.last().is_none_or(|(last, _)| place - last >= apart) {
-                ticks.push((*place, time(*ms)));
+            let (text, start) = (time(*ms), (place - width / 2.0).min(right - width));
+            if start >= free && ticks.last().is_none_or(|(_, said)| *said != text) {
+                ticks.push((*place, text));
+                free = start + width;
             }
         }
         ticks

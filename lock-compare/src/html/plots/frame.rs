@@ -24,7 +24,7 @@ pub(super) fn image(
 ) -> Markup {
     let (width, height) = (at(size.0), at(size.1));
     html! {
-        div.canvas tabindex="0" role="group" aria-label=(title) {
+        div.canvas tabindex="0" role="group" aria-label="Drawing" {
             svg viewBox={ "0 0 " (width) " " (height) } role="img"
                 aria-labelledby={ (id) "-t " (id) "-d" } {
                 title id={ (id) "-t" } { (title) }

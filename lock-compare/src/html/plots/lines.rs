@@ -6,14 +6,16 @@ use crate::{Series, html::words::at};
 
 use super::{axis::Axis, frame};
 
-const WIDTH: f64 = 480.0;
+const WIDTH: f64 = 440.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 60.0;
-const RIGHT: f64 = 468.0;
+const LEFT: f64 = 50.0;
+const RIGHT: f64 = 426.0;
 const TOP: f64 = 26.0;
 const BOTTOM: f64 = 250.0;
 /// More points than this are drawn as a bare line.
 const POINTS: usize = 40;
+/// How many kinds of broken lines there are: with the colours, enough for 30 lines.
+const DASHES: usize = 5;
 
 pub(super) fn draw(
     title: &str,
@@ -51,7 +53,7 @@ fn line(number: usize, series: &Series, below: &Axis, beside: &Axis) -> Markup {
     let texts: Vec<_> = places.iter().map(|(x, y)| format!("{} {}", at(*x), at(*y))).collect();
     let style = frame::style(number);
     html! {
-        path class={ "line " (style) } d={ "M" (texts.join("L")) } {}
+        path class={ "line " (style) " d" (number % DASHES) } d={ "M" (texts.join("L")) } {}
         @if places.len() <= POINTS {
             path class={ "point " (style) } d=(places.iter().map(|at| mark(number, *at)).collect::<String>()) {}
         }
@@ -75,7 +77,7 @@ fn key(series: &[Series]) -> Markup {
                 @let style = frame::style(number);
                 li {
                     svg viewBox="0 0 24 12" aria-hidden="true" {
-                        path class={ "line " (style) } d="M0 6H24" {}
+                        path class={ "line " (style) " d" (number % DASHES) } d="M0 6H24" {}
                         path class={ "point " (style) } d=(mark(number, (12.0, 6.0))) {}
                     }
                     (one.name)

@@ -9,9 +9,9 @@ use crate::{
 
 use super::{axis::Axis, frame};
 
-const WIDTH: f64 = 480.0;
+const WIDTH: f64 = 440.0;
 const LEFT: f64 = 12.0;
-const RIGHT: f64 = 466.0;
+const RIGHT: f64 = 424.0;
 const ROW: f64 = 44.0;
 /// Beyond this ratio of the greatest to the least, the axis is logarithmic.
 const WIDE: f64 = 30.0;

@@ -10,19 +10,19 @@ use crate::{
 use super::{clock::Clock, frame};
 
 const WIDTH: f64 = 720.0;
-const LEFT: f64 = 96.0;
 const RIGHT: f64 = 704.0;
 /// A fault's or an overlap's words, above the lanes.
 const HEADING: f64 = 16.0;
 const LANE: f64 = 52.0;
 const BAR: f64 = 20.0;
-/// Between two moments whose times are written.
-const APART: f64 = 62.0;
+/// The room of a time below the lanes.
+const TIME: f64 = 70.0;
 /// What a letter takes, at the most.
 const LETTER: f64 = 6.4;
 
 pub(super) fn draw(title: &str, id: &str, timeline: &Timeline) -> Markup {
-    let clock = Clock::of(timeline, (LEFT, RIGHT));
+    let left = left(timeline);
+    let clock = Clock::of(timeline, (left, RIGHT));
     let shared = shared(&timeline.lanes);
     let headings = timeline.faults.len() + usize::from(!shared.is_empty());
     let top = 4.0 + HEADING * headings as f64;
@@ -40,7 +40,7 @@ pub(super) fn draw(title: &str, id: &str, timeline: &Timeline) -> Markup {
             (band("shared", words, place, HEADING * timeline.faults.len() as f64, bottom))
         }
         @for (number, lane) in timeline.lanes.iter().enumerate() {
-            (draw_lane(lane, &clock, top + LANE * number as f64))
+            (draw_lane(lane, &clock, (left, top + LANE * number as f64)))
         }
     };
     let told = told(timeline, &shared);
@@ -87,9 +87,9 @@ fn words(fault: &FaultSpan) -> String {
 
 fn ticks(clock: &Clock, top: f64, bottom: f64) -> Markup {
     html! {
-        @for (x, text) in clock.ticks(APART) {
+        @for (x, text) in clock.ticks(TIME) {
             path.grid d={ "M" (at(x)) " " (at(top)) "V" (at(bottom)) } {}
-            @let side = if x > RIGHT - APART / 2.0 { "end" } else { "mid" };
+            @let side = if x > RIGHT - TIME / 2.0 { "end" } else { "mid" };
             text class={ "tick " (side) } x=(at(x)) y=(at(bottom + 14.0)) { (text) }
         }
     }
@@ -121,14 +121,20 @@ fn block(class: &str, path: &str) -> Markup {
     }
 }
 
-fn draw_lane(lane: &Lane, clock: &Clock, top: f64) -> Markup {
+/// Where the drawing begins, beside the clients' names.
+fn left(timeline: &Timeline) -> f64 {
+    let names = timeline.lanes.iter().map(|lane| clipped(&lane.client).chars().count());
+    14.0 + 1.2 * LETTER * names.max().unwrap_or_default() as f64
+}
+
+fn draw_lane(lane: &Lane, clock: &Clock, (left, top): (f64, f64)) -> Markup {
     let blocks = |state| {
         let spans = lane.spans.iter().filter(|span| span.state == state);
         spans.map(|span| rectangle(span, clock, top)).collect::<String>()
     };
     html! {
         text.lane x="4" y=(at(top + 19.0)) { (clipped(&lane.client)) title { (lane.client) } }
-        path.rule d={ "M" (at(LEFT)) " " (at(top + 4.0 + BAR)) "H" (at(RIGHT)) } {}
+        path.rule d={ "M" (at(left)) " " (at(top + 4.0 + BAR)) "H" (at(RIGHT)) } {}
         @for (state, class) in
             [(State::Waits, "waits"), (State::Past, "past"), (State::Holds, "holds")] {
             @let path = blocks(state);
@@ -196,7 +202,7 @@ fn texts(lane: &Lane, clock: &Clock, top: f64) -> Markup {
         }
     }
     below.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut free = [LEFT; 2];
+    let mut free = [0.0; 2];
     html! {
         @for (x, text) in inside { text.inside x=(at(x + 4.0)) y=(at(top + 18.0)) { (text) } }
         @for (x, text) in below { (under(x, &text, top, &mut free)) }
