@@ -15,6 +15,7 @@ pub mod claims;
 #[cfg(feature = "etcd")]
 mod concurrency;
 mod contestant;
+pub mod docs;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcdctl;
