@@ -74,7 +74,7 @@ pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
 }
 
 /// Renews the lease until the store says that it is gone.
-async fn keep_alive(
+pub(crate) async fn keep_alive(
     mut client: Client,
     lease: i64,
     pause: Duration,
@@ -173,8 +173,14 @@ impl Session {
 
     /// Whether the own key is there, with the revision that it was made at.
     pub(crate) async fn is_in_line(&self, name: &str, revision: i64) -> Result<bool, Failure> {
-        let own = self.client.kv_client().get(self.key(name), None).await?;
-        Ok(own.kvs().first().is_some_and(|own| own.create_revision() == revision))
+        self.has(name, self.lease, revision).await
+    }
+
+    /// Whether the key of a lease is there, with the revision that it was made at.
+    pub(crate) async fn has(&self, name: &str, lease: i64, revision: i64) -> Result<bool, Failure> {
+        let key = format!("{}{lease:x}", self.prefix(name));
+        let kept = self.client.kv_client().get(key, None).await?;
+        Ok(kept.kvs().first().is_some_and(|kept| kept.create_revision() == revision))
     }
 
     /// Leaves the queue.

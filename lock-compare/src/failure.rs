@@ -29,7 +29,9 @@ pub fn missing(failure: &Failure) -> Option<String> {
         return Some(missing.to_string());
     }
     match failure.downcast_ref::<LabError>() {
-        Some(error @ LabError::Missing { .. }) => Some(error.to_string()),
+        Some(error @ (LabError::Missing { .. } | LabError::NoNetwork { .. })) => {
+            Some(error.to_string())
+        }
         _ => None,
     }
 }

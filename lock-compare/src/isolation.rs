@@ -1,14 +1,23 @@
 //! Clients that can be cut off from their store, as far as the store has something to cut.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use async_trait::async_trait;
+use distlock::Locks;
 use lock_lab::Proxy;
+use tokio::time::timeout;
 
 use crate::{
     Actor, Contestant, Distlock, Failure, Ground, Missing, Pause, Player, Stage, Store,
     endless::Endless, scenario::Cut,
 };
+
+/// How often a better moment is looked for, and how long the store may take to answer.
+const ATTEMPTS: usize = 20;
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);
 
 /// A client, and what cuts it off.
 pub(crate) type Cuttable = (Arc<dyn Player>, Box<dyn Cut>);
@@ -20,7 +29,9 @@ pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
     match stage.store {
         #[cfg(feature = "memory")]
         Store::Memory => memory(&ground.url()),
-        store if store.is_embedded() => paused(&Distlock::new(ground.url())).await,
+        store if store.is_embedded() => {
+            paused(&Distlock::new(ground.url()), Some(stage.connect().await?)).await
+        }
         _ => {
             let (proxy, url) = proxy(&ground).await?;
             Ok((Distlock::new(url).client().await?, Box::new(proxy)))
@@ -31,7 +42,7 @@ pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
 /// The lock without an expiry, as [`distlock`].
 pub(crate) async fn endless(stage: &Stage, lock: &Endless) -> Result<Cuttable, Failure> {
     if stage.store.is_embedded() {
-        return paused(lock).await;
+        return paused(lock, None).await;
     }
     let (proxy, url) = proxy(&*stage.shared().await?).await?;
     Ok((lock.via(url).client().await?, Box::new(proxy)))
@@ -47,10 +58,26 @@ async fn proxy(ground: &Ground) -> Result<(Proxy, String), Failure> {
     Ok((proxy, url))
 }
 
-async fn paused(lock: &dyn Contestant) -> Result<Cuttable, Failure> {
+/// Beside distlock stands an operator, who sees whether the store answers others.
+async fn paused(lock: &dyn Contestant, operator: Option<Locks>) -> Result<Cuttable, Failure> {
     let home = Actor::start("A")?;
     let client = lock.client_in(&home).await?;
-    Ok((client, Box::new(Resident { home, pause: Mutex::default() })))
+    Ok((client, Box::new(Resident { home, operator, pause: Mutex::default() })))
+}
+
+/// Pauses a client at a moment when it has no request under way. All clients of a process have one
+/// request to a SQLite file, in turns: whoever stood still in the middle of its own would stop
+/// clients that are other processes in the play.
+pub(crate) async fn stand_still(home: &Actor, operator: &Locks) -> Result<Pause, Failure> {
+    for _ in 0..ATTEMPTS {
+        let pause = home.pause().await?;
+        let look = operator.inspect("compare/does-the-store-answer");
+        if let Ok(answer) = timeout(ANSWER_LIMIT, look).await {
+            answer?;
+            return Ok(pause);
+        }
+    }
+    Err("the store answers nobody while the client stands still".into())
 }
 
 #[async_trait]
@@ -72,6 +99,7 @@ impl Cut for Proxy {
 /// A process that can stand still, since nothing lies between it and its store.
 struct Resident {
     home: Actor,
+    operator: Option<Locks>,
     pause: Mutex<Option<Pause>>,
 }
 
@@ -82,7 +110,10 @@ impl Cut for Resident {
     }
 
     async fn cut(&self) -> Result<(), Failure> {
-        let pause = self.home.pause().await?;
+        let pause = match &self.operator {
+            Some(operator) => stand_still(&self.home, operator).await?,
+            None => self.home.pause().await?,
+        };
         *self.pause.lock().unwrap_or_else(PoisonError::into_inner) = Some(pause);
         Ok(())
     }
@@ -94,7 +125,7 @@ impl Cut for Resident {
 
 #[cfg(feature = "memory")]
 fn memory(url: &str) -> Result<Cuttable, Failure> {
-    use distlock::{Locks, memory::MemoryConfig};
+    use distlock::memory::MemoryConfig;
 
     let client = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?.connect()?;
     let faults = client.faults();

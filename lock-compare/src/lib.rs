@@ -10,8 +10,10 @@
 
 mod actor;
 mod advice;
+mod bare;
 mod claim;
 pub mod claims;
+mod cluster;
 #[cfg(feature = "etcd")]
 mod concurrency;
 mod contestant;
@@ -28,6 +30,8 @@ pub mod keys;
 mod machine;
 mod outcome;
 mod printed;
+mod program;
+mod redlock;
 mod report;
 mod residue;
 mod run;

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::{Error, Locks};
-use tokio::{sync::Mutex, task::JoinHandle};
+use tokio::{sync::Mutex, task::JoinHandle, time::sleep};
 use uuid::Uuid;
 
 use crate::{
@@ -14,6 +14,8 @@ use crate::{
 
 const TTL: Duration = Duration::from_secs(8);
 const PATIENCE: Duration = Duration::from_secs(60);
+/// A wait of usual length: a client may take a moment until it has set all watches.
+const SETTLED: Duration = Duration::from_millis(500);
 
 type Granted = Result<Option<Box<dyn Hold>>, Failure>;
 
@@ -23,6 +25,8 @@ pub(crate) struct InLine {
     operator: Locks,
     /// Whether it leaves the answer unread, and believes when the one before it is gone.
     is_blind: bool,
+    /// How long it waits before anything happens to it.
+    settled: Duration,
     place: Mutex<Option<Place>>,
 }
 
@@ -37,7 +41,13 @@ impl InLine {
     /// A waiter of distlock.
     pub(crate) async fn of(lock: &Distlock, operator: Locks) -> Result<Self, Failure> {
         let client = lock.client().await?;
-        Ok(Self { client, operator, is_blind: false, place: Mutex::default() })
+        Ok(Self { client, operator, is_blind: false, settled: SETTLED, place: Mutex::default() })
+    }
+
+    /// A waiter that loses its place as soon as it has one.
+    pub(crate) fn hurried(mut self) -> Self {
+        self.settled = Duration::ZERO;
+        self
     }
 
     /// A waiter that has a place like all others, and looks at nothing but the one before it.
@@ -55,6 +65,7 @@ impl Waiter for InLine {
         let (client, key) = (self.client.clone(), name.to_owned());
         let waits = tokio::spawn(async move { client.acquire(&key, TTL, PATIENCE).await });
         let own = joined(&self.operator, name, 1).await?;
+        sleep(self.settled).await;
         *self.place.lock().await = Some(Place { name: name.to_owned(), holder, own, waits });
         Ok(())
     }
@@ -78,10 +89,10 @@ impl Waiter for InLine {
             let gone = |line: &[distlock::Entry]| !has(line, place.holder);
             until_line(&self.operator, &place.name, gone).await?;
             place.waits.abort();
-            return Ok(Belief::Holds("the one before it is gone".into()));
+            return Ok(Belief::Holds("the one before it is gone".into(), None));
         }
         match place.waits.await? {
-            Ok(Some(_)) => Ok(Belief::Holds("it was granted".into())),
+            Ok(Some(hold)) => Ok(Belief::Holds("it was granted".into(), Some(hold))),
             Ok(None) => Ok(Belief::Told("it waited in vain".into())),
             Err(failure) => match failure.downcast_ref::<Error>() {
                 Some(error @ Error::PlaceLost { .. }) => Ok(Belief::Told(error.to_string())),

@@ -194,6 +194,9 @@ impl LockGuard {
     /// **Stop the work first.** The fencing token stays the same, so no resource can tell this holder
     /// from the next one: a write that is still under way here is not rejected.
     ///
+    /// What is left of the [maximum hold time](crate::Lock::max_hold) goes on with the adoption; a
+    /// [least one](crate::Lock::at_least) is over.
+    ///
     /// [`Guarantees::detach`](crate::Guarantees::detach) says whether the store can do it. Exclusive
     /// locks only.
     ///

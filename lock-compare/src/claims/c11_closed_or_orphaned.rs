@@ -23,12 +23,12 @@ const CLAIM: Claim = Claim {
     done: "A holds the lock and B waits for it; A closes its session without releasing the lock, and \
            in other rounds A's process ends without a word.",
     measured: "How long after the end B gets in: medians of the rounds, and their ratio.",
-    threshold: "Holds if B gets in after a crash, and after a close in less than a third of that time.",
+    threshold: "Holds if B gets in after a crash, and after a close in less than half of that time.",
 };
 
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How much sooner a closed session is over.
-const SOONER: f64 = 3.0;
+const SOONER: f64 = 2.0;
 
 #[async_trait]
 impl Experiment for ClosedOrOrphaned {

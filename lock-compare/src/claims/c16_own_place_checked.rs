@@ -1,6 +1,7 @@
 //! C16: after waiting, a client must look whether its own place is still there.
 
 use async_trait::async_trait;
+use futures_util::future::try_join_all;
 use lock_history::{Checker, Grade, Rule};
 
 use crate::{
@@ -19,11 +20,15 @@ const CLAIM: Claim = Claim {
               believes that it holds the lock.",
     done: "A holds the lock and B waits; an operator removes B's place; C queues up and A releases. \
            Played with a waiter of distlock, and with one that has the same place and only looks \
-           whether the client before it is gone.",
+           whether the client before it is gone; in some rounds B's place goes as soon as it is \
+           there.",
     measured: "Whether B believes that it holds the lock while C holds it.",
     threshold: "Holds if the waiter that looks only before itself believes so, and distlock's does \
                 not.",
 };
+
+/// Rounds in which the place is lost early.
+const EARLY: usize = 5;
 
 #[async_trait]
 impl Experiment for OwnPlaceChecked {
@@ -32,29 +37,60 @@ impl Experiment for OwnPlaceChecked {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let (first, second) = stage.pick((false, true), (true, false));
-        let (first, second) =
-            tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
-        let ((first, checks), (second, blind)) = (first?, second?);
+        let (first, second) = stage.pick((B::Checks, B::Blind), (B::Blind, B::Checks));
+        let (first, second, early) =
+            tokio::join!(play(stage, first, "first"), play(stage, second, "second"), early(stage),);
+        let ((first, checks), (second, blind), (early, at_once)) = (first?, second?, early?);
         let sentence =
             format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
         Ok(Outcome::holds_if(checks == 0 && blind > 0, sentence)
-            .sides([first, second])
+            .sides([first, second, early])
             .figure(Figure::count("pairs of holders, first waiter", checks as f64, "pairs"))
-            .figure(Figure::count("pairs of holders, second waiter", blind as f64, "pairs")))
+            .figure(Figure::count("pairs of holders, second waiter", blind as f64, "pairs"))
+            .figure(Figure::count("pairs of holders, 5 early losses", at_once as f64, "pairs")))
     }
 }
 
+/// Who is B.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum B {
+    Checks,
+    Blind,
+    /// As `Checks`, but its place goes as soon as it is there.
+    Hurried,
+}
+
+/// Beside the verdict: what distlock does when the place is lost in the first moment of the wait.
+async fn early(stage: &Stage) -> Result<(Side, usize), Failure> {
+    let names = (0..EARLY).map(|round| format!("early{round}"));
+    let played = names.map(|name| async move { play(stage, B::Hurried, &name).await });
+    let mut played = try_join_all(played).await?;
+    let pairs = played.iter().map(|(_, pairs)| pairs).sum();
+    played.sort_by_key(|(_, pairs)| *pairs);
+    let (mut side, _) = played.pop().ok_or("no round was played")?;
+    side.happened = match pairs {
+        0 => format!("in {EARLY} rounds B never believes that it holds the lock"),
+        pairs => format!("in {EARLY} rounds there are {pairs} pairs of holders"),
+    };
+    side.well = pairs == 0;
+    Ok((side, pairs))
+}
+
 /// How many pairs of holders there were, too.
-async fn play(stage: &Stage, is_blind: bool, what: &str) -> Result<(Side, usize), Failure> {
-    let (label, nature) = match is_blind {
-        true if stage.store.is_embedded() => ("no look at the own place", Nature::Simulation),
-        true => ("no look at the own place", Nature::Imitation),
-        false => ("distlock", Nature::Distlock),
+async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure> {
+    let (label, nature) = match b {
+        B::Blind if stage.store.is_embedded() => ("no look at the own place", Nature::Simulation),
+        B::Blind => ("no look at the own place", Nature::Imitation),
+        B::Checks => ("distlock", Nature::Distlock),
+        B::Hurried => ("distlock, its place is lost in the first moment", Nature::Distlock),
     };
     let (name, trace, lock) = (stage.name(what), stage.trace(label), stage.distlock().await?);
     let waiter = InLine::of(&lock, stage.connect().await?).await?;
-    let waiter = if is_blind { waiter.blind() } else { waiter };
+    let waiter = match b {
+        B::Checks => waiter,
+        B::Blind => waiter.blind(),
+        B::Hurried => waiter.hurried(),
+    };
     let (a, c) = (lock.client().await?, lock.client().await?);
     let RevokedWaiter { deluded, mut story, history } =
         revoked_waiter((&*a, &*c), &waiter, &trace, &name).await?;

@@ -208,10 +208,12 @@ mod etcd {
     async fn wait(kind: Kind, name: String) -> Result<Belief, Failure> {
         match kind {
             Kind::Program(program) => {
-                let command = ["lock", &name, "sh", "-c", "echo its key is $ETCD_LOCK_KEY"];
+                let command = ["lock", &name, "printenv", "ETCD_LOCK_KEY"];
                 let mut running: Running = program.start(&command)?;
                 Ok(match running.line().await? {
-                    Some(line) => Belief::Holds(format!("it runs its command, which says: {line}")),
+                    Some(line) => {
+                        Belief::Holds(format!("it runs its command, with the key {line}"), None)
+                    }
                     None => Belief::Told("it ends without running its command".into()),
                 })
             }
@@ -222,7 +224,7 @@ mod etcd {
 
     fn told(answer: Result<Option<Box<dyn crate::Hold>>, Failure>) -> Result<Belief, Failure> {
         match answer {
-            Ok(Some(_)) => Ok(Belief::Holds("its Lock returned".into())),
+            Ok(Some(hold)) => Ok(Belief::Holds("its Lock returned".into(), Some(hold))),
             Ok(None) => Err("B waits in vain".into()),
             Err(failure) => Ok(Belief::Told(failure.to_string())),
         }

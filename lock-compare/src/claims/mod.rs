@@ -9,17 +9,28 @@ mod c03_cut_off_holder;
 mod c04_only_the_holder_releases;
 mod c06_fixed_ttl;
 mod c07_bare_delete;
+mod c08_failover;
+mod c09_redlock;
+mod c10_leader_dies;
 mod c11_closed_or_orphaned;
 mod c14_try_leaves_nothing;
 mod c15_giving_up;
 mod c16_own_place_checked;
+mod c21_election;
+mod c25_told_to_stop;
+mod c26_lost_node;
 mod c27_same_session_twice;
 mod c31_waiter_keeps_alive;
 mod c32_separator;
 mod c33_renewal;
+mod c34_create_revision;
 mod c35_script_is_no_transaction;
+mod c36_ephemeral;
+mod c37_orphaned_session;
+mod c38_campaign_again;
 mod c39_errors;
 mod c41_cleaned_up;
+mod c42_split_brain;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
@@ -34,17 +45,28 @@ pub fn all() -> &'static [&'static dyn Experiment] {
         &c04_only_the_holder_releases::OnlyTheHolderReleases,
         &c06_fixed_ttl::FixedTtl,
         &c07_bare_delete::BareDelete,
+        &c08_failover::Failover,
+        &c09_redlock::RedlockClaim,
+        &c10_leader_dies::LeaderDies,
         &c11_closed_or_orphaned::ClosedOrOrphaned,
         &c14_try_leaves_nothing::TryLeavesNothing,
         &c15_giving_up::GivingUp,
         &c16_own_place_checked::OwnPlaceChecked,
+        &c21_election::LeaderElection,
+        &c25_told_to_stop::ToldToStop,
+        &c26_lost_node::LostNode,
         &c27_same_session_twice::SameSessionTwice,
         &c31_waiter_keeps_alive::WaiterKeepsAlive,
         &c32_separator::Separator,
         &c33_renewal::Renewal,
+        &c34_create_revision::CreateRevision,
         &c35_script_is_no_transaction::ScriptIsNoTransaction,
+        &c36_ephemeral::Ephemerals,
+        &c37_orphaned_session::OrphanedSession,
+        &c38_campaign_again::CampaignAgain,
         &c39_errors::Errors,
         &c41_cleaned_up::CleanedUp,
+        &c42_split_brain::SplitBrain,
         &c43_unchecked_key::UncheckedKey,
         &c44_printed_delete::PrintedDelete,
     ]

@@ -84,3 +84,20 @@ pub async fn keys(stage: &Stage) -> Result<Option<Arc<dyn KeySpace>>, Failure> {
         _ => None,
     })
 }
+
+/// The keys of the Redis with this URL.
+///
+/// # Errors
+///
+/// If it is no URL, or Redis is not compiled in.
+pub(crate) fn keys_at(url: &str) -> Result<Arc<dyn KeySpace>, Failure> {
+    #[cfg(feature = "redis")]
+    {
+        Ok(Arc::new(RedisKeys::new(url)?))
+    }
+    #[cfg(not(feature = "redis"))]
+    {
+        let _ = url;
+        Err(crate::Missing::new("redis is not compiled in", "build with the feature redis").into())
+    }
+}

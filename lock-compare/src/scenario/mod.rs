@@ -2,9 +2,11 @@
 
 mod cut_off;
 mod ending;
+mod first_holder;
 mod late_holder;
 mod line;
 mod long_work;
+mod minority_holder;
 mod revoked_waiter;
 mod stranger;
 
@@ -15,9 +17,11 @@ use crate::Stage;
 pub(crate) use self::{
     cut_off::{Cut, CutOff, cut_off},
     ending::{Ended, Ending, ending},
+    first_holder::{FirstHolder, Meeting, Second},
     late_holder::late_holder,
     line::{has, joined, until_line, until_line_within},
     long_work::{LongWork, long_work},
+    minority_holder::MinorityHolder,
     revoked_waiter::{Belief, RevokedWaiter, Waiter, revoked_waiter},
     stranger::{Intrusion, Stranger, stranger},
 };

@@ -4,18 +4,21 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lock_history::History;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
-use crate::{Entry, Failure, Player, Trace};
+use crate::{Failure, Hold, Player, Trace};
 
 const TTL: Duration = Duration::from_secs(8);
 /// How long B may take to believe, or to be told, after the one before it has left.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long whoever has the lock, or believes so, works.
+const WORK: Duration = Duration::from_millis(200);
+
 /// What a waiter came to.
 pub(crate) enum Belief {
-    /// It believes that it holds the lock.
-    Holds(String),
+    /// It believes that it holds the lock, for this reason; a client of ours can be asked again.
+    Holds(String, Option<Box<dyn Hold>>),
     /// It knows that it does not.
     Told(String),
 }
@@ -54,11 +57,13 @@ pub(crate) async fn revoked_waiter(
     trace: &Trace,
     name: &str,
 ) -> Result<RevokedWaiter, Failure> {
-    let [holding, waiting, next] = ["A", "B", "C"].map(|who| trace.client(who).asks(name));
+    let holding = trace.client("A").asks(name);
     let hold = a.acquire(name, TTL, PATIENCE).await?.ok_or("A does not get a free lock")?;
     holding.granted(hold.token());
+    let waiting = trace.client("B").asks(name);
     b.join(name).await?;
     b.lose_place(name).await?;
+    let next = trace.client("C").asks(name);
     let release = async {
         b.see_next(name).await?;
         holding.releasing();
@@ -72,12 +77,30 @@ pub(crate) async fn revoked_waiter(
     next.granted(got.token());
     let belief = timeout(PATIENCE, b.belief()).await;
     let belief = belief.map_err(|_| "B neither believes nor is told anything")??;
-    let deluded = matches!(belief, Belief::Holds(_));
-    let told = tell(belief, &waiting);
-    // C is asked between two answers of B.
+    let (told, believed) = match belief {
+        Belief::Holds(why, hold) => {
+            waiting.granted(hold.as_ref().and_then(|hold| hold.token()));
+            (format!("B believes that it holds the lock, beside C: {why}"), Some(hold))
+        }
+        Belief::Told(why) => {
+            waiting.ended(&why);
+            (format!("B knows that it does not hold the lock: {why}"), None)
+        }
+    };
+    let deluded = believed.is_some();
+    // C is asked between two answers of B, while both do what they take the lock for.
+    let ask = |hold: &Option<Box<dyn Hold>>| {
+        waiting.believes(|| hold.as_ref().is_none_or(|hold| hold.believes()));
+    };
+    believed.iter().for_each(ask);
     next.believes(|| got.believes());
-    if deluded {
-        waiting.believes(|| true);
+    sleep(WORK).await;
+    believed.iter().for_each(ask);
+    next.believes(|| got.believes());
+    if let Some(hold) = believed {
+        if let Some(hold) = hold {
+            hold.release().await?;
+        }
         waiting.ended("it believed so");
     }
     next.releasing();
@@ -88,18 +111,4 @@ pub(crate) async fn revoked_waiter(
         told,
     ];
     Ok(RevokedWaiter { deluded, story, history: trace.history() })
-}
-
-fn tell(belief: Belief, waiting: &Entry) -> String {
-    match belief {
-        Belief::Holds(why) => {
-            waiting.granted(None);
-            waiting.believes(|| true);
-            format!("B believes that it holds the lock, beside C: {why}")
-        }
-        Belief::Told(why) => {
-            waiting.ended(&why);
-            format!("B knows that it does not hold the lock: {why}")
-        }
-    }
 }

@@ -146,12 +146,14 @@ async fn a_lost_answer_costs_nothing(h: &dyn Harness) -> Checked {
     if let Some(skipped) = without(&*a) {
         return Ok(skipped);
     }
-    // Once before: a server that must be taught a script first would not act without an answer.
-    let taught = adopt(&*b, &leave(hold(h, &*a, &fresh("before")).await?).await?).await?;
-    soon("release", taught.release()).await??;
     // Long enough for a reconnect.
-    let lock = a.locks().lock(&name)?.ttl(h.ttl() * 10);
-    let guard = promised("acquire", lock.acquire()).await??;
+    let long = |name: &LockName| Ok::<_, Failure>(a.locks().lock(name)?.ttl(h.ttl() * 10));
+    // Once before: a server that must be taught a script first, or asked for a session, would not
+    // act without an answer.
+    let before = promised("acquire", long(&fresh("before"))?.acquire()).await??;
+    let taught = adopt(&*b, &leave(before).await?).await?;
+    soon("release", taught.release()).await??;
+    let guard = promised("acquire", long(&name)?.acquire()).await??;
     let token = guard.token();
     let first = owner(&*c, &name).await?;
     a.cut_replies().await?;

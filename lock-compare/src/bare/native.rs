@@ -1,0 +1,53 @@
+//! Questions to a store, whose bare client may not be compiled in.
+
+use crate::{Failure, Missing, Store};
+
+/// Which revision of the whole store created each of two keys, put by one transaction or by two.
+///
+/// # Errors
+///
+/// If the store does not answer, or its bare client is not compiled in.
+pub(crate) async fn create_revisions(
+    store: Store,
+    addr: &str,
+    keys: [&str; 2],
+    together: bool,
+) -> Result<[i64; 2], Failure> {
+    match store {
+        #[cfg(feature = "etcd")]
+        Store::Etcd => super::etcd::create_revisions(addr, keys, together).await,
+        #[cfg(feature = "zookeeper")]
+        Store::ZooKeeper => super::zookeeper::create_revisions(addr, keys, together).await,
+        _ => {
+            let _ = (addr, keys, together);
+            Err(not_compiled_in(store))
+        }
+    }
+}
+
+/// What the leader says after the first and after the second campaign of one name, with one lease
+/// or with two, in etcd's own election service.
+///
+/// # Errors
+///
+/// If etcd does not answer, or its bare client is not compiled in.
+pub(crate) async fn campaigns(
+    addr: &str,
+    name: &str,
+    one_lease: bool,
+) -> Result<[String; 2], Failure> {
+    #[cfg(feature = "etcd")]
+    {
+        super::etcd::campaigns(addr, name, one_lease).await
+    }
+    #[cfg(not(feature = "etcd"))]
+    {
+        let _ = (addr, name, one_lease);
+        Err(not_compiled_in(Store::Etcd))
+    }
+}
+
+fn not_compiled_in(store: Store) -> Failure {
+    let remedy = format!("build with the feature {}", store.scheme());
+    Missing::new(format!("{store} is not compiled in"), remedy).into()
+}

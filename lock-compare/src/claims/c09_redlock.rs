@@ -1,0 +1,145 @@
+//! C9: Redlock.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+use lock_lab::{IndependentRedis, Shift};
+
+use crate::{
+    Claim, Contestant, Distlock, Drawing, Experiment, Failure, Outcome, Plot, Side, Stage, Store,
+    Topic,
+    redlock::Redlock,
+    scenario::{FirstHolder, Meeting, Second},
+};
+
+/// C9.
+pub(crate) struct RedlockClaim;
+
+const CLAIM: Claim = Claim {
+    number: 9,
+    title: "Redlock and clocks",
+    claimed: "Redlock on five independent primaries survives the loss of a minority, fails safe \
+              without a majority, and is unsafe when a server's clock jumps.",
+    done: "B asks for A's lock when two of five servers are dead, when three are, and when one of \
+           the three that granted it to A has a clock that jumps an hour ahead while two others \
+           come back. In the control no clock jumps.",
+    measured: "Whether B gets the lock while A's validity lasts.",
+    threshold: "Breaks if B gets in after the jump alone.",
+};
+
+const TTL: Duration = Duration::from_secs(60);
+const WAIT: Duration = Duration::from_millis(300);
+const JUMP: Duration = Duration::from_secs(3600);
+
+#[async_trait]
+impl Experiment for RedlockClaim {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        match stage.store {
+            Store::Redis => play(stage).await,
+            _ => Ok(Outcome::cannot_be_asked("Redlock is made of Redis servers")),
+        }
+    }
+}
+
+async fn play(stage: &Stage) -> Result<Outcome, Failure> {
+    let five = IndependentRedis::start(5).await?;
+    let lock = Redlock::new(&five.urls())?;
+    let jump = stage.pick(Some(JUMP), None);
+
+    let jumped = two_majorities(stage, &five, &lock, jump).await?;
+    let single = one_server(stage, &five, jump).await?;
+    let mut minority = take(stage, &lock, "two of five are dead").await?;
+    let mut majority = take(stage, &lock, "three of five are dead").await?;
+    five[0].kill();
+    five[1].kill();
+    minority.breaks("kill", "two of five servers");
+    majority.breaks("kill", "three of five servers");
+    let minority = minority.meets(&lock, WAIT).await?;
+    five[2].kill();
+    let majority = majority.meets(&lock, WAIT).await?;
+
+    let survives = minority.second == Second::Waits && minority.kept;
+    let safe = matches!(majority.second, Second::Refused(_));
+    let seen = jumped.both() && survives && safe;
+    let what = if jump.is_some() { "a clock that jumps" } else { "clocks that stay" };
+    let sentence = format!(
+        "with {what}: {}; two of five dead: {}; three of five dead: {}",
+        jumped.told(),
+        minority.told(),
+        majority.told(),
+    );
+    let jumped = side(jumped, &format!("Redlock, with {what}"))?;
+    let timeline = jumped.timeline.clone().map(|timeline| Plot {
+        title: format!("Redlock, with {what}"),
+        topic: Some(Topic::Failover),
+        drawing: Drawing::Timeline(timeline),
+    });
+    let sides = [
+        jumped,
+        side(minority, "Redlock, two of five dead")?,
+        side(majority, "Redlock, three of five dead")?,
+        side(single, &format!("distlock on one server, with {what}"))?,
+    ];
+    let outcome = Outcome::breaks_if(seen, sentence).sides(sides);
+    Ok(timeline.into_iter().fold(outcome, Outcome::plot))
+}
+
+/// A has the lock on the servers 1, 2 and 3, while 4 and 5 are away. Then these come back, and 3
+/// may think that A's time is over.
+async fn two_majorities(
+    stage: &Stage,
+    five: &IndependentRedis,
+    lock: &Redlock,
+    jump: Option<Duration>,
+) -> Result<Meeting, Failure> {
+    for server in &five[3..] {
+        server.kill();
+    }
+    let mut holder = take(stage, lock, "clock").await?;
+    for server in &five[3..] {
+        server.restart().await?;
+    }
+    if let Some(jump) = jump {
+        five[2].move_clocks(Shift::ahead(jump), Shift::NONE)?;
+        holder.breaks("clock jump", "server 3");
+    }
+    let met = holder.meets(lock, WAIT).await?;
+    five[2].move_clocks(Shift::NONE, Shift::NONE)?;
+    Ok(met)
+}
+
+/// distlock knows one server, whose clock may jump as well.
+async fn one_server(
+    stage: &Stage,
+    five: &IndependentRedis,
+    jump: Option<Duration>,
+) -> Result<Meeting, Failure> {
+    let lock = Distlock::new(five[4].url());
+    let mut holder = take(stage, &lock, "one server").await?;
+    if let Some(jump) = jump {
+        five[4].move_clocks(Shift::ahead(jump), Shift::NONE)?;
+        holder.breaks("clock jump", "the server");
+    }
+    let met = holder.meets(&lock, WAIT).await?;
+    five[4].move_clocks(Shift::NONE, Shift::NONE)?;
+    Ok(met)
+}
+
+async fn take(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<FirstHolder, Failure> {
+    FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
+}
+
+fn side(met: Meeting, label: &str) -> Result<Side, Failure> {
+    let side = Side::new(label, met.nature, !met.both(), met.told());
+    let side = met.evidence().into_iter().fold(side, Side::evidence);
+    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+}

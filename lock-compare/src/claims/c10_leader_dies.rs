@@ -1,0 +1,109 @@
+//! C10: a granted lock is on a majority, so that the death of the leader loses nothing.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+
+use crate::{
+    Claim, Drawing, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Store, Topic,
+    cluster::{OnSide, Service},
+    scenario::{FirstHolder, Meeting, Second},
+};
+
+/// C10.
+pub(crate) struct LeaderDies;
+
+const CLAIM: Claim = Claim {
+    number: 10,
+    title: "The leader's death loses nothing",
+    claimed: "A lock that etcd has granted is on a majority before the client hears of it: killing \
+              the leader loses nothing.",
+    done: "A gets the lock from three nodes, the leader is killed right after, and B asks the other \
+           two when they have a new leader; ZooKeeper is asked the same. In the control two nodes \
+           are killed, so that no majority is left.",
+    measured: "Whether A still holds the lock and B has to wait, by the store's own lock and by \
+               distlock.",
+    threshold: "Holds if there is a new leader, B does not get in, and A's release finds the lock \
+                its own.",
+};
+
+/// Longer than an election on a loaded machine, and what ZooKeeper permits at most here.
+const TTL: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(1);
+/// How long to wait for a new leader: with a majority it takes 1 s to 3 s.
+const ELECTION: Duration = Duration::from_secs(30);
+const NO_ELECTION: Duration = Duration::from_secs(3);
+
+#[async_trait]
+impl Experiment for LeaderDies {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        match Service::start(stage.store).await? {
+            Some(service) => play(stage, &service).await,
+            None => Ok(Outcome::cannot_be_asked(match stage.store {
+                Store::Redis => "one primary grants, and nobody waits for a majority: C8 asks that",
+                _ => "the store is one node, which has no majority",
+            })),
+        }
+    }
+}
+
+async fn play(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
+    let (left, right) = (service.side()?, service.side()?);
+    let old = service.leader().await?;
+    let rest = [(old + 1) % 3, (old + 2) % 3];
+    let natives =
+        [service.native(&left, &[old, rest[0], rest[1]])?, service.native(&right, &rest)?];
+    let ours = [service.distlock(&left, &[old, rest[0], rest[1]]), service.distlock(&right, &rest)];
+    let mut native = take(stage, &natives[0], "native").await?;
+    let mut own = take(stage, &ours[0], "distlock").await?;
+    let (victims, limit) = stage.pick((vec![old], ELECTION), (vec![old, rest[0]], NO_ELECTION));
+    for victim in &victims {
+        service.node(*victim).kill();
+    }
+    let target = if victims.len() == 1 { "the leader" } else { "the leader and a follower" };
+    native.breaks("kill", target);
+    own.breaks("kill", target);
+    let new = service.leader_after(old, limit).await;
+    let (native, own) = tokio::join!(native.meets(&natives[1], WAIT), own.meets(&ours[1], WAIT));
+    let (native, own) = (native?, own?);
+
+    let kept = |met: &Meeting| met.second == Second::Waits && met.first_believes && met.kept;
+    let seen = new.is_some() && kept(&native) && kept(&own);
+    let leads = match new {
+        Some(_) => "another node leads",
+        None => "no node leads any more",
+    };
+    let sentence =
+        format!("after the death of {target} {leads}; {}: {}", native.lock, native.told());
+    let after = Figure::time("from the kill to B's answer", native.after);
+    let sides = [side(native)?, side(own)?];
+    let plots: Vec<_> = sides.iter().filter_map(|side| plot(stage, side)).collect();
+    let outcome = Outcome::holds_if(seen, sentence).sides(sides).figure(after);
+    Ok(plots.into_iter().fold(outcome, Outcome::plot))
+}
+
+async fn take(stage: &Stage, lock: &OnSide, what: &str) -> Result<FirstHolder, Failure> {
+    FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
+}
+
+fn side(met: Meeting) -> Result<Side, Failure> {
+    let well = met.second == Second::Waits && met.kept;
+    let side = Side::new(met.lock.clone(), met.nature, well, met.told());
+    let side = met.evidence().into_iter().fold(side, Side::evidence);
+    Ok(side.traced(met.history, &Checker::new().tokens(Grade::None))?)
+}
+
+fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
+    let timeline = side.timeline.clone()?;
+    let title = format!("The leader of {} dies: {}", stage.store, side.lock);
+    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+}

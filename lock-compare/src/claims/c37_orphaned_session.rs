@@ -1,0 +1,146 @@
+//! C37: a session can be orphaned; its lock lives on, and another process can take it up.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+
+use crate::{
+    Actor, Claim, Contestant, Experiment, Failure, Figure, Nature, Outcome, Side, Stage,
+    scenario::short_ttl,
+};
+
+/// C37.
+pub(crate) struct OrphanedSession;
+
+const CLAIM: Claim = Claim {
+    number: 37,
+    title: "An orphaned session's lock lives on",
+    claimed: "A session can be orphaned: its lock lives on for the TTL, and another process can take \
+              it up.",
+    done: "A's process ends while it holds the lock, and B tries it at once and then waits. On etcd, \
+           where a lease can be kept alive by whoever knows its number, another process does so for \
+           two TTLs, as WithLease does. In the control A closes its session, and nobody takes the \
+           lease up.",
+    measured: "Whether B is refused right after the end, when it gets in, and whether the lock is \
+               there after two TTLs.",
+    threshold: "Holds if B is refused at once and gets in later, and on etcd if the lock that was \
+                taken up outlives its TTL.",
+};
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[async_trait]
+impl Experiment for OrphanedSession {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        let (orphaned, taken_up) =
+            tokio::join!(play(stage, stage.is_swapped()), taken_up(stage, !stage.is_swapped()));
+        let ((side, lives_on, freed), taken_up) = (orphaned?, taken_up?);
+        let mut sentence = format!("{}: {}", side.lock, side.happened);
+        let mut seen = lives_on;
+        let mut sides = vec![side];
+        if let Some(side) = taken_up {
+            sentence += &format!("; {}: {}", side.lock, side.happened);
+            seen = seen && side.well;
+            sides.push(side);
+        }
+        Ok(Outcome::holds_if(seen, sentence)
+            .sides(sides)
+            .figure(Figure::time("TTL", short_ttl(stage)))
+            .figure(Figure::time("from the end to the next grant", freed)))
+    }
+}
+
+/// Whether the lock lived on, too, and when it was free.
+async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Failure> {
+    let (lock, name, ttl) = (stage.distlock().await?, stage.name("orphaned"), short_ttl(stage));
+    let lock: &dyn Contestant = &lock;
+    let (trace, home) = (stage.trace(&lock.label()), Actor::start("A")?);
+    let (first, second) = (lock.client_in(&home).await?, lock.client().await?);
+    let holding = trace.client("A").asks(&name);
+    let hold = first.acquire(&name, ttl, PATIENCE).await?.ok_or("A does not get a free lock")?;
+    holding.granted(hold.token());
+    let from = trace.now();
+    let end = if closes { "A closes its session" } else { "A's process ends" };
+    match closes {
+        true => {
+            first.close().await?;
+            drop(hold);
+        }
+        false => home.kill((first, hold)),
+    }
+    holding.ended(end);
+    let trying = trace.client("B tries").asks(&name);
+    let tried = second.acquire(&name, ttl, Duration::ZERO).await?;
+    let lives_on = tried.is_none();
+    let waiting = trace.client("B waits");
+    let (got, entry) = match tried {
+        Some(hold) => (hold, trying),
+        None => {
+            trying.ended("it is held");
+            let entry = waiting.asks(&name);
+            let got = second.acquire(&name, ttl, PATIENCE).await?;
+            (got.ok_or("B waits in vain")?, entry)
+        }
+    };
+    let freed = Duration::from_nanos(trace.now().saturating_sub(from));
+    entry.granted(got.token());
+    entry.releasing();
+    got.release().await?;
+    entry.released();
+    let happened = match lives_on {
+        true => format!("{end}: the lock is held on, and B gets in {} ms later", freed.as_millis()),
+        false => format!("{end}: the lock is free at once"),
+    };
+    let side = Side::new(lock.label(), Nature::Distlock, true, happened);
+    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    Ok((side, lives_on, freed))
+}
+
+/// What becomes of a lease of etcd after its process, with or without another one that takes it up.
+#[cfg(feature = "etcd")]
+async fn taken_up(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
+    use crate::concurrency::{GoMutex, connect, keep_alive};
+
+    if stage.store != crate::Store::Etcd {
+        return Ok(None);
+    }
+    let (url, ttl, name) = (stage.shared().await?.url(), short_ttl(stage), stage.name("taken-up"));
+    let go = GoMutex::new(&url);
+    let session = go.session(ttl).await?;
+    let (lease, revision) = (session.lease, session.enqueue(&name).await?);
+    let reader = go.session(ttl * 4).await?;
+    // Its process ends: nothing renews the lease any more.
+    drop(session);
+    let alive = std::sync::Arc::default();
+    let keeper = match is_taken_up {
+        true => Some(keep_alive(connect(&url).await?, lease, ttl / 3, alive).await?),
+        false => None,
+    };
+    let successor = go.client().await?;
+    let held = successor.acquire(&name, ttl, ttl * 2).await?.is_none();
+    let is_there = reader.has(&name, lease, revision).await?;
+    keeper.iter().for_each(tokio::task::AbortHandle::abort);
+    reader.close().await?;
+    successor.close().await?;
+    let happened = match (held, is_there) {
+        (true, true) => {
+            "another process keeps the lease alive: after two TTLs its key is there, \
+                         and nobody else got in"
+        }
+        _ => {
+            "nobody keeps the lease alive: after two TTLs its key is gone, and the next client got in"
+        }
+    };
+    let label = "Go's session, by the number of its lease";
+    Ok(Some(Side::new(label, Nature::Imitation, held && is_there, happened)))
+}
+
+#[cfg(not(feature = "etcd"))]
+async fn taken_up(_: &Stage, _: bool) -> Result<Option<Side>, Failure> {
+    Ok(None)
+}

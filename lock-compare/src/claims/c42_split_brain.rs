@@ -1,0 +1,234 @@
+//! C42: an old leader on the minority side grants nothing.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use lock_history::{Checker, Grade};
+use lock_lab::{Network, RedisSentinels};
+
+use crate::{
+    Claim, Contestant, Drawing, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side,
+    Stage, Store, Take, Topic,
+    cluster::{OnSide, Probe, Service},
+    keys::keys_at,
+    scenario::MinorityHolder,
+};
+
+/// C42.
+pub(crate) struct SplitBrain;
+
+const CLAIM: Claim = Claim {
+    number: 42,
+    title: "No split brain",
+    claimed: "There is no split brain: an old leader on the minority side must resign, grants \
+              nothing, and still answers serializable reads, which may be stale.",
+    done: "The leader of three nodes is cut off from the other two, with one client on its side: \
+           it reads, writes and asks for locks there, another client does so on the other side. In \
+           the control of etcd and ZooKeeper a follower is cut off instead, in that of Redis the \
+           primary demands a replica for each write.",
+    measured: "Whether the cut-off node still leads, and whether both sides grant.",
+    threshold: "Holds if the node that led leads no more, grants and writes nothing on its side, \
+                and a holder there is told before the other side grants.",
+};
+
+/// So that a majority frees what the cut-off client holds soon after its election.
+const TTL: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(30);
+const ELECTION: Duration = Duration::from_secs(30);
+const NO_ELECTION: Duration = Duration::from_secs(3);
+
+#[async_trait]
+impl Experiment for SplitBrain {
+    fn claim(&self) -> &'static Claim {
+        &CLAIM
+    }
+
+    fn is_harmless(&self) -> bool {
+        false
+    }
+
+    async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
+        if stage.store == Store::Redis {
+            return two_primaries(stage).await;
+        }
+        match Service::start(stage.store).await? {
+            Some(service) => minority(stage, &service).await,
+            None => Ok(Outcome::cannot_be_asked("one node has no other side")),
+        }
+    }
+}
+
+/// A node of three is cut off, with a client.
+async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
+    let (left, right) = (service.side()?, service.side()?);
+    let led = service.leader().await?;
+    let (cut, limit) = stage.pick((led, ELECTION), ((led + 1) % 3, NO_ELECTION));
+    let rest: Vec<_> = (0..3).filter(|node| *node != cut).collect();
+    let key = stage.name("key");
+    let inside = service.probe(&left, cut, &key).await?;
+    let outside = service.probe(&right, rest[0], &key).await?;
+    outside.write("old").await?;
+    inside.read(true).await?;
+
+    let trace = stage.trace("distlock");
+    let name = stage.name("held");
+    let (a, b) = (service.distlock(&left, &[cut]), service.distlock(&right, &rest));
+    let url = service.url_of(&[cut]);
+    let holder = MinorityHolder::take(&left, url, &trace, &name, TTL).await?;
+    let fault = trace.fault("cut", "the node and A from the others");
+    let others = [service.peers(cut), vec![right.place()]].concat();
+    service.network().split(&[left.place(), service.place(cut)], &others)?;
+    let new = service.leader_after(led, limit).await;
+    let resigned = new.is_some();
+    let (asked, key) = (stage.name("asked"), holder.until_next(&b, PATIENCE));
+    let (seen, refused, next) = tokio::join!(look(&*inside, &*outside), ask(&a, &asked), key);
+    let (next, told) = next?;
+    service.network().heal()?;
+    fault.healed();
+
+    let checker = Checker::new().tokens(Grade::None);
+    let report = checker.check(&trace.history())?;
+    let kept = report.is_clean() && told && next;
+    let grants_nothing = refused.is_some() && seen.write.is_err();
+    let sentence = format!(
+        "the leader {}; on the minority side a write {}, a read of that node alone answers {}, and \
+         distlock grants {}; {}",
+        if resigned { "has resigned" } else { "still leads" },
+        if seen.write.is_ok() { "is taken" } else { "is not taken" },
+        seen.stale.as_ref().map_or("nothing".into(), |value| format!("the {value} value")),
+        if refused.is_some() { "nothing" } else { "a lock" },
+        match kept {
+            true => "its holder there knows of the loss before the other side grants",
+            false => "its holder there is not told in time",
+        },
+    );
+    let bare = Side::new("bare reads and writes", Nature::AsPrinted, seen.write.is_err(), {
+        "one client on the minority side, after the other side has written a new value"
+    });
+    let bare = seen.lines().into_iter().fold(bare, Side::evidence);
+    let ours = Side::new(
+        "distlock",
+        Nature::Distlock,
+        kept,
+        match kept {
+            true => "A on the minority side is told, then B is granted on the other side",
+            false => "A and B are not told apart",
+        },
+    );
+    let why = refused.unwrap_or_else(|| "it is granted".into());
+    let ours = ours.evidence(format!("a new lock on the minority side: {why}"));
+    let ours = ours.traced(trace.history(), &checker)?;
+    let plot = plot(stage, &ours);
+    let outcome = Outcome::holds_if(resigned && grants_nothing && kept, sentence);
+    Ok(plot.into_iter().fold(outcome.sides([bare, ours]), Outcome::plot))
+}
+
+/// What both sides do with one key.
+struct Seen {
+    write: Result<(), String>,
+    linear: Result<String, String>,
+    stale: Result<String, String>,
+}
+
+async fn look(inside: &dyn Probe, outside: &dyn Probe) -> Seen {
+    let text = |error: Failure| error.to_string();
+    // Both go on at once: each waits for a node that may be silent.
+    let newer = outside.write("new").await;
+    let stale = inside.read(false).await.map_err(text);
+    let (linear, write) = tokio::join!(inside.read(true), inside.write("wrong"));
+    let write = write.map_err(text).and(newer.map_err(text));
+    Seen { write, linear: linear.map_err(text), stale }
+}
+
+impl Seen {
+    fn lines(&self) -> Vec<String> {
+        let told = |what: &str, answer: &Result<String, String>| match answer {
+            Ok(value) => format!("{what} answers: {value}"),
+            Err(error) => format!("{what} fails: {error}"),
+        };
+        let written = self.write.clone().map(|()| "written".to_owned());
+        vec![
+            told("a write on the minority side", &written),
+            told("a read of the majority from the minority side", &self.linear),
+            told("a read of the cut-off node alone", &self.stale),
+        ]
+    }
+}
+
+/// Why there is no lock; `None` if there is one.
+async fn ask(lock: &OnSide, name: &str) -> Option<String> {
+    let asked = async { lock.client().await?.acquire(name, TTL, Duration::ZERO).await };
+    match tokio::time::timeout(Duration::from_secs(8), asked).await {
+        Ok(Ok(Some(hold))) => {
+            let _ = hold.release().await;
+            None
+        }
+        Ok(Ok(None)) => Some("the lock is held".into()),
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some("no answer".into()),
+    }
+}
+
+/// A primary of Redis is cut off, with a client.
+async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
+    let network = Network::new()?;
+    let builder = RedisSentinels::builder().on(&network);
+    let builder = match stage.is_swapped() {
+        true => builder.min_replicas(1, Duration::from_secs(1)),
+        false => builder,
+    };
+    let redis = builder.start().await?;
+    let (left, right) = (Arc::new(network.side()?), Arc::new(network.side()?));
+    let old = redis.primary().await?;
+    let place = redis.node(old).place().ok_or("it stands in the network")?;
+    let trace = stage.trace("SET NX PX");
+    let fault = trace.fault("cut", "the primary and A from the others");
+    let others = [redis.peers(old), vec![right.place()]].concat();
+    network.split(&[left.place(), place], &others)?;
+    let new = redis.primary_after(old).await?;
+    let name = stage.name("lock");
+    let mut holders = Vec::new();
+    for (who, side, node) in [("A", &left, old), ("B", &right, new)] {
+        let keys = keys_at(&redis.node(node).url())?;
+        let lock = OnSide::new(Printed::new(keys, Take::OneStep, Give::CompareAndDel), side);
+        let entry = trace.client(who).asks(&name);
+        let hold = async { lock.client().await?.acquire(&name, PATIENCE, Duration::ZERO).await };
+        match hold.await {
+            Ok(Some(hold)) => {
+                entry.granted(hold.token());
+                holders.push((who, Ok((hold, entry))));
+            }
+            Ok(None) => return Err("a lock that nobody has is held".into()),
+            Err(error) => {
+                entry.ended(&error.to_string());
+                holders.push((who, Err(error.to_string())));
+            }
+        }
+    }
+    let granted = holders.iter().filter(|(_, hold)| hold.is_ok()).count();
+    let mut lines = Vec::new();
+    for (who, hold) in holders {
+        match hold {
+            Ok((hold, entry)) => {
+                entry.believes(|| hold.believes());
+                lines.push(format!("{who} gets the lock on its side"));
+            }
+            Err(why) => lines.push(format!("{who} gets no lock on its side: {why}")),
+        }
+    }
+    fault.healed();
+    let happened = format!("{granted} of 2 sides grant the same lock");
+    let side = Side::new("SET NX PX", Nature::AsPrinted, granted < 2, happened.clone());
+    let side = lines.into_iter().fold(side, Side::evidence);
+    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    let plot = plot(stage, &side);
+    let sentence = format!("the old primary is cut off and a new one promoted: {happened}");
+    let outcome = Outcome::holds_if(granted < 2, sentence).side(side);
+    Ok(plot.into_iter().fold(outcome, Outcome::plot))
+}
+
+fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
+    let timeline = side.timeline.clone()?;
+    let title = format!("A split of {}: {}", stage.store, side.lock);
+    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+}

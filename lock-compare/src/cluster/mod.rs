@@ -1,0 +1,54 @@
+//! Stores of several nodes, and clients that find their way to them.
+
+#[cfg(feature = "etcd")]
+mod etcd_lock;
+#[cfg(feature = "etcd")]
+mod etcd_probe;
+mod on_side;
+mod probe;
+mod replicated_redis;
+#[cfg(feature = "redis")]
+mod sentinel_keys;
+mod service;
+#[cfg(feature = "zookeeper")]
+mod zookeeper_lock;
+#[cfg(feature = "zookeeper")]
+mod zookeeper_probe;
+
+use std::sync::Arc;
+
+use lock_lab::RedisSentinels;
+
+#[cfg(feature = "etcd")]
+pub(crate) use self::etcd_lock::EtcdLock;
+#[cfg(feature = "zookeeper")]
+pub(crate) use self::zookeeper_lock::ZooKeeperLock;
+pub(crate) use self::{
+    on_side::OnSide, probe::Probe, replicated_redis::ReplicatedRedis, service::Service,
+};
+use crate::{Failure, KeySpace};
+
+/// The keys of the Redis that these sentinels name.
+///
+/// # Errors
+///
+/// If Redis is not compiled in.
+pub(crate) fn sentinel_keys(redis: &RedisSentinels) -> Result<Arc<dyn KeySpace>, Failure> {
+    #[cfg(feature = "redis")]
+    {
+        let (sentinels, service) = (redis.sentinel_addrs(), redis.service());
+        Ok(Arc::new(sentinel_keys::SentinelKeys::new(sentinels, service)))
+    }
+    #[cfg(not(feature = "redis"))]
+    {
+        let _ = redis;
+        Err(not_compiled_in("redis"))
+    }
+}
+
+/// What is missing in a build without a feature.
+#[cfg(not(all(feature = "redis", feature = "etcd", feature = "zookeeper")))]
+fn not_compiled_in(feature: &str) -> Failure {
+    let what = format!("{feature} is not compiled in");
+    crate::Missing::new(what, format!("build with the feature {feature}")).into()
+}

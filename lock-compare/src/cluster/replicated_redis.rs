@@ -1,0 +1,77 @@
+//! A Redis primary with replicas that get what it writes, or nothing.
+
+use std::time::Duration;
+
+use lock_lab::RedisSentinels;
+use tokio::time::sleep;
+
+use crate::Failure;
+
+/// After which silence a sentinel thinks that the primary is dead.
+const DOWN: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// A primary, two replicas and three sentinels.
+pub(crate) struct ReplicatedRedis {
+    /// All of them.
+    pub(crate) servers: RedisSentinels,
+    /// The first primary.
+    pub(crate) primary: usize,
+    is_late: bool,
+}
+
+impl ReplicatedRedis {
+    /// Starts them. Late replicas get nothing of what is written from now on.
+    ///
+    /// # Errors
+    ///
+    /// If there is no Redis on this machine, or it does not start.
+    pub(crate) async fn start(is_late: bool) -> Result<Self, Failure> {
+        let servers = RedisSentinels::builder().down_after(DOWN).start().await?;
+        let primary = servers.primary().await?;
+        if is_late {
+            for replica in servers.replicas_of(primary) {
+                servers.pause_replication(replica).await?;
+            }
+        }
+        Ok(Self { servers, primary, is_late })
+    }
+
+    /// The URL of the first primary.
+    pub(crate) fn url(&self) -> String {
+        self.servers.node(self.primary).url()
+    }
+
+    /// Kills the primary; before that, replicas that are not late get all of it.
+    ///
+    /// # Errors
+    ///
+    /// If a server does not answer.
+    pub(crate) async fn kill_primary(&self) -> Result<(), Failure> {
+        if !self.is_late {
+            self.until_replicated().await?;
+        }
+        self.servers.node(self.primary).kill();
+        Ok(())
+    }
+
+    /// The URL of the next primary, when the sentinels have promoted it.
+    ///
+    /// # Errors
+    ///
+    /// If they promote none within 60 s.
+    pub(crate) async fn next_url(&self) -> Result<String, Failure> {
+        let next = self.servers.primary_after(self.primary).await?;
+        Ok(self.servers.node(next).url())
+    }
+
+    async fn until_replicated(&self) -> Result<(), Failure> {
+        let keys = self.servers.node(self.primary).keys().await?;
+        for replica in self.servers.replicas_of(self.primary) {
+            while self.servers.node(replica).keys().await? != keys {
+                sleep(PAUSE).await;
+            }
+        }
+        Ok(())
+    }
+}

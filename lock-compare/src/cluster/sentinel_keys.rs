@@ -1,0 +1,50 @@
+//! Keys of the Redis that sentinels name.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use async_trait::async_trait;
+use redis::{Client, cmd};
+
+use crate::{Failure, KeySpace, Keys, Nature, keys::RedisKeys};
+
+/// The keys of whatever server the sentinels call the primary when a client connects.
+#[derive(Clone, Debug)]
+pub(crate) struct SentinelKeys {
+    sentinels: Vec<SocketAddr>,
+    service: &'static str,
+}
+
+impl SentinelKeys {
+    /// Those that the sentinels watch by this name.
+    pub(crate) fn new(sentinels: Vec<SocketAddr>, service: &'static str) -> Self {
+        Self { sentinels, service }
+    }
+
+    /// The first answer counts, as in the protocol for clients of sentinels.
+    async fn primary(&self) -> Result<String, Failure> {
+        for sentinel in &self.sentinels {
+            let client = Client::open(format!("redis://{sentinel}"))?;
+            let Ok(mut connection) = client.get_multiplexed_async_connection().await else {
+                continue;
+            };
+            let mut question = cmd("SENTINEL");
+            question.arg("GET-MASTER-ADDR-BY-NAME").arg(self.service);
+            let answer: Option<(String, u16)> = question.query_async(&mut connection).await?;
+            if let Some((host, port)) = answer {
+                return Ok(format!("redis://{host}:{port}"));
+            }
+        }
+        Err("no sentinel names a primary".into())
+    }
+}
+
+#[async_trait]
+impl KeySpace for SentinelKeys {
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    async fn connect(&self) -> Result<Arc<dyn Keys>, Failure> {
+        RedisKeys::new(&self.primary().await?)?.connect().await
+    }
+}

@@ -1,0 +1,165 @@
+//! Three nodes that are one store, in a network.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_lab::{EtcdCluster, Network, Place, Server, Side, ZooKeeperCluster};
+use tokio::time::timeout;
+
+use super::{OnSide, Probe};
+use crate::{Distlock, Failure, Store};
+
+/// Three nodes of etcd or ZooKeeper, each in a place of its own.
+pub(crate) struct Service {
+    network: Network,
+    nodes: Nodes,
+}
+
+enum Nodes {
+    Etcd(EtcdCluster),
+    ZooKeeper(ZooKeeperCluster),
+}
+
+impl Service {
+    /// Starts three nodes of a store. `None` if the lab makes no cluster of it.
+    ///
+    /// # Errors
+    ///
+    /// If the machine permits no networks, or the servers do not start.
+    pub(crate) async fn start(store: Store) -> Result<Option<Self>, Failure> {
+        if !matches!(store, Store::Etcd | Store::ZooKeeper) {
+            return Ok(None);
+        }
+        let network = Network::new()?;
+        let nodes = match store {
+            Store::Etcd => Nodes::Etcd(EtcdCluster::start(&network).await?),
+            _ => Nodes::ZooKeeper(ZooKeeperCluster::start(&network).await?),
+        };
+        Ok(Some(Self { network, nodes }))
+    }
+
+    /// The network.
+    pub(crate) fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// A new place for clients.
+    ///
+    /// # Errors
+    ///
+    /// The system's.
+    pub(crate) fn side(&self) -> Result<Arc<Side>, Failure> {
+        Ok(Arc::new(self.network.side()?))
+    }
+
+    /// The node that leads.
+    ///
+    /// # Errors
+    ///
+    /// If none does within 30 s.
+    pub(crate) async fn leader(&self) -> Result<usize, Failure> {
+        Ok(match &self.nodes {
+            Nodes::Etcd(nodes) => nodes.leader().await?,
+            Nodes::ZooKeeper(nodes) => nodes.leader().await?,
+        })
+    }
+
+    /// Another node than `old` that leads, if there is one within the limit.
+    pub(crate) async fn leader_after(&self, old: usize, limit: Duration) -> Option<usize> {
+        let new = async {
+            match &self.nodes {
+                Nodes::Etcd(nodes) => nodes.leader_after(old).await.ok(),
+                Nodes::ZooKeeper(nodes) => nodes.leader_after(old).await.ok(),
+            }
+        };
+        timeout(limit, new).await.ok().flatten()
+    }
+
+    /// One node.
+    pub(crate) fn node(&self, node: usize) -> &Server {
+        match &self.nodes {
+            Nodes::Etcd(nodes) => nodes.node(node),
+            Nodes::ZooKeeper(nodes) => nodes.node(node),
+        }
+    }
+
+    /// Where a node stands.
+    pub(crate) fn place(&self, node: usize) -> Place {
+        match &self.nodes {
+            Nodes::Etcd(nodes) => nodes.place(node),
+            Nodes::ZooKeeper(nodes) => nodes.place(node),
+        }
+    }
+
+    /// Where all nodes but one stand.
+    pub(crate) fn peers(&self, node: usize) -> Vec<Place> {
+        match &self.nodes {
+            Nodes::Etcd(nodes) => nodes.peers(node),
+            Nodes::ZooKeeper(nodes) => nodes.peers(node),
+        }
+    }
+
+    /// The URL of some nodes.
+    pub(crate) fn url_of(&self, nodes: &[usize]) -> String {
+        match &self.nodes {
+            Nodes::Etcd(cluster) => cluster.url_of(nodes),
+            Nodes::ZooKeeper(cluster) => cluster.url_of(nodes),
+        }
+    }
+
+    /// distlock on some nodes, from a side.
+    pub(crate) fn distlock(&self, side: &Arc<Side>, nodes: &[usize]) -> OnSide {
+        OnSide::new(Distlock::new(self.url_of(nodes)), side)
+    }
+
+    /// The store's own lock, or its recipe, on some nodes from a side.
+    ///
+    /// # Errors
+    ///
+    /// If the store is not compiled in.
+    pub(crate) fn native(&self, side: &Arc<Side>, nodes: &[usize]) -> Result<OnSide, Failure> {
+        let addrs = nodes.iter().map(|node| self.node(*node).addr().to_string());
+        let addrs: Vec<String> = addrs.collect();
+        match &self.nodes {
+            #[cfg(feature = "etcd")]
+            Nodes::Etcd(_) => Ok(OnSide::new(super::EtcdLock::new(addrs), side)),
+            #[cfg(feature = "zookeeper")]
+            Nodes::ZooKeeper(_) => {
+                Ok(OnSide::new(super::ZooKeeperLock::new(addrs.join(",")), side))
+            }
+            #[cfg(not(all(feature = "etcd", feature = "zookeeper")))]
+            _ => {
+                let _ = (addrs, side);
+                Err(super::not_compiled_in("etcd or zookeeper"))
+            }
+        }
+    }
+
+    /// A key, seen from one node by a bare client on a side.
+    ///
+    /// # Errors
+    ///
+    /// If the node does not answer, or the store is not compiled in.
+    pub(crate) async fn probe(
+        &self,
+        side: &Arc<Side>,
+        node: usize,
+        key: &str,
+    ) -> Result<Box<dyn Probe>, Failure> {
+        let addr = self.node(node).addr().to_string();
+        match &self.nodes {
+            #[cfg(feature = "etcd")]
+            Nodes::Etcd(_) => {
+                Ok(Box::new(super::etcd_probe::EtcdProbe::new(addr, key.to_owned(), side).await?))
+            }
+            #[cfg(feature = "zookeeper")]
+            Nodes::ZooKeeper(_) => {
+                Ok(Box::new(super::zookeeper_probe::ZooKeeperProbe::new(addr, key, side).await?))
+            }
+            #[cfg(not(all(feature = "etcd", feature = "zookeeper")))]
+            _ => {
+                let _ = (addr, side, key);
+                Err(super::not_compiled_in("etcd or zookeeper"))
+            }
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! The recipe of ZooKeeper, through the bare client.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tokio::time::timeout;
+use zookeeper_client::{Acls, Client, CreateMode, LockOptions, LockPrefix, OwnedLockClient};
+
+use crate::{Contestant, Failure, Hold, Nature, Player};
+
+/// How long a bare try may take: the recipe knows no other way to ask.
+const TRY: Duration = Duration::from_millis(500);
+/// How long one connection may take to come.
+const LIMIT: Duration = Duration::from_secs(5);
+
+/// The lock of the bare client: ZooKeeper's recipe with nodes that are ephemeral and numbered. A
+/// client has one session for each lock, with the TTL as its timeout.
+#[derive(Clone)]
+pub(crate) struct ZooKeeperLock(String);
+
+impl ZooKeeperLock {
+    /// That of the servers at these addresses, with commas between them.
+    pub(crate) fn new(addrs: String) -> Self {
+        Self(addrs)
+    }
+}
+
+#[async_trait]
+impl Contestant for ZooKeeperLock {
+    fn label(&self) -> String {
+        "ZooKeeper's recipe".into()
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(self.clone())
+    }
+
+    async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Player for ZooKeeperLock {
+    async fn acquire(
+        &self,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let connecting = Client::connector().with_session_timeout(ttl).connect(&self.0);
+        let client = timeout(LIMIT, connecting).await??;
+        let parent = CreateMode::Persistent.with_acls(Acls::anyone_all());
+        let options = LockOptions::new(Acls::anyone_all()).with_ancestor_options(parent)?;
+        let folder = format!("/{name}");
+        let prefix = LockPrefix::new_curator(&folder, "lock-")?;
+        match timeout(wait.max(TRY), client.lock(prefix, b"", options)).await {
+            Ok(lock) => Ok(Some(Box::new(Held(lock?.into_owned())))),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+struct Held(OwnedLockClient);
+
+#[async_trait]
+impl Hold for Held {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
+    fn believes(&self) -> bool {
+        true
+    }
+
+    async fn release(self: Box<Self>) -> Result<bool, Failure> {
+        let Self(lock) = *self;
+        let client = lock.client().clone();
+        let deleted = timeout(LIMIT, client.delete(lock.lock_path(), None)).await;
+        std::mem::forget(lock);
+        Ok(deleted?.map(|()| true)?)
+    }
+}

@@ -1,0 +1,126 @@
+//! Redlock, as its article prints it.
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures_util::future::join_all;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, keys::keys_at, time::Time};
+
+/// How long one server may take, much less than a TTL.
+const SERVER: Duration = Duration::from_millis(500);
+/// The pause before the next try.
+const PAUSE: Duration = Duration::from_millis(50);
+/// What clocks may drift: a hundredth of the TTL and 2 ms.
+const DRIFT: (u32, Duration) = (100, Duration::from_millis(2));
+
+/// A lock that is the same key on a majority of independent servers. It is valid for its TTL, less
+/// what it took to get it and what clocks may drift; it is not renewed.
+#[derive(Clone)]
+pub(crate) struct Redlock(Vec<Arc<dyn KeySpace>>);
+
+impl Redlock {
+    /// Redlock on the servers with these URLs.
+    ///
+    /// # Errors
+    ///
+    /// If Redis is not compiled in.
+    pub(crate) fn new(urls: &[String]) -> Result<Self, Failure> {
+        Ok(Self(urls.iter().map(|url| keys_at(url)).collect::<Result<_, _>>()?))
+    }
+
+    async fn connections(&self) -> Vec<Arc<dyn Keys>> {
+        let servers = self.0.iter().map(|server| timeout(SERVER, server.connect()));
+        join_all(servers).await.into_iter().filter_map(|server| server.ok()?.ok()).collect()
+    }
+}
+
+#[async_trait]
+impl Contestant for Redlock {
+    fn label(&self) -> String {
+        format!("Redlock on {} servers", self.0.len())
+    }
+
+    fn nature(&self) -> Nature {
+        Nature::AsPrinted
+    }
+
+    fn boxed(&self) -> Box<dyn Contestant> {
+        Box::new(self.clone())
+    }
+
+    async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+#[async_trait]
+impl Player for Redlock {
+    async fn acquire(
+        &self,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let (waited, majority) = (Time::start(), self.0.len() / 2 + 1);
+        loop {
+            let (time, value) = (Time::start(), Uuid::new_v4().to_string());
+            let servers = self.connections().await;
+            if servers.len() < majority {
+                let (there, all) = (servers.len(), self.0.len());
+                return Err(format!("{there} of {all} servers answer, which is no majority").into());
+            }
+            let asked = servers.iter().map(|server| {
+                let set = server.set_nx_px(name, &value, ttl);
+                async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
+            });
+            let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
+            let valid = ttl.saturating_sub(ttl / DRIFT.0 + DRIFT.1);
+            let held = Held { servers, key: name.to_owned(), value, time, valid };
+            if granted >= majority && held.believes() {
+                return Ok(Some(Box::new(held)));
+            }
+            held.give_back().await;
+            if waited.since() >= wait {
+                return Ok(None);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+}
+
+struct Held {
+    servers: Vec<Arc<dyn Keys>>,
+    key: String,
+    value: String,
+    time: Time,
+    valid: Duration,
+}
+
+impl Held {
+    /// Deletes the key on all servers, also where it was not granted. On how many it was.
+    async fn give_back(&self) -> usize {
+        let given = self.servers.iter().map(|server| async {
+            let del = server.compare_and_del(&self.key, &self.value);
+            matches!(timeout(SERVER, del).await, Ok(Ok(true)))
+        });
+        join_all(given).await.into_iter().filter(|yes| *yes).count()
+    }
+}
+
+#[async_trait]
+impl Hold for Held {
+    fn token(&self) -> Option<u64> {
+        None
+    }
+
+    fn believes(&self) -> bool {
+        self.time.since() < self.valid
+    }
+
+    async fn release(self: Box<Self>) -> Result<bool, Failure> {
+        Ok(self.give_back().await > 0)
+    }
+}

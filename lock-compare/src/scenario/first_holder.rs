@@ -1,0 +1,180 @@
+//! A holder whose store is broken, and the second client that comes then.
+
+use std::time::Duration;
+
+use lock_history::History;
+use tokio::time::{sleep, timeout};
+
+use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Trace, time::Time};
+
+/// How long a client waits for a lock that is free.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a release may take: the store may be dead.
+const LIMIT: Duration = Duration::from_secs(3);
+/// How long B works with the lock, if it gets it.
+const WORK: Duration = Duration::from_millis(300);
+
+/// A, who has the lock before the store is broken.
+pub(crate) struct FirstHolder {
+    trace: Trace,
+    name: String,
+    ttl: Duration,
+    hold: Box<dyn Hold>,
+    entry: Entry,
+    faults: Vec<Breakage>,
+    broken: Option<Time>,
+    lock: String,
+    nature: Nature,
+}
+
+/// What came of B's try.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Second {
+    /// It has the lock.
+    GotIn,
+    /// The store says that the lock is held.
+    Waits,
+    /// The store says nothing, or that it cannot.
+    Refused(String),
+}
+
+/// What became of both.
+pub(crate) struct Meeting {
+    /// Which lock.
+    pub lock: String,
+    /// Who plays it.
+    pub nature: Nature,
+    /// What came of B's try.
+    pub second: Second,
+    /// Whether A believed that it held the lock, after B's try.
+    pub first_believes: bool,
+    /// What A's release said.
+    pub released: String,
+    /// Whether A's lock was its own until it gave it back.
+    pub kept: bool,
+    /// The tokens of A and B.
+    pub tokens: (Option<u64>, Option<u64>),
+    /// From the fault to the end of B's try.
+    pub after: Duration,
+    /// The trace.
+    pub history: History,
+}
+
+impl FirstHolder {
+    /// A takes the lock, which is free.
+    pub(crate) async fn take(
+        lock: &dyn Contestant,
+        trace: Trace,
+        name: String,
+        ttl: Duration,
+    ) -> Result<Self, Failure> {
+        let entry = trace.client("A").asks(&name);
+        let hold = lock.client().await?.acquire(&name, ttl, PATIENCE).await?;
+        let hold = hold.ok_or("A does not get a free lock")?;
+        entry.granted(hold.token());
+        entry.believes(|| hold.believes());
+        let (lock, nature) = (lock.label(), lock.nature());
+        let faults = Vec::new();
+        Ok(Self { trace, name, ttl, hold, entry, faults, broken: None, lock, nature })
+    }
+
+    /// Takes down what is broken now.
+    pub(crate) fn breaks(&mut self, what: &str, target: &str) {
+        self.faults.push(self.trace.fault(what, target));
+        self.broken.get_or_insert_with(Time::start);
+    }
+
+    /// B tries to get in, for so long. Then both leave.
+    pub(crate) async fn meets(
+        self,
+        lock: &dyn Contestant,
+        wait: Duration,
+    ) -> Result<Meeting, Failure> {
+        let entry = self.trace.client("B").asks(&self.name);
+        let acquire = async { lock.client().await?.acquire(&self.name, self.ttl, wait).await };
+        let tried = timeout(wait + LIMIT, acquire).await;
+        let after = self.broken.map(Time::since).unwrap_or_default();
+        let (second, hold) = match tried {
+            Ok(Ok(Some(hold))) => (Second::GotIn, Some(hold)),
+            Ok(Ok(None)) => (Second::Waits, None),
+            Ok(Err(error)) => (Second::Refused(error.to_string()), None),
+            Err(_) => (Second::Refused("no answer".into()), None),
+        };
+        match (&second, &hold) {
+            (_, Some(hold)) => {
+                entry.granted(hold.token());
+                sleep(WORK).await;
+                entry.believes(|| hold.believes());
+            }
+            (Second::Refused(why), None) => entry.ended(why),
+            _ => entry.ended("the lock is held"),
+        }
+        let first_believes = self.entry.believes(|| self.hold.believes());
+        let tokens = (self.hold.token(), hold.as_ref().and_then(|hold| hold.token()));
+        if let Some(hold) = hold {
+            entry.believes(|| hold.believes());
+            let _ = leave(hold, &entry).await;
+        }
+        let Self { trace, hold, entry, faults, lock, nature, .. } = self;
+        let left = leave(hold, &entry).await;
+        drop(faults);
+        let kept = left == Ok(true);
+        let released = match left {
+            Ok(true) => "the store says that it was its own".to_owned(),
+            Ok(false) => "the store says that it was its own no more".to_owned(),
+            Err(error) => error,
+        };
+        let history = trace.history();
+        Ok(Meeting { lock, nature, second, first_believes, released, kept, tokens, after, history })
+    }
+}
+
+async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<bool, String> {
+    entry.releasing();
+    let left = match timeout(LIMIT, hold.release()).await {
+        Ok(Ok(ours)) => Ok(ours),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("no answer".to_owned()),
+    };
+    match &left {
+        Ok(true) => entry.released(),
+        Ok(false) => entry.ended("its own no more"),
+        Err(error) => entry.ended(error),
+    }
+    left
+}
+
+impl Meeting {
+    /// Whether both believed that they hold the lock.
+    pub(crate) fn both(&self) -> bool {
+        self.second == Second::GotIn && self.first_believes
+    }
+
+    /// What happened, in a sentence.
+    pub(crate) fn told(&self) -> String {
+        let first = match self.first_believes {
+            true => "A believes that it holds the lock",
+            false => "A knows that it has lost the lock",
+        };
+        let second = match &self.second {
+            Second::GotIn => "B gets the same lock",
+            Second::Waits => "B does not get in",
+            Second::Refused(_) => "B gets no lock, because the store does not serve it",
+        };
+        format!("{first}, and {second}")
+    }
+
+    /// Lines of evidence.
+    pub(crate) fn evidence(&self) -> Vec<String> {
+        let mut lines =
+            vec![format!("{:.1} s after the fault: {}", self.after.as_secs_f64(), self.told())];
+        if let Second::Refused(why) = &self.second {
+            lines.push(format!("B is told: {why}"));
+        }
+        if let (Some(a), Some(b)) = self.tokens {
+            lines.push(format!("the tokens: A has {a}, B has {b}"));
+        }
+        lines.push(format!("A releases: {}", self.released));
+        lines
+    }
+}
