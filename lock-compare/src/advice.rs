@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::{Cell, Nature, Report, Store, Verdict};
+use crate::{Cell, Figure, Nature, Report, Store, Verdict};
 
 /// A need, and the stores that answer it in this run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -147,9 +147,11 @@ fn fast(cell: &Cell) -> Answer {
     }
 }
 
-/// The first duration of an acquisition among the figures, in ms.
+/// The duration of an acquisition among the figures, in ms: the one that names the cell's store, for
+/// others may stand beside it, else the first.
 fn speed(cell: &Cell) -> Option<f64> {
-    let is_speed = |name: &str, unit: &str| unit == "ms" && name.contains("acqui");
-    let figures = &cell.outcome.figures;
-    figures.iter().find(|figure| is_speed(&figure.name, &figure.unit)).map(|figure| figure.value)
+    let is_speed = |figure: &&Figure| figure.unit == "ms" && figure.name.contains("acqui");
+    let figures = || cell.outcome.figures.iter().filter(is_speed);
+    let own = figures().find(|figure| figure.name.contains(cell.store.name()));
+    own.or_else(|| figures().next()).map(|figure| figure.value)
 }

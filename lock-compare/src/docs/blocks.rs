@@ -27,7 +27,8 @@ pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, F
     while let Some(line) = lines.next() {
         filled += &format!("{line}\n");
         let Some(rest) = line.trim().strip_prefix(BEGIN) else { continue };
-        let what = rest.strip_suffix("-->").ok_or_else(|| format!("{line:?} does not end in -->"))?;
+        let what =
+            rest.strip_suffix("-->").ok_or_else(|| format!("{line:?} does not end in -->"))?;
         let what = what.trim();
         if !lines.by_ref().any(|line| line.trim() == END) {
             return Err(format!("the block {what:?} has no line {END:?}").into());

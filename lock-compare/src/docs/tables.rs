@@ -107,7 +107,8 @@ pub(super) fn places(report: &Report, claims: &[u8], language: Language) -> Stri
             let stores: Vec<_> = stores.collect();
             let (sign, words) = (verdict.sign(), language.verdict(verdict));
             let colon = language.pick(": ", "：");
-            (!stores.is_empty()).then(|| format!("{sign} {words}{colon}{}", language.listed(&stores)))
+            (!stores.is_empty())
+                .then(|| format!("{sign} {words}{colon}{}", language.listed(&stores)))
         });
         let verdicts: Vec<_> = by_verdict.collect();
         vec![named(report, *claim, language), verdicts.join(language.pick("; ", "；"))]
@@ -119,14 +120,18 @@ pub(super) fn places(report: &Report, claims: &[u8], language: Language) -> Stri
 /// What was seen, cell by cell, but for what cannot be asked.
 pub(super) fn seen(report: &Report, claims: &[u8], stores: &[Store], language: Language) -> String {
     let cells = claims.iter().flat_map(|claim| stores.iter().map(move |store| (*claim, *store)));
-    let asked = cells.filter(|(claim, store)| {
-        verdict_of(report, *claim, *store) != Verdict::CannotBeAsked
-    });
+    let asked =
+        cells.filter(|(claim, store)| verdict_of(report, *claim, *store) != Verdict::CannotBeAsked);
     let rows = asked.map(|(claim, store)| {
         let verdict = verdict_of(report, claim, store);
         let sentence = report.cell(claim, store).map(|cell| plain(&cell.outcome.sentence));
         let verdict = format!("{} {}", verdict.sign(), language.verdict(verdict));
-        vec![named(report, claim, language), store.to_string(), verdict, sentence.unwrap_or_default()]
+        vec![
+            named(report, claim, language),
+            store.to_string(),
+            verdict,
+            sentence.unwrap_or_default(),
+        ]
     });
     let heading = language.pick(
         ["claim", "store", "verdict", "what was seen"],
@@ -168,7 +173,8 @@ fn table(heading: &[impl AsRef<str>], rows: impl Iterator<Item = Vec<String>>) -
     let heading: Vec<_> = heading.iter().map(AsRef::as_ref).collect();
     let rule = vec!["---"; heading.len()].join("|");
     let rows = rows.map(|row| format!("| {} |", row.join(" | ")));
-    let lines = [format!("| {} |", heading.join(" | ")), format!("|{rule}|")].into_iter().chain(rows);
+    let lines =
+        [format!("| {} |", heading.join(" | ")), format!("|{rule}|")].into_iter().chain(rows);
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -63,7 +63,10 @@ const NEEDS: [(&str, &str); 8] = [
     ("The lock must survive the loss of a node.", "丢失一个节点后，锁必须还在。"),
     ("The lock must be granted fast, over a network.", "经过网络，加锁要快。"),
     ("Nothing may be installed beside the program.", "除了程序本身，什么都不能装。"),
-    ("A late writer must be refused by its fencing token.", "迟到的写入必须被 fencing token 拒绝。"),
+    (
+        "A late writer must be refused by its fencing token.",
+        "迟到的写入必须被 fencing token 拒绝。",
+    ),
     (
         "Many clients wait: in order of arrival, one woken per release.",
         "等待者很多：先来先得，每次释放只唤醒一个。",
