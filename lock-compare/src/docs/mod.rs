@@ -60,7 +60,8 @@ pub fn documents(report: &Path) -> Result<Vec<Document>, Failure> {
     let text = read(report)?;
     let parsed: Report = serde_json::from_str(&text)
         .map_err(|error| format!("{} is no report: {error}", report.display()))?;
-    let folder = report.parent().ok_or("the report has no folder")?;
+    let folder = report.parent().filter(|folder| folder.file_name().is_some());
+    let folder = folder.ok_or("name the report with its folder, as docs/comparison/report.json")?;
     let evidence = Document { path: folder.join("report.html"), content: html(&parsed) };
     let mut documents = vec![evidence];
     for language in Language::ALL {
