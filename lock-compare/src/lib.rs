@@ -17,6 +17,7 @@ mod cluster;
 #[cfg(feature = "etcd")]
 mod concurrency;
 mod contestant;
+pub mod docs;
 mod endless;
 #[cfg(feature = "etcd")]
 mod etcdctl;
@@ -32,7 +33,6 @@ mod printed;
 mod printed_queue;
 mod program;
 mod redlock;
-mod report;
 mod report;
 mod residue;
 mod rounds;

@@ -44,7 +44,7 @@ impl Experiment for SetAndExpire {
             return Ok(Outcome::cannot_be_asked(why));
         }
         let ttl = stage.quick_or_full(Duration::from_secs(1), Duration::from_secs(3));
-        let space = keys::of(stage.store, &stage.shared().await?).await?;
+        let space = keys::of(stage.store, &*stage.shared().await?).await?;
         let printed = |take| Printed::new(space.clone(), take, Give::CompareAndDel);
         let (halfway, one_step) = (printed(Take::NoExpiry), printed(Take::OneStep));
         let distlock = stage.distlock().await?;

@@ -43,7 +43,7 @@ impl Experiment for UniqueRow {
             return Ok(Outcome::cannot_be_asked("it is no database with rows"));
         }
         let ttl = stage.quick_or_full(Duration::from_secs(1), Duration::from_secs(3));
-        let space = keys::of(stage.store, &stage.shared().await?).await?;
+        let space = keys::of(stage.store, &*stage.shared().await?).await?;
         let printed = |take| Printed::new(space.clone(), take, Give::CompareAndDel);
         let (row, ends) = (printed(Take::NoExpiry), printed(Take::OneStep));
         let (bare, added) = ("unique row without an end", "unique row that says when it ends");

@@ -40,7 +40,7 @@ impl Experiment for AtomicDecrement {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        let space = keys::of(stage.store, &stage.shared().await?).await?;
+        let space = keys::of(stage.store, &*stage.shared().await?).await?;
         let printed = Printed::new(space.clone(), Take::OneStep, Give::CompareAndDel);
         let distlock = stage.distlock().await?;
         let (first, second) =

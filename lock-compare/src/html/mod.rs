@@ -11,6 +11,8 @@ mod plots;
 mod security;
 mod words;
 
+pub(crate) use self::words::number;
+
 use crate::Report;
 
 /// A page is made smaller until it has at most so many bytes.

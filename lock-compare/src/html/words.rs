@@ -57,7 +57,7 @@ pub(super) fn reach(store: Store) -> &'static str {
 }
 
 /// A number with about three digits that count.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let digits = match value.abs() {
         0.0 => return "0".into(),
         size if !size.is_finite() => return "–".into(),

@@ -1,0 +1,94 @@
+//! The generated blocks of a page.
+
+use crate::{Failure, Report, Store};
+
+use super::{Language, tables};
+
+const BEGIN: &str = "<!-- begin generated:";
+const END: &str = "<!-- end generated -->";
+
+/// A page with its generated blocks filled; everything else stays as it is.
+///
+/// A block is what stands between the lines `<!-- begin generated: WHAT -->` and
+/// `<!-- end generated -->`, where `WHAT` is one of
+///
+/// - `run`: where the figures come from,
+/// - `verdicts`: all of them, a row per claim,
+/// - `advice`: which store to take for which need,
+/// - `differs`: what differs from the documents,
+/// - `where C2 C3`: the stores of each verdict of these claims,
+/// - `seen C7 C44 on redis`: what was seen there, in words and figures.
+///
+/// # Errors
+///
+/// If a block is none of these, or has no end.
+pub fn fill(page: &str, report: &Report, language: Language) -> Result<String, Failure> {
+    let (mut filled, mut lines) = (String::new(), page.lines());
+    while let Some(line) = lines.next() {
+        filled += &format!("{line}\n");
+        let Some(rest) = line.trim().strip_prefix(BEGIN) else { continue };
+        let what =
+            rest.strip_suffix("-->").ok_or_else(|| format!("{line:?} does not end in -->"))?;
+        let what = what.trim();
+        if !lines.by_ref().any(|line| line.trim() == END) {
+            return Err(format!("the block {what:?} has no line {END:?}").into());
+        }
+        let block = Block::parse(what)?.generate(report, language);
+        filled += &format!("\n{}\n\n{END}\n", block.trim());
+    }
+    Ok(filled)
+}
+
+/// What a block shows.
+#[derive(Debug, Eq, PartialEq)]
+enum Block {
+    Run,
+    Verdicts,
+    Advice,
+    Differs,
+    Where(Vec<u8>),
+    Seen(Vec<u8>, Vec<Store>),
+}
+
+impl Block {
+    fn parse(what: &str) -> Result<Self, Failure> {
+        let words: Vec<_> = what.split_whitespace().collect();
+        let block = match words.as_slice() {
+            ["run"] => Self::Run,
+            ["verdicts"] => Self::Verdicts,
+            ["advice"] => Self::Advice,
+            ["differs"] => Self::Differs,
+            ["where", claims @ ..] => Self::Where(numbers(claims)?),
+            ["seen", rest @ ..] => {
+                let on = rest.iter().position(|word| *word == "on");
+                let on = on.ok_or_else(|| format!("{what:?} names no stores after \"on\""))?;
+                let stores = rest[on + 1..].iter().map(|store| store.parse());
+                Self::Seen(numbers(&rest[..on])?, stores.collect::<Result<_, _>>()?)
+            }
+            _ => {
+                let known = "run, verdicts, advice, differs, where and seen";
+                return Err(format!("unknown block {what:?}; known are {known}").into());
+            }
+        };
+        Ok(block)
+    }
+
+    fn generate(&self, report: &Report, language: Language) -> String {
+        match self {
+            Self::Run => tables::run(report, language),
+            Self::Verdicts => tables::verdicts(report, language),
+            Self::Advice => tables::advice(report, language),
+            Self::Differs => tables::differs(report, language),
+            Self::Where(claims) => tables::places(report, claims, language),
+            Self::Seen(claims, stores) => tables::seen(report, claims, stores, language),
+        }
+    }
+}
+
+fn numbers(claims: &[&str]) -> Result<Vec<u8>, Failure> {
+    let number = |word: &&str| {
+        let number = word.strip_prefix('C').and_then(|digits| digits.parse().ok());
+        number.ok_or_else(|| format!("{word:?} is no claim such as C7").into())
+    };
+    claims.iter().map(number).collect()
+}

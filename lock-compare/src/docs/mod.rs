@@ -1,0 +1,85 @@
+//! What the documents show of a report: the pages' tables, the picture, the page of evidence.
+//!
+//! All of it is made of one `report.json`, so that no figure of the documents is written by hand.
+
+mod blocks;
+mod language;
+mod picture;
+mod tables;
+mod titles;
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{Failure, Report, html};
+
+pub use self::{blocks::fill, language::Language, picture::picture};
+
+/// A file of the documents, and what it must hold.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Document {
+    /// Where it is.
+    pub path: PathBuf,
+    /// What the report makes of it.
+    pub content: String,
+}
+
+impl Document {
+    /// Whether the file is what the report makes of it. A file that is not there is not.
+    ///
+    /// # Errors
+    ///
+    /// If it is there and cannot be read.
+    pub fn is_current(&self) -> io::Result<bool> {
+        match fs::read(&self.path) {
+            Ok(found) => Ok(found == self.content.as_bytes()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written.
+    pub fn write(&self) -> io::Result<()> {
+        fs::write(&self.path, &self.content)
+    }
+}
+
+/// The documents that are made of a report: `report.html` and the pictures beside it, and the pages
+/// `<folder>.md` and `<folder>.zh.md` beside its folder, whose generated blocks are filled.
+///
+/// # Errors
+///
+/// If the report or a page cannot be read, or a page has a block that is unknown or has no end.
+pub fn documents(report: &Path) -> Result<Vec<Document>, Failure> {
+    let text = read(report)?;
+    let parsed: Report = serde_json::from_str(&text)
+        .map_err(|error| format!("{} is no report: {error}", report.display()))?;
+    let folder = report.parent().filter(|folder| folder.file_name().is_some());
+    let folder = folder.ok_or("name the report with its folder, as docs/comparison/report.json")?;
+    let evidence = Document { path: folder.join("report.html"), content: html(&parsed) };
+    let mut documents = vec![evidence];
+    for language in Language::ALL {
+        let path = folder.join(format!("matrix{}.svg", language.suffix()));
+        documents.push(Document { path, content: picture(&parsed, language) });
+        let mut path = folder.as_os_str().to_owned();
+        path.push(format!("{}.md", language.suffix()));
+        let path = PathBuf::from(path);
+        let content = fill(&read(&path)?, &parsed, language)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        documents.push(Document { path, content });
+    }
+    Ok(documents)
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The tables of the pages, as Markdown.
+
+use crate::{Choice, ClaimText, Report, Store, Verdict, html::number};
+
+use super::Language;
+
+/// Where the figures come from, in one paragraph.
+pub(super) fn run(report: &Report, language: Language) -> String {
+    let machine = &report.machine;
+    let versions = report.versions.iter().map(|(name, version)| format!("{name} {version}"));
+    let versions = language.listed(&versions.collect::<Vec<_>>());
+    let (claims, stores) = (report.rows.len(), report.stores.len());
+    let (day, pace) = (day(report), language.pace(report.pace));
+    let place = format!("{}, {}", plain(&machine.processor), plain(&machine.system));
+    let (cores, memory, took) = (machine.cores, machine.memory, report.took);
+    let command = &report.command;
+    language.pick(
+        format!(
+            "{claims} claims on {stores} stores, {pace} of {day} that took {took:.0} s.\n\
+             Machine: {place}, {cores} cores, {memory} GiB.\n\
+             Versions: {versions}.\n\
+             Command: `{command}`.",
+        ),
+        format!(
+            "{claims} 条说法，{stores} 种存储；{day} 的{pace}，用时 {took:.0} 秒。\n\
+             机器：{place}，{cores} 核，{memory} GiB 内存。\n\
+             版本：{versions}。\n\
+             命令：`{command}`。",
+        ),
+    )
+}
+
+/// A row per claim, a column per store, with the signs explained.
+pub(super) fn verdicts(report: &Report, language: Language) -> String {
+    let stores = report.stores.iter().map(|store| store.name().to_owned());
+    let heading = [language.pick("claim", "说法").to_owned()].into_iter().chain(stores);
+    let rows = report.rows.iter().map(|row| {
+        let signs = report.stores.iter().map(|store| {
+            let cell = row.cells.iter().find(|cell| cell.store == *store);
+            cell.map_or("", |cell| cell.outcome.verdict.sign()).to_owned()
+        });
+        [titled(&row.claim, language)].into_iter().chain(signs).collect()
+    });
+    let table = table(&heading.collect::<Vec<_>>(), rows);
+    format!("{}\n\n{table}", legend(report, language))
+}
+
+fn legend(report: &Report, language: Language) -> String {
+    let counted = Verdict::ALL.into_iter().map(|verdict| (verdict, report.count(verdict)));
+    let shown = counted.filter(|(verdict, count)| *count > 0 || verdict.is_answer());
+    let words = shown.map(|(verdict, count)| {
+        format!("`{}` {} ({count})", verdict.sign(), language.verdict(verdict))
+    });
+    words.collect::<Vec<_>>().join(" · ")
+}
+
+/// Which store for which need.
+pub(super) fn advice(report: &Report, language: Language) -> String {
+    let heading = language.pick(
+        ["need", "take", "do not take", "this run does not say it of", "claims"],
+        ["需要", "选", "不选", "本次运行没有结论", "依据"],
+    );
+    let named = |choices: &[Choice]| {
+        let named = choices.iter().map(|choice| choice.store.to_string());
+        language.listed(&named.collect::<Vec<_>>())
+    };
+    let fast = |choices: &[Choice]| {
+        let named = choices.iter().map(|choice| match choice.speed {
+            Some(speed) => format!("{} ({} ms)", choice.store, number(speed)),
+            None => choice.store.to_string(),
+        });
+        language.listed(&named.collect::<Vec<_>>())
+    };
+    let advice = report.advice();
+    let rows = advice.iter().map(|one| {
+        let claims: Vec<_> = one.claims.iter().map(|claim| format!("C{claim}")).collect();
+        let unknown: Vec<_> = one.unknown.iter().map(ToString::to_string).collect();
+        let (take, leave) = (fast(&one.take), named(&one.leave));
+        let need = language.need(one).to_owned();
+        vec![need, take, leave, language.listed(&unknown), language.listed(&claims)]
+    });
+    table(&heading, rows)
+}
+
+/// What differs from the documents, with the figures.
+pub(super) fn differs(report: &Report, language: Language) -> String {
+    let cells = report.cells().filter(|(_, cell)| cell.outcome.verdict == Verdict::Differs);
+    let rows: Vec<_> = cells
+        .map(|(claim, cell)| {
+            vec![titled(claim, language), cell.store.to_string(), plain(&cell.outcome.sentence)]
+        })
+        .collect();
+    if rows.is_empty() {
+        return language.pick("Nothing in this run.", "本次运行中没有。").into();
+    }
+    let heading =
+        language.pick(["claim", "store", "what was seen"], ["说法", "存储", "看到了什么（英文）"]);
+    table(&heading, rows.into_iter())
+}
+
+/// The stores of each verdict.
+pub(super) fn places(report: &Report, claims: &[u8], language: Language) -> String {
+    let rows = claims.iter().map(|claim| {
+        let by_verdict = Verdict::ALL.into_iter().filter_map(|verdict| {
+            let is_so = |store: &Store| verdict_of(report, *claim, *store) == verdict;
+            let stores = report.stores.iter().copied().filter(is_so).map(|store| store.to_string());
+            let stores: Vec<_> = stores.collect();
+            let (sign, words) = (verdict.sign(), language.verdict(verdict));
+            let colon = language.pick(": ", "：");
+            (!stores.is_empty())
+                .then(|| format!("{sign} {words}{colon}{}", language.listed(&stores)))
+        });
+        let verdicts: Vec<_> = by_verdict.collect();
+        vec![named(report, *claim, language), verdicts.join(language.pick("; ", "；"))]
+    });
+    let heading = language.pick(["claim", "verdicts"], ["说法", "结论"]);
+    format!("{}\n\n{}", table(&heading, rows), again(claims, &[], language))
+}
+
+/// What was seen, cell by cell, but for what cannot be asked.
+pub(super) fn seen(report: &Report, claims: &[u8], stores: &[Store], language: Language) -> String {
+    let cells = claims.iter().flat_map(|claim| stores.iter().map(move |store| (*claim, *store)));
+    let asked =
+        cells.filter(|(claim, store)| verdict_of(report, *claim, *store) != Verdict::CannotBeAsked);
+    let rows = asked.map(|(claim, store)| {
+        let verdict = verdict_of(report, claim, store);
+        let sentence = report.cell(claim, store).map(|cell| plain(&cell.outcome.sentence));
+        let verdict = format!("{} {}", verdict.sign(), language.verdict(verdict));
+        vec![
+            named(report, claim, language),
+            store.to_string(),
+            verdict,
+            sentence.unwrap_or_default(),
+        ]
+    });
+    let heading = language.pick(
+        ["claim", "store", "verdict", "what was seen"],
+        ["说法", "存储", "结论", "看到了什么（英文）"],
+    );
+    format!("{}\n\n{}", table(&heading, rows), again(claims, stores, language))
+}
+
+fn again(claims: &[u8], stores: &[Store], language: Language) -> String {
+    let claims: Vec<_> = claims.iter().map(|claim| format!("C{claim}")).collect();
+    let stores: Vec<_> = stores.iter().map(|store| store.scheme()).collect();
+    let mut command = format!("distlock compare --claims {}", claims.join(","));
+    if !stores.is_empty() {
+        command += &format!(" --stores {}", stores.join(","));
+    }
+    language.pick(format!("To repeat it: `{command}`"), format!("自己运行：`{command}`"))
+}
+
+fn verdict_of(report: &Report, claim: u8, store: Store) -> Verdict {
+    report.cell(claim, store).map_or(Verdict::NotRun, |cell| cell.outcome.verdict)
+}
+
+/// Number and title; the number alone where the report has no such row.
+fn named(report: &Report, claim: u8, language: Language) -> String {
+    let row = report.rows.iter().find(|row| row.claim.number == claim);
+    row.map_or_else(|| format!("**C{claim}**"), |row| titled(&row.claim, language))
+}
+
+fn titled(claim: &ClaimText, language: Language) -> String {
+    format!("**C{}** {}", claim.number, plain(language.title(claim)))
+}
+
+/// The day on which the run began.
+pub(super) fn day(report: &Report) -> &str {
+    report.started.split('T').next().unwrap_or_default()
+}
+
+fn table(heading: &[impl AsRef<str>], rows: impl Iterator<Item = Vec<String>>) -> String {
+    let heading: Vec<_> = heading.iter().map(AsRef::as_ref).collect();
+    let rule = vec!["---"; heading.len()].join("|");
+    let rows = rows.map(|row| format!("| {} |", row.join(" | ")));
+    let lines =
+        [format!("| {} |", heading.join(" | ")), format!("|{rule}|")].into_iter().chain(rows);
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Text that is no Markdown and fits into a cell of a table; code in backticks stays code.
+fn plain(text: &str) -> String {
+    let mut plain = String::new();
+    for one in text.chars() {
+        match one {
+            '\n' | '\r' | '\t' => plain.push(' '),
+            '<' => plain += "&lt;",
+            '>' => plain += "&gt;",
+            '|' | '*' | '[' | ']' => plain.extend(['\\', one]),
+            other => plain.push(other),
+        }
+    }
+    plain
+}
