@@ -127,7 +127,7 @@ fn line(report: &Report, row: &Row, (left, top): (f64, f64), language: Language)
     let squeezed = (extent(title) > room).then_some(room);
     html! {
         line.rule x1=(left) x2=(right) y1=(top) y2=(top) {}
-        text.mute x=(left + NUMBER - 8.0) y=(base) class="end" { "C" (row.claim.number) }
+        text.mute.end x=(left + NUMBER - 8.0) y=(base) { "C" (row.claim.number) }
         text x=(left + NUMBER) y=(base) textLength=[squeezed]
             lengthAdjust=[squeezed.map(|_| "spacingAndGlyphs")] { (title) }
         @for (number, store) in report.stores.iter().enumerate() {
