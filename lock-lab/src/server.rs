@@ -62,10 +62,15 @@ impl Run {
     fn move_clocks(&mut self, wall: Shift, monotonic: Shift) -> io::Result<()> {
         let Self { pid, process: Some(process), clocks } = self else { return Ok(()) };
         let moved = process.while_stopped(|| {
-            if clocks.is_none() {
-                *clocks = Some(Clocks::take(*pid)?);
+            // A program that has made way for another, as a shell does, has no memory any more.
+            let is_stale = |set: &io::Result<()>| {
+                set.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WriteZero)
+            };
+            let known = clocks.as_ref().map(|clocks| clocks.set(wall, monotonic));
+            match known.filter(|set| !is_stale(set)) {
+                Some(set) => set,
+                None => clocks.insert(Clocks::take(*pid)?).set(wall, monotonic),
             }
-            clocks.iter().try_for_each(|clocks| clocks.set(wall, monotonic))
         });
         // Of a process that has just ended by itself, there are no clocks any more.
         if is_gone(*pid) { Ok(()) } else { moved }

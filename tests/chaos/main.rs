@@ -69,7 +69,9 @@ fn in_runtime(store: &'static str, start: fn() -> Starting) -> Result<(), Failur
     std::thread::scope(|scope| {
         // A thread of its own: a runtime must not begin within one.
         let run = scope.spawn(|| runtime()?.block_on(play(store, start)));
-        run.join().expect("the run does not panic")
+        let played = run.join().expect("the run does not panic");
+        // At once: the list of what failed comes after the last trial.
+        played.inspect_err(|error| eprintln!("chaos {store}: {error}"))
     })
 }
 

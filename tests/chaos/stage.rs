@@ -55,14 +55,24 @@ pub type Connecting =
 
 /// One thread with a runtime for one client: a client that stands still stops no other one.
 pub enum Home {
-    Thread(Runtime),
+    Thread(Detached),
     Side(Side),
+}
+
+/// A runtime that may be dropped within another one, as a run does that ends with an error.
+pub struct Detached(Option<Runtime>);
+
+impl Drop for Detached {
+    fn drop(&mut self) {
+        self.0.take().into_iter().for_each(Runtime::shutdown_background);
+    }
 }
 
 impl Home {
     pub fn thread() -> Result<Self, Failure> {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
-        Ok(Self::Thread(builder.worker_threads(1).enable_all().build()?))
+        let runtime = builder.worker_threads(1).enable_all().build()?;
+        Ok(Self::Thread(Detached(Some(runtime))))
     }
 
     pub fn spawn<T: Send + 'static>(
@@ -70,7 +80,9 @@ impl Home {
         future: impl Future<Output = T> + Send + 'static,
     ) -> JoinHandle<T> {
         match self {
-            Self::Thread(runtime) => runtime.spawn(future),
+            Self::Thread(Detached(runtime)) => {
+                runtime.as_ref().expect("it is dropped with its home").spawn(future)
+            }
             Self::Side(side) => side.spawn(future),
         }
     }
