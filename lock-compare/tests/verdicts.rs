@@ -1,46 +1,66 @@
 //! Each experiment on each store that is compiled in: it has a verdict, which is explained, and which
 //! turns when the locks change parts. One trial per cell: `cargo test --test verdicts -- c7_redis`.
+//!
+//! What the filter wants is played in two runs before the first trial is judged, so that all cells
+//! share their servers.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, sync::OnceLock};
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lock_compare::{Cell, Options, Pace, Part, Store, Verdict, claims, run};
+use lock_compare::{Cell, Options, Pace, Part, Report, Store, Verdict, claims, run};
+
+/// As claimed, and with the parts swapped.
+static PLAYED: OnceLock<Result<[Report; 2], String>> = OnceLock::new();
 
 fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
     let stores = || Store::ALL.into_iter().filter(|store| store.is_compiled_in());
     let numbers = claims::all().iter().map(|experiment| experiment.claim().number);
     let cells = numbers.flat_map(|number| stores().map(move |store| (number, store)));
-    let trials = cells.map(|(number, store)| {
-        Trial::test(format!("c{number}_{}", store.scheme()), move || {
-            the_verdict_turns(number, store)
-        })
+    let name = |(number, store): (u8, Store)| format!("c{number}_{}", store.scheme());
+    let is_wanted = |cell: &(u8, Store)| match &arguments.filter {
+        Some(filter) if arguments.exact => name(*cell) == *filter,
+        Some(filter) => name(*cell).contains(filter),
+        None => true,
+    };
+    let wanted: Vec<_> = cells.filter(is_wanted).collect();
+    let trials = wanted.iter().map(|cell| {
+        let ((number, store), all) = (*cell, wanted.clone());
+        Trial::test(name(*cell), move || the_verdict_turns(&all, number, store))
     });
-    libtest_mimic::run(&Arguments::from_args(), trials.collect()).exit_code()
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-fn the_verdict_turns(number: u8, store: Store) -> Result<(), Failed> {
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
-    runtime.block_on(async {
-        let cell = play(number, store, Part::AsClaimed).await?;
-        let text = explained(&cell)?;
-        if !cell.outcome.verdict.is_answer() {
-            return Ok(());
-        }
-        let swapped = play(number, store, Part::Swapped).await?;
-        let told = explained(&swapped)?;
-        let turned =
-            swapped.outcome.verdict.is_answer() && swapped.outcome.verdict != cell.outcome.verdict;
-        turned.then_some(()).ok_or_else(|| format!("as claimed: {text}\nswapped: {told}").into())
-    })
+fn the_verdict_turns(all: &[(u8, Store)], number: u8, store: Store) -> Result<(), Failed> {
+    let played = PLAYED.get_or_init(|| play_all(all)).as_ref()?;
+    let [cell, swapped] = played.each_ref().map(|report| report.cell(number, store));
+    let (cell, swapped) = (cell.ok_or("no verdict")?, swapped.ok_or("no verdict when swapped")?);
+    let text = explained(cell)?;
+    if !cell.outcome.verdict.is_answer() {
+        return Ok(());
+    }
+    let told = explained(swapped)?;
+    let turned =
+        swapped.outcome.verdict.is_answer() && swapped.outcome.verdict != cell.outcome.verdict;
+    turned.then_some(()).ok_or_else(|| format!("as claimed: {text}\nswapped: {told}").into())
 }
 
-async fn play(number: u8, store: Store, part: Part) -> Result<Cell, Failed> {
-    let (claims, stores) = (vec![number], vec![store]);
+fn play_all(cells: &[(u8, Store)]) -> Result<[Report; 2], String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| error.to_string())?;
+    let play = |part| runtime.block_on(play(cells, part)).map_err(|error| error.to_string());
+    Ok([play(Part::AsClaimed)?, play(Part::Swapped)?])
+}
+
+async fn play(cells: &[(u8, Store)], part: Part) -> Result<Report, lock_compare::Failure> {
+    let mut claims: Vec<_> = cells.iter().map(|(number, _)| *number).collect();
+    let mut stores: Vec<_> = cells.iter().map(|(_, store)| *store).collect();
+    claims.dedup();
+    stores.sort();
+    stores.dedup();
     let options =
         Options { claims, stores, part, pace: Pace::Quick, seed: 7, ..Options::default() };
-    let mut report = run(&options, &|_| {}).await?;
-    Ok(report.rows.remove(0).cells.remove(0))
+    run(&options, &|_| {}).await
 }
 
 /// The verdict in words: it has a reason, and an answer has evidence or figures. On this machine,
