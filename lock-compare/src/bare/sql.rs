@@ -11,7 +11,7 @@ pub(crate) enum Sql {
     #[cfg(feature = "postgres")]
     Postgres(sqlx::PgConnection),
     #[cfg(feature = "mysql")]
-    MySql(sqlx::MySqlConnection),
+    Mysql(sqlx::MySqlConnection),
 }
 
 /// What the databases call differently.
@@ -103,7 +103,7 @@ macro_rules! with {
             #[cfg(feature = "postgres")]
             Sql::Postgres($connection) => $body,
             #[cfg(feature = "mysql")]
-            Sql::MySql($connection) => $body,
+            Sql::Mysql($connection) => $body,
         }
     };
 }
@@ -134,7 +134,7 @@ impl Sql {
                 // The lab's server has no TLS, and its password is checked without it.
                 let url = url.replacen("mariadb://", "mysql://", 1);
                 let options = sqlx::mysql::MySqlConnectOptions::from_str(&url)?;
-                Self::MySql(sqlx::MySqlConnection::connect_with(&options).await?)
+                Self::Mysql(sqlx::MySqlConnection::connect_with(&options).await?)
             }
             #[cfg(feature = "sqlite")]
             Store::Sqlite => {

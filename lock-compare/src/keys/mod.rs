@@ -108,7 +108,7 @@ pub async fn keys(stage: &Stage) -> Result<Option<Arc<dyn KeySpace>>, Failure> {
     Ok(match stage.store {
         Store::Memory | Store::Sqlite => Some(Arc::new(SimulatedKeys::default())),
         #[cfg(feature = "redis")]
-        Store::Redis => Some(Arc::new(RedisKeys::new(&*stage.shared().await?.url())?)),
+        Store::Redis => Some(Arc::new(RedisKeys::new(&stage.shared().await?.url())?)),
         _ => None,
     })
 }
