@@ -1,6 +1,10 @@
 //! Where an experiment takes place: a private server, an embedded store, or a store in use.
 
-use std::{collections::BTreeMap, ops::Deref, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
 use tempfile::TempDir;
@@ -106,19 +110,21 @@ impl Ground {
     }
 }
 
-/// The stores of a run: each is started when it is first asked for, and serves all experiments
-/// that do no harm to it.
+/// The stores of a run: a server is started when it is first asked for, and serves all experiments
+/// that do no harm to it. An embedded store serves one claim: whoever stands still in the middle of a
+/// request to SQLite keeps all others out of its file.
 #[derive(Default)]
 pub(crate) struct Grounds {
-    shared: BTreeMap<Store, OnceCell<Arc<Ground>>>,
+    shared: Mutex<BTreeMap<(Store, u8), Started>>,
     in_use: BTreeMap<Store, String>,
 }
+
+type Started = Arc<OnceCell<Arc<Ground>>>;
 
 impl Grounds {
     /// Private stores, but for those that are given by URL.
     pub(crate) fn new(in_use: BTreeMap<Store, String>) -> Self {
-        let shared = Store::ALL.into_iter().map(|store| (store, OnceCell::new()));
-        Self { shared: shared.collect(), in_use }
+        Self { in_use, ..Self::default() }
     }
 
     /// Whether a store is one in use.
@@ -126,15 +132,22 @@ impl Grounds {
         self.in_use.contains_key(&store)
     }
 
-    /// The store that all share.
-    pub(crate) async fn shared(&self, store: Store) -> Result<Arc<Ground>, Failure> {
+    /// The store that all of a claim share, or all claims if it is a server.
+    pub(crate) async fn shared(&self, store: Store, claim: u8) -> Result<Arc<Ground>, Failure> {
         let start = || async {
             Ok(Arc::new(match self.in_use.get(&store) {
                 Some(url) => Ground::InUse { url: url.clone() },
                 None => Ground::start(store).await?,
             }))
         };
-        self.shared[&store].get_or_try_init(start).await.cloned()
+        let whose = if store.is_embedded() { claim } else { 0 };
+        let started = self.started(store, whose);
+        started.get_or_try_init(start).await.cloned()
+    }
+
+    fn started(&self, store: Store, claim: u8) -> Started {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.entry((store, claim)).or_default().clone()
     }
 
     /// A store for one experiment alone.

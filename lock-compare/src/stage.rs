@@ -73,13 +73,14 @@ impl Stage {
         format!("compare/{}/c{}{part}/{what}", self.run, self.claim)
     }
 
-    /// The store that all experiments share: nothing may be broken in it, nothing be counted.
+    /// The store that all experiments share, or all sides of this one if it is embedded: nothing may
+    /// be broken in it, nothing be counted.
     ///
     /// # Errors
     ///
     /// If it cannot be started.
     pub async fn shared(&self) -> Result<Arc<Ground>, Failure> {
-        self.grounds.shared(self.store).await
+        self.grounds.shared(self.store, self.claim).await
     }
 
     /// A store for this experiment alone, to be counted, stopped and killed. It ends with the value.

@@ -71,8 +71,8 @@ async fn etcdctl(stage: &Stage) -> Result<Vec<Side>, Failure> {
     let folder = tempfile::tempdir()?;
     let (file, script) = first_script(folder.path()).await?;
     let [one, two] = names(stage, "etcdctl-lock");
-    let first = program.command(&["lock", &one, "sh", "-c", &script]);
-    let second = program.command(&["lock", &two, "echo", "the second command runs"]);
+    let first = program.command(&["lock", &one, "--", "sh", "-c", &script]);
+    let second = program.command(&["lock", &two, "--", "echo", "the second command runs"]);
     let lock = two_terminals((first, second), &operator, &one, End::File(&file)).await?;
     let [one, two] = names(stage, "etcdctl-elect");
     let first = program.command(&["elect", &one, "first"]);
