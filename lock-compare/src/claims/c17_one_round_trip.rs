@@ -103,7 +103,7 @@ impl Trips {
         let since = counters(ground).await?.since(&before);
         proxy.delay(DELAY);
         let mut least = Duration::MAX;
-        for _ in 0..stage.quick_or_full(3, 8) {
+        for _ in 0..stage.quick_or_full(8, 12) {
             least = least.min(pair().await?);
         }
         proxy.delay(Duration::ZERO);

@@ -17,8 +17,8 @@ const CLAIM: Claim = Claim {
            and with distlock on the same database. The database keeps each commit.",
     measured: "The time of a lock and unlock: the ratio of the medians, round by round, with its \
                interval of 95 %.",
-    threshold: "Holds if each way takes more than 3 times as long as on Redis with all of the \
-                interval; differs if Redis takes more than 3 times as long as one of them; else no \
+    threshold: "Holds if each way takes more than twice as long as on Redis with all of the \
+                interval; differs if Redis takes more than 6 times as long as one of them; else no \
                 difference.",
 };
 

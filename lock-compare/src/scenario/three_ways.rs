@@ -13,7 +13,8 @@ use crate::{
     rounds::{Contender, Ratio, Times, Work, in_turns},
 };
 
-const THRESHOLD: f64 = 3.0;
+const SLOWER: f64 = 2.0;
+const FASTER: f64 = 6.0;
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The control: whoever should be the faster one stands so far away, one way.
@@ -154,8 +155,8 @@ fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     };
     let (to_redis, to_distlock) = (to(redis), to(distlock));
     let verdict = match () {
-        () if to_redis.iter().all(|ratio| ratio.is_above(THRESHOLD)) => Verdict::Holds,
-        () if to_redis.iter().any(|ratio| ratio.is_below(THRESHOLD)) => Verdict::Differs,
+        () if to_redis.iter().all(|ratio| ratio.is_above(SLOWER)) => Verdict::Holds,
+        () if to_redis.iter().any(|ratio| ratio.is_below(FASTER)) => Verdict::Differs,
         () => Verdict::NoDifference,
     };
     let words = ways.iter().zip(&to_redis).map(|(way, ratio)| {
