@@ -46,6 +46,7 @@ mod timeline;
 mod trace;
 mod verdict;
 mod waiters;
+mod words;
 
 pub use self::{
     actor::{Actor, Pause},

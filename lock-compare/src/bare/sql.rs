@@ -23,8 +23,6 @@ pub(crate) struct Dialect {
     pub int: &'static str,
     /// What texts are cast to.
     pub text: &'static str,
-    /// What makes a read keep the row for its transaction.
-    pub for_update: &'static str,
 }
 
 impl Dialect {
@@ -34,20 +32,16 @@ impl Dialect {
                 clock: "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
                 int: "BIGINT",
                 text: "TEXT",
-                for_update: " FOR UPDATE",
             },
             Store::MySql => Self {
                 clock: "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
                 int: "SIGNED",
                 text: "CHAR",
-                for_update: " FOR UPDATE",
             },
-            // SQLite knows no locks of rows; a transaction that writes has the whole file.
             _ => Self {
                 clock: "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
                 int: "INTEGER",
                 text: "TEXT",
-                for_update: "",
             },
         }
     }

@@ -7,7 +7,7 @@ use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Drawing, Experiment, Failure, Give, Outcome, Plot, Printed, Side, Stage,
-    Take, Topic, keys::keys, scenario::late_holder,
+    Take, Topic, keys::keys, scenario::late_holder, words::times,
 };
 
 /// C7.
@@ -63,7 +63,7 @@ async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side,
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let ttl = stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4));
     let late = late_holder(lock, &trace, &name, ttl).await?;
-    let happened = format!("the only item is sold {} times", late.sold);
+    let happened = format!("the only item is sold {}", times(late.sold));
     let side = Side::new(lock.label(), lock.nature(), !late.third_got_in, happened);
     let side = late.story.into_iter().fold(side, Side::evidence);
     let checker = Checker::new().tokens(Grade::None);

@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 
-use crate::{Claim, Experiment, Failure, Outcome, Stage, Store};
+#[cfg(feature = "zookeeper")]
+use crate::Store;
+use crate::{Claim, Experiment, Failure, Outcome, Stage};
 
 /// C18.
 pub(crate) struct Znodes;

@@ -9,6 +9,7 @@ use lock_history::{Checker, Grade, Rule};
 use crate::{
     Claim, Contestant, Drawing, Experiment, Failure, Figure, Outcome, Plot, Side, Stage, Topic,
     scenario::{Stock, late_writer},
+    words::times,
 };
 
 /// C23.
@@ -40,8 +41,11 @@ impl Experiment for LateWrite {
             tokio::try_join!(play(stage, bare, "first"), play(stage, checked, "second"))?;
         let (sold, sold_checked) = (bare.1, checked.1);
         let sentence = format!(
-            "{}: the only item is sold {sold} times; {}: {sold_checked} times",
-            bare.0.lock, checked.0.lock
+            "{}: the only item is sold {}; {}: {}",
+            bare.0.lock,
+            times(sold),
+            checked.0.lock,
+            times(sold_checked)
         );
         let plot = bare.0.timeline.clone().map(|timeline| Plot {
             title: format!("A late write on {}: {}", stage.store, bare.0.lock),
@@ -70,7 +74,7 @@ async fn play(stage: &Stage, stock: Stock, what: &str) -> Result<(Side, u32), Fa
     let late = late_writer(&lock, Arc::new(stock), &trace, &name, ttl).await?;
     let checker = Checker::new().tokens(Grade::None);
     let stale = checker.check(&late.history)?.count(Rule::Fence);
-    let happened = format!("the only item is sold {} times, {stale} of them late", late.sold);
+    let happened = format!("the only item is sold {}, {stale} of them late", times(late.sold));
     let side = Side::new(label, lock.nature(), stale == 0, happened);
     let side = late.story.into_iter().fold(side, Side::evidence);
     Ok((side.traced(late.history, &checker)?, late.sold))

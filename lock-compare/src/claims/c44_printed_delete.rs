@@ -9,6 +9,7 @@ use crate::{
     Claim, Contestant, Experiment, Failure, Figure, Give, Outcome, Printed, Side, Stage, Take,
     keys::keys,
     scenario::{late_holder, short_ttl},
+    words::times,
 };
 
 /// C44.
@@ -72,7 +73,7 @@ impl Experiment for PrintedDelete {
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u32), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let late = late_holder(lock, &trace, &name, short_ttl(stage)).await?;
-    let happened = format!("the only item is sold {} times", late.sold);
+    let happened = format!("the only item is sold {}", times(late.sold));
     let side = Side::new(lock.label(), lock.nature(), !late.third_got_in, happened);
     let side = late.story.into_iter().fold(side, Side::evidence);
     Ok((side.traced(late.history, &Checker::new().tokens(Grade::None))?, late.sold))

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use etcd_client::{Client, GetOptions};
 use lock_lab::Side;
 
-use super::probe::{Probe, limited};
+use super::{limited::limited, probe::Probe};
 use crate::Failure;
 
 pub(super) struct EtcdProbe {

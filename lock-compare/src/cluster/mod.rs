@@ -4,6 +4,8 @@
 mod etcd_lock;
 #[cfg(feature = "etcd")]
 mod etcd_probe;
+#[cfg(any(feature = "etcd", feature = "zookeeper"))]
+mod limited;
 mod on_side;
 mod probe;
 mod replicated_redis;

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_lab::Side;
 use zookeeper_client::{Acls, Client, CreateMode, Error};
 
-use super::probe::{Probe, limited};
+use super::{limited::limited, probe::Probe};
 use crate::Failure;
 
 pub(super) struct ZooKeeperProbe {

@@ -8,7 +8,7 @@ use tokio::{sync::Mutex, time::sleep};
 use crate::{
     Contestant, Distlock, Drawing, Failure, Figure, Give, Ground, Nature, Outcome, Player, Plot,
     Printed, Private, Side, Stage, Store, Take, Topic, Verdict,
-    bare::{Dialect, Sql},
+    bare::Sql,
     keys::RedisKeys,
     rounds::{Contender, Ratio, Times, Work, in_turns},
 };
@@ -48,7 +48,7 @@ impl Way {
         if matches!(self, Self::Pessimistic) { 3 } else { 2 }
     }
 
-    async fn lock(self, sql: &mut Sql, dialect: Dialect) -> Result<(), Failure> {
+    async fn lock(self, sql: &mut Sql, store: Store) -> Result<(), Failure> {
         let select = "SELECT version FROM compare_rows WHERE name = ?";
         match self {
             Self::UniqueKey => {
@@ -57,7 +57,9 @@ impl Way {
             }
             Self::Pessimistic => {
                 sql.begin().await?;
-                let select = format!("{select}{}", dialect.for_update);
+                // SQLite knows no locks of rows; a transaction that writes has the whole file.
+                let keep = if store == Store::Sqlite { "" } else { " FOR UPDATE" };
+                let select = format!("{select}{keep}");
                 sql.number(&select, &[ROW.into()]).await?.ok_or("the row is gone")?;
                 sql.execute("COMMIT", &[]).await?;
             }
@@ -94,7 +96,7 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
     make_tables(&mut Sql::connect(stage.store, &url).await?).await?;
     for way in Way::ALL {
         let sql = Arc::new(Mutex::new(Sql::connect(stage.store, &url).await?));
-        let work = work(way, sql, Dialect::of(stage.store), away);
+        let work = work(way, sql, stage.store, away);
         contenders.push(Contender { name: way.label(stage.store).into(), work });
     }
     if is_far && !stage.store.is_embedded() {
@@ -135,14 +137,14 @@ fn player(name: &str, client: Arc<dyn Player>, lock: String) -> Contender {
     Contender { name: name.into(), work }
 }
 
-fn work(way: Way, sql: Arc<Mutex<Sql>>, dialect: Dialect, away: Option<Duration>) -> Work {
+fn work(way: Way, sql: Arc<Mutex<Sql>>, store: Store, away: Option<Duration>) -> Work {
     Box::new(move || {
         let sql = sql.clone();
         Box::pin(async move {
             if let Some(away) = away {
                 sleep(away).await;
             }
-            way.lock(&mut *sql.lock().await, dialect).await
+            way.lock(&mut *sql.lock().await, store).await
         })
     })
 }
