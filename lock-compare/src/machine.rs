@@ -59,7 +59,20 @@ pub(crate) fn versions() -> BTreeMap<String, String> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         Some((name.to_string(), number(text.lines().next()?)?))
     });
-    told.chain([("distlock".into(), env!("CARGO_PKG_VERSION").into())]).collect()
+    let ours = ("distlock".into(), env!("CARGO_PKG_VERSION").into());
+    told.chain(zookeeper().map(|version| ("zookeeper".into(), version))).chain([ours]).collect()
+}
+
+/// ZooKeeper's version: it has no program that tells it, but the name of its jar does.
+fn zookeeper() -> Option<String> {
+    let jars = fs::read_dir("/usr/share/java").ok()?.flatten();
+    let names = jars.filter_map(|jar| jar.file_name().into_string().ok());
+    names
+        .filter_map(|name| {
+            let rest = name.strip_prefix("zookeeper-")?.strip_suffix(".jar")?;
+            number(rest).filter(|version| version == rest)
+        })
+        .max()
 }
 
 /// The first word with a digit and a dot in it.

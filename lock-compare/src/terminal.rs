@@ -26,8 +26,9 @@ const MOMENT: Duration = Duration::from_millis(300);
 pub(crate) enum End<'a> {
     /// It waits for this file to go.
     File(&'a Path),
-    /// As by ctrl-c.
-    Interrupt,
+    /// As a supervisor ends it. Not as ctrl-c does: what a shell starts in the background ignores
+    /// that, and so do the programs started by it.
+    Terminate,
 }
 
 /// What the two terminals show.
@@ -61,9 +62,9 @@ impl Terminal {
     async fn end(&mut self, end: End<'_>) -> Result<(), Failure> {
         match end {
             End::File(file) => fs::remove_file(file).await?,
-            End::Interrupt => {
+            End::Terminate => {
                 let process = self.child.id().ok_or("the program has ended already")?;
-                Command::new("kill").arg("-INT").arg(process.to_string()).status().await?;
+                Command::new("kill").arg("-TERM").arg(process.to_string()).status().await?;
             }
         }
         Ok(timeout(PATIENCE, self.child.wait()).await?.map(drop)?)
@@ -100,7 +101,7 @@ pub(crate) async fn two_terminals(
     };
     // It holds a lock perhaps, and gives it back.
     if two.child.try_wait()?.is_none() {
-        let _ = two.end(End::Interrupt).await;
+        let _ = two.end(End::Terminate).await;
     }
     Ok(Terminals { first, waits, second })
 }

@@ -35,6 +35,10 @@ pub(crate) struct Entry {
     state: AtomicU8,
     /// An exclusive entry whose holder shares the lock by now.
     downgraded: AtomicBool,
+    /// Whether the sentinel has begun to look after the node.
+    guarded: AtomicBool,
+    /// Whether the server has told that it watches the node.
+    watched: AtomicBool,
     changed: Notify,
 }
 
@@ -92,6 +96,8 @@ impl Entry {
             term_end: Mutex::new(Instant::NEVER),
             state: AtomicU8::new(WAITING),
             downgraded: AtomicBool::new(false),
+            guarded: AtomicBool::new(false),
+            watched: AtomicBool::new(false),
             changed: Notify::new(),
         }
     }
@@ -206,6 +212,21 @@ impl Entry {
     /// Whether it held the lock and has been told of its loss.
     pub(crate) fn is_lost(&self) -> bool {
         self.validity().is_some_and(Validity::has_ended)
+    }
+
+    /// Begins to look after the node; `false` if somebody does already.
+    pub(crate) fn guard(&self) -> bool {
+        !self.guarded.swap(true, Ordering::AcqRel)
+    }
+
+    /// The server watches the node from now on.
+    pub(crate) fn watch(&self) {
+        self.watched.store(true, Ordering::Release);
+    }
+
+    /// Whether the end of the node would have been told.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire)
     }
 
     /// Whether the holder gave the lock up, or the node is gone.

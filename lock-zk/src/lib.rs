@@ -113,7 +113,7 @@
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
-//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all others instead, which are told within a second |
+//! | waiting behind another client, waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all others instead, which are told within a second |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer as far as acquires and releases are writes, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |

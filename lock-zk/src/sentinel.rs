@@ -2,8 +2,9 @@
 //!
 //! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
 //! is [`YOUTH`] old, whether its attempt waits or holds: an uncontended acquire and release stay at
-//! three requests, and a deletion is told within about that time. Where there is no room for a
-//! watch, one look per second finds all nodes that are gone.
+//! three requests, and a deletion is told within about that time. A waiter behind another client's
+//! entry is watched at once: the end of that entry would admit it, even if its own node were gone.
+//! Where there is no room for a watch, one look per second finds all nodes that are gone.
 
 use std::{
     collections::{HashSet, VecDeque},
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use futures_util::{StreamExt, stream::FuturesUnordered};
+use futures_util::{StreamExt, future, stream::FuturesUnordered};
 use lock_core::{Clock, Instant};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -48,6 +49,14 @@ impl Young {
         }
     }
 
+    /// Watches an entry before its time.
+    pub(crate) fn hurry(&self, entry: &Arc<Entry>) {
+        if !entry.is_watched() {
+            lock(&self.queue).push_front((Clock::Boot.now(), Arc::downgrade(entry)));
+            self.first.notify_one();
+        }
+    }
+
     pub(crate) fn crowded(&self) -> Arc<Notify> {
         self.crowded.clone()
     }
@@ -62,7 +71,7 @@ impl Young {
         let mut grown = Vec::new();
         while queue.front().is_some_and(|(due, _)| *due <= now) {
             let entry = queue.pop_front().and_then(|(_, entry)| entry.upgrade());
-            grown.extend(entry.filter(|entry| !entry.has_ended()));
+            grown.extend(entry.filter(|entry| !entry.has_ended() && entry.guard()));
         }
         if queue.is_empty() {
             queue.shrink_to(64);
@@ -133,9 +142,15 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
             watched.push(watch_one(session.clone(), entry));
         }
         let more = async {
-            match pause {
-                Some(pause) => tokio::time::sleep(pause).await,
-                None => first.notified().await,
+            let pause = async {
+                match pause {
+                    Some(pause) => tokio::time::sleep(pause).await,
+                    None => future::pending().await,
+                }
+            };
+            tokio::select! {
+                () = pause => {}
+                () = first.notified() => {}
             }
         };
         tokio::pin!(more);
@@ -161,6 +176,7 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
                 return session.young.leave_unwatched(&alive);
             }
             Ok(Some(watch)) => {
+                alive.watch();
                 drop(alive);
                 match watch.changed().await {
                     EventType::NodeDeleted => {

@@ -46,7 +46,8 @@ impl Candidate {
     /// Waits until an entry ends or becomes what is wanted.
     ///
     /// If what is left then admits the own entry, that is the grant: lower sequences never appear
-    /// later, and the news came over a live session.
+    /// later, and the news came over a live session. The own node must be there, too: behind
+    /// another client's entry it is watched, or looked for.
     async fn follow(
         &self,
         ahead: &mut Ahead,
@@ -56,6 +57,9 @@ impl Candidate {
         let name = &ahead.names()[index];
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_entry(name);
+        if local.is_none() {
+            self.session.young.hurry(&self.entry);
+        }
         let news = async {
             match (&local, wanted) {
                 (Some(entry), _) => Ok(Some(entry.news(wanted).await)),
@@ -71,12 +75,14 @@ impl Candidate {
             Some(News::Ended(ending)) => {
                 ahead.ended(index, ending);
                 // The view may be old; to walk back through it in memory costs nothing.
-                let known = local.is_some() || ahead.duty() == Duty::Hold;
+                let known =
+                    local.is_some() || ahead.duty() == Duty::Hold && self.entry.is_watched();
                 Ok(if known { Next::Judge } else { Next::Look })
             }
             Some(News::Became(became)) => {
                 ahead.became(index, became);
-                Ok(Next::Judge)
+                let known = local.is_some() || self.entry.is_watched();
+                Ok(if known { Next::Judge } else { Next::Look })
             }
             None => Ok(Next::Look),
         }

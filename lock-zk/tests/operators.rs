@@ -81,6 +81,32 @@ async fn every_kind_can_be_revoked_and_leaves_nothing() {
     assert!(!operator.revoke(&name, Uuid::new_v4()).await.unwrap());
 }
 
+/// Its own node is watched, or looked for, before what was before it admits it.
+#[tokio::test]
+async fn a_waiter_whose_node_goes_in_the_first_moment_is_never_granted() {
+    let server = shared().await;
+    let (first, second, raw) =
+        (open(&server.url()).await, open(&server.url()).await, raw(server).await);
+    for round in 0..20 {
+        let name = fresh("moment");
+        let directory = format!("/locks/{name}");
+        let guard = first.lock(&name).unwrap().acquire().await.unwrap();
+        let holder = children(&raw, &directory).await;
+        let waiting = tokio::spawn(second.lock(&name).unwrap().acquire());
+        let own = loop {
+            let mut queue = children(&raw, &directory).await;
+            queue.retain(|child| !holder.contains(child));
+            if let Some(own) = queue.pop() {
+                break own;
+            }
+        };
+        raw.delete(&format!("{directory}/{own}"), None).await.unwrap();
+        guard.release().await.unwrap();
+        let error = soon("the waiter is told", waiting).await.unwrap().expect_err("no place");
+        assert!(lost_its_place(&error), "round {round}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn an_upgraded_lock_is_revoked_by_what_was_seen_before() {
     let server = shared().await;

@@ -77,7 +77,7 @@ async fn etcdctl(stage: &Stage) -> Result<Vec<Side>, Failure> {
     let [one, two] = names(stage, "etcdctl-elect");
     let first = program.command(&["elect", &one, "first"]);
     let second = program.command(&["elect", &two, "second"]);
-    let elect = two_terminals((first, second), &operator, &one, End::Interrupt).await?;
+    let elect = two_terminals((first, second), &operator, &one, End::Terminate).await?;
     Ok(vec![
         side("etcdctl lock NAME COMMAND", Nature::Program, lock),
         side("etcdctl elect NAME VALUE", Nature::Program, elect),

@@ -71,7 +71,7 @@ async fn etcdctl(stage: &Stage) -> Result<Option<Side>, Failure> {
     let [one, two] = names(stage, "etcdctl");
     let commands = (program.command(&["lock", &one]), program.command(&["lock", &two]));
     let operator = stage.connect().await?;
-    let seen = two_terminals(commands, &operator, &one, End::Interrupt).await?;
+    let seen = two_terminals(commands, &operator, &one, End::Terminate).await?;
     Ok(Some(side("etcdctl lock NAME", Nature::Program, seen)))
 }
 
@@ -99,6 +99,6 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
         hold
     });
     let operator = stage.connect().await?;
-    let seen = two_terminals((first, second), &operator, &names[0], End::Interrupt).await?;
+    let seen = two_terminals((first, second), &operator, &names[0], End::Terminate).await?;
     Ok(side("distlock hold NAME", Nature::Distlock, seen))
 }
