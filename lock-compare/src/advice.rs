@@ -55,8 +55,13 @@ struct Need {
 /// The claim that compares the stores' speed. Whatever its verdict is, the figures answer.
 const SPEED: u8 = 24;
 
-const NEEDS: [Need; 8] = [
+const NEEDS: [Need; 9] = [
     need("The lock must survive the loss of a node.", &[(26, Holds)], |_| true),
+    need(
+        "A stock must never be oversold: by one atomic step in the store, not by a lock alone.",
+        &[(28, Breaks)],
+        |_| true,
+    ),
     need("The lock must be granted fast, over a network.", &[(SPEED, Holds)], is_server),
     need("Nothing may be installed beside the program.", &[(1, Holds), (2, Holds)], |store| {
         store.is_embedded()
@@ -74,7 +79,7 @@ const NEEDS: [Need; 8] = [
         &[(2, Holds), (3, Holds)],
         |_| true,
     ),
-    need("An SQL database is there, and no other server shall be.", &[(20, Breaks)], |store| {
+    need("There is an SQL database, and no other server is wanted.", &[(20, Breaks)], |store| {
         matches!(store, Store::MySql | Store::Postgres | Store::Sqlite)
     }),
     need("One leader does the work, and the others stand by.", &[(21, Holds)], |_| true),

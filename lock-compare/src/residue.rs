@@ -14,6 +14,14 @@ pub(crate) fn what(store: Store) -> &'static str {
     }
 }
 
+/// One of them.
+pub(crate) fn one(store: Store) -> &'static str {
+    match store {
+        Store::Memory => "entry",
+        other => what(other).trim_end_matches('s'),
+    }
+}
+
 /// How many keys, nodes or rows there are, by the store's own word where it has one.
 pub(crate) async fn count(ground: &Ground, locks: &Locks) -> Result<u64, Failure> {
     Ok(match ground.server() {

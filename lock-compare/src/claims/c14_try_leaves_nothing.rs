@@ -153,6 +153,7 @@ impl Scene<'_> {
     fn said(&self, left: i64) -> String {
         match left {
             0 => format!("and no {} are left", residue::what(self.stage.store)),
+            1 => format!("and 1 {} is left", residue::one(self.stage.store)),
             left => format!("and {left} {} are left", residue::what(self.stage.store)),
         }
     }

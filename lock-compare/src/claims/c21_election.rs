@@ -27,7 +27,7 @@ const CLAIM: Claim = Claim {
               and Observe; a job that the leader alone does goes to the next one when it fails, \
               and a lost session ends the leadership.",
     done: "Three candidates campaign: the first proclaims, its job fails, it resigns and campaigns \
-           again; the second is killed; the third is told of by the store when its time is up. In \
+           again; the second is killed; when its time is up, the store tells of the third. In \
            the control each candidate campaigns under a name of its own.",
     measured: "How many do the job at the same time, and what an observer and the next leaders see.",
     threshold: "Holds if one does the job at a time, and the values and the order are seen.",

@@ -16,7 +16,7 @@ pub(crate) struct AtomicDecrement;
 
 const CLAIM: Claim = Claim {
     number: 28,
-    title: "Atomic compare-and-decrement",
+    title: "Read, then decrement",
     claimed: "Stock is not protected by a lock but by an atomic compare-and-decrement in the store (a \
               Lua script, a conditional UPDATE); reading and then decrementing oversells under any \
               expired lock.",

@@ -13,7 +13,7 @@ pub(crate) struct Ephemerals;
 
 const CLAIM: Claim = Claim {
     number: 36,
-    title: "Ephemeral means the session",
+    title: "An ephemeral node ends with its connection",
     claimed: "An ephemeral node goes when the connection of its owner ends.",
     done: "The owner's connection is reset while it has an ephemeral node, and a lock of distlock; \
            the other stores are asked for the lock alone. In the control the session ends, not the \

@@ -97,7 +97,7 @@ async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Fai
     got.release().await?;
     entry.released();
     let happened = match lives_on {
-        true => format!("{end}: the lock is held on, and B gets in {} ms later", freed.as_millis()),
+        true => format!("{end}: the lock stays held, and B gets in {} ms later", freed.as_millis()),
         false => format!("{end}: the lock is free at once"),
     };
     let side = Side::new(lock.label(), Nature::Distlock, true, happened);

@@ -66,7 +66,7 @@ pub(super) fn advice(report: &Report, language: Language) -> String {
     };
     let fast = |choices: &[Choice]| {
         let named = choices.iter().map(|choice| match choice.speed {
-            Some(speed) => format!("{} ({} ms)", choice.store, number(speed.ms)),
+            Some(speed) => format!("{} ({} x)", choice.store, number(speed.ratio)),
             None => choice.store.to_string(),
         });
         language.listed(&named.collect::<Vec<_>>())

@@ -35,7 +35,7 @@ const CLAIMS: [&str; 44] = [
     "收到终止信号就释放",
     "丢失节点，数据还在",
     "同一会话加锁两次",
-    "原子地比较并扣减",
+    "先读后减会超卖",
     "数据库的三种锁",
     "不带命令的 lock",
     "等待者要保持租约",
@@ -59,8 +59,12 @@ pub(super) fn need(english: &str) -> Option<&'static str> {
     NEEDS.iter().find(|(need, _)| *need == english).map(|(_, chinese)| *chinese)
 }
 
-const NEEDS: [(&str, &str); 8] = [
+const NEEDS: [(&str, &str); 9] = [
     ("The lock must survive the loss of a node.", "丢失一个节点后，锁必须还在。"),
+    (
+        "A stock must never be oversold: by one atomic step in the store, not by a lock alone.",
+        "库存绝不能超卖：靠存储里的一步原子操作，而不是只靠锁。",
+    ),
     ("The lock must be granted fast, over a network.", "经过网络，加锁要快。"),
     ("Nothing may be installed beside the program.", "除了程序本身，什么都不能装。"),
     (
@@ -75,6 +79,6 @@ const NEEDS: [(&str, &str); 8] = [
         "A crashed or cut-off client must never block the others.",
         "崩溃或断网的客户端绝不能一直挡住别人。",
     ),
-    ("An SQL database is there, and no other server shall be.", "已有 SQL 数据库，不想再加服务。"),
+    ("There is an SQL database, and no other server is wanted.", "已有 SQL 数据库，不想再加服务。"),
     ("One leader does the work, and the others stand by.", "只有一个 leader 干活，其余待命。"),
 ];

@@ -17,8 +17,10 @@ pub(super) fn section(report: &Report) -> Markup {
         section #advice aria-labelledby="advice-title" {
             h2 #advice-title { "Which store to take" }
             p {
-                "Made of this run's verdicts and figures, the fastest first where speed was measured. \
-                 Each name leads to the cell that says so."
+                "Taken from this run's verdicts and figures, the fastest first. What counts for the \
+                 order is how many times as long as Redis a store takes, measured in turns: \
+                 milliseconds of different minutes do not compare. Each name leads to the cell that \
+                 says so."
             }
             @let (silent, told): (Vec<_>, Vec<_>) = report.advice().into_iter().partition(is_silent);
             div.cards { @for advice in &told { (card(advice)) } }
@@ -106,7 +108,8 @@ fn choice(choice: &Choice, is_taken: bool) -> Markup {
             }
             @if is_taken { ", " (reach(choice.store)) }
             @if let Some(speed) = choice.speed.filter(|_| is_taken) {
-                ", " b { (number(speed.ms)) " ms" } " for an acquire and release"
+                ", " b { (number(speed.ratio)) " x Redis" } " (" (number(speed.ms))
+                " ms) for an acquire and release"
             }
             ": " (choice.reason)
         }

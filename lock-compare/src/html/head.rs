@@ -22,6 +22,7 @@ pub(super) fn banner(report: &Report) -> Markup {
             }
             nav aria-label="Parts of this page" {
                 a href="#matrix" { "Verdicts" }
+                a href="#words" { "Words" }
                 a href="#advice" { "Which store to take" }
                 a href="#plots" { "Plots" }
                 a href="#differs" { "What differs" }

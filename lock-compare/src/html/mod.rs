@@ -3,6 +3,7 @@
 mod advice;
 mod evidence;
 mod front;
+mod glossary;
 mod head;
 mod lists;
 mod matrix;

@@ -4,7 +4,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::Report;
 
-use super::{Detail, advice, evidence, front, head, lists, matrix, plots, security};
+use super::{Detail, advice, evidence, front, glossary, head, lists, matrix, plots, security};
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
@@ -29,6 +29,7 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
                 (head::banner(report))
                 main {
                     (matrix::section(report))
+                    (glossary::section())
                     (advice::section(report))
                     (front::section(report, detail))
                     (lists::differing(report))

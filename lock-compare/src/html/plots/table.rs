@@ -31,7 +31,7 @@ pub(super) fn of(drawing: &Drawing, most: usize) -> Markup {
                 }
             }
         }
-        @if rows.len() > most { p.note { (rows.len() - most) " more rows are left out." } }
+        @if rows.len() > most { p.note { "Left out: " (rows.len() - most) " more." } }
     }
 }
 
