@@ -102,7 +102,7 @@
 //! |---|---|
 //! | acquire and release, of any kind | create and list in one flight, then delete: 3 |
 //! | with others of the same client before it | the same 3: whoever is released passes the lock on within the process, before the server has confirmed the deletion |
-//! | behind another client | one more, a watch on the node that it waits for, and now and then a second list |
+//! | behind another client | two more, a watch on the node that it waits for and one on its own; a second list if that one goes before the own watch is set, or was not the last one before it |
 //! | first in line for permits of other clients | a watch on the directory, and a list per arrival or departure |
 //! | permits granted after a wait, if there are more | 1 write, so that the next one is first in line: it reads that, and watches the directory |
 //! | try, if it is refused | 1 list, 2 reads for a reader behind a writer; nothing is written |
@@ -113,7 +113,7 @@
 //! | upgrade | 1 list; if nobody else is there create, list and delete |
 //! | names in use | 1 list, and 1 per directory |
 //! | revoke | sync and list in one flight, then delete; 1 or 2 reads more for a lock that was upgraded, or if there is no such attempt |
-//! | waiting behind another client, waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all others instead, which are told within a second |
+//! | waiting or holding for more than 100 ms | once 1, a watch on the own node, for operators who delete it, unless it is set already; where a session has more than 112 KiB of watched paths (about 1,000 locks), 1 per second for all others instead, which are told within a second |
 //! | waiting for more than one TTL | 1 per TTL, up to 4 for permits |
 //! | a session that holds or waits, beside an ensemble | 8 to 16 writes of about 100 bytes per TTL (at 15 s and a tick of 2 s: 1 in 1.1 s), however many locks it holds; fewer as far as acquires and releases are writes, too |
 //! | an idle session, or one beside a standalone server | 1 read per eighth of the TTL, instead of the client crate's pings |

@@ -75,17 +75,23 @@ impl Candidate {
             Some(News::Ended(ending)) => {
                 ahead.ended(index, ending);
                 // The view may be old; to walk back through it in memory costs nothing.
-                let known =
-                    local.is_some() || ahead.duty() == Duty::Hold && self.entry.is_watched();
-                Ok(if known { Next::Judge } else { Next::Look })
+                let walks = local.is_some() && ahead.duty() != Duty::Hold;
+                Ok(if walks { Next::Judge } else { self.enters(ahead, ending == Ending::Passed) })
             }
             Some(News::Became(became)) => {
                 ahead.became(index, became);
-                let known = local.is_some() || self.entry.is_watched();
-                Ok(if known { Next::Judge } else { Next::Look })
+                let waits = ahead.duty() != Duty::Hold;
+                Ok(if waits { Next::Judge } else { self.enters(ahead, local.is_some()) })
             }
             None => Ok(Next::Look),
         }
+    }
+
+    /// Whether it may enter by what it knows: nobody has told yet that its own node is there. What
+    /// this client itself has passed on is no sign that somebody removes nodes.
+    fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
+        let known = passed_on || self.entry.is_watched();
+        if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
     }
 
     /// A wake-up that never comes must not stop a waiter for ever. Returns when there is something
@@ -185,11 +191,13 @@ impl Candidate {
             }
         };
         tokio::select! {
+            // Who is gone is seen by a look, and one's own entry may be gone, too.
+            biased;
+            () = changed => Ok(Next::Look),
             Some((name, ending)) = endings.next() => {
                 end(ahead, &name, ending);
                 Ok(Next::Judge)
             }
-            () = changed => Ok(Next::Look),
             () = tokio::time::sleep(self.session.ttl()) => Ok(Next::Look),
         }
     }

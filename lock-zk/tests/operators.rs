@@ -107,6 +107,37 @@ async fn a_waiter_whose_node_goes_in_the_first_moment_is_never_granted() {
     }
 }
 
+/// The end of an entry of the same client admits the next one without a request only if the client
+/// itself passed the lock on.
+#[tokio::test]
+async fn a_waiter_is_not_granted_when_all_nodes_are_deleted_at_once() {
+    let server = server().await;
+    let (locks, raw) = (open(&server.url()).await, raw(&server).await);
+    for round in 0..5 {
+        let name = fresh("all");
+        let directory = format!("/locks/{name}");
+        let guard = locks.lock(&name).unwrap().acquire().await.unwrap();
+        eventually("the holder's node is watched", || async {
+            server.counters().await.unwrap().get("watches") >= 1
+        })
+        .await;
+        let mut paths = children(&raw, &directory).await;
+        let waiting = tokio::spawn(locks.lock(&name).unwrap().acquire());
+        while paths.len() < 2 {
+            let children = children(&raw, &directory).await;
+            let own = children.into_iter().find(|child| *child != paths[0]);
+            // The waiter's goes first: else the holder's end may admit it rightly.
+            paths.splice(0..0, own);
+        }
+        let [first, second] = [0, 1].map(|index| format!("{directory}/{}", paths[index]));
+        let (one, two) = tokio::join!(raw.delete(&first, None), raw.delete(&second, None));
+        one.and(two).unwrap();
+        assert_eq!(soon("the holder is told", guard.lost()).await, LossReason::EntryGone);
+        let error = soon("the waiter is told", waiting).await.unwrap().expect_err("no place");
+        assert!(lost_its_place(&error), "round {round}: {error}");
+    }
+}
+
 #[tokio::test]
 async fn an_upgraded_lock_is_revoked_by_what_was_seen_before() {
     let server = shared().await;
