@@ -48,7 +48,7 @@ const PROGRAMS: [(&str, &str, &str); 5] = [
     ("redis", "redis-server", "--version"),
     ("etcd", "etcd", "--version"),
     ("etcdctl", "etcdctl", "version"),
-    ("mariadb, as MySQL", "/usr/sbin/mariadbd", "--version"),
+    ("mariadb (for MySQL)", "/usr/sbin/mariadbd", "--version"),
     ("postgres", "psql", "--version"),
 ];
 
