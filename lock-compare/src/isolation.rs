@@ -1,6 +1,7 @@
 //! Clients that can be cut off from their store, as far as the store has something to cut.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -15,9 +16,10 @@ use crate::{
     endless::Endless, scenario::Cut,
 };
 
-/// How often a better moment is looked for, and how long the store may take to answer.
-const ATTEMPTS: usize = 20;
-const ANSWER_LIMIT: Duration = Duration::from_secs(1);
+/// How often a better moment is looked for.
+const ATTEMPTS: usize = 50;
+/// How long the store may take to answer: nobody renews a lock meanwhile, so it is far below a TTL.
+const ANSWER_LIMIT: Duration = Duration::from_millis(250);
 
 /// A client, and what cuts it off.
 pub(crate) type Cuttable = (Arc<dyn Player>, Box<dyn Cut>);
@@ -71,11 +73,15 @@ async fn paused(lock: &dyn Contestant, operator: Option<Locks>) -> Result<Cuttab
 pub(crate) async fn stand_still(home: &Actor, operator: &Locks) -> Result<Pause, Failure> {
     for _ in 0..ATTEMPTS {
         let pause = home.pause().await?;
-        let look = operator.inspect("compare/does-the-store-answer");
-        if let Ok(answer) = timeout(ANSWER_LIMIT, look).await {
+        let mut look = pin!(operator.inspect("compare/does-the-store-answer"));
+        if let Ok(answer) = timeout(ANSWER_LIMIT, &mut look).await {
             answer?;
             return Ok(pause);
         }
+        drop(pause);
+        // Until then the client ends its request and others renew: the next pause at once would
+        // stop it in the middle of the same request.
+        look.await?;
     }
     Err("the store answers nobody while the client stands still".into())
 }
