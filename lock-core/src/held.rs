@@ -207,11 +207,16 @@ impl Inner {
     /// Removes the grant's entry from the store.
     pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
         let result = self.lease.release().await;
-        match &result {
+        self.trace_release(&result);
+        result
+    }
+
+    /// Tells what became of a release.
+    pub(crate) fn trace_release(&self, result: &Result<()>) {
+        match result {
             Ok(()) => trace::released(&self.name, self.lease.token()),
             Err(error) => trace::release_failed(&self.name, self.lease.token(), error),
         }
-        result
     }
 }
 

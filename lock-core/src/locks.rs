@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket,
+    LockName, LockSet, LossReason, Result, Semaphore, Ticket,
     adopt::adopt,
     alarm::Alarm,
     held::Inner,
@@ -194,9 +194,9 @@ impl Locks {
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
-    /// guards are lost ([`LossReason::SessionEnded`](crate::LossReason::SessionEnded)), waiters and
-    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted
-    /// at once. Closing twice does nothing.
+    /// guards say that they are lost ([`LossReason::Closed`]), waiters and later calls are told
+    /// [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
+    /// of each lock, and traced as one. Closing twice does nothing.
     ///
     /// # Errors
     ///
@@ -207,17 +207,22 @@ impl Locks {
     ///
     /// Dropping the future does not stop it.
     pub async fn close(&self) -> Result<()> {
-        let driver = self.client.driver.clone();
+        let client = self.client.clone();
         let close = async move {
-            match tokio::time::timeout(CLOSE_LIMIT, driver.close()).await {
+            let mut held = client.alarm.drain();
+            // Before the store hears of it, so that nobody is granted a lock that still counts as held.
+            held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
+            let closed = match tokio::time::timeout(CLOSE_LIMIT, client.driver.close()).await {
                 Ok(closed) => closed.map_err(|error| error.of("close")),
                 Err(_) => Err(Error::Unavailable {
-                    store: driver.guarantees().store,
+                    store: client.driver.guarantees().store,
                     op: "close",
                     effect: Effect::Unknown,
                     source: format!("not confirmed within {CLOSE_LIMIT:.1?}").into(),
                 }),
-            }
+            };
+            held.iter().for_each(|grant| grant.trace_release(&closed));
+            closed
         };
         Owned::new(&self.client.home, close, || {}).await
     }

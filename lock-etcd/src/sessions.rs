@@ -212,7 +212,7 @@ impl Sessions {
             self.end(&old, LossReason::Expired);
         }
         if self.check_open().is_err() {
-            self.end(&session, LossReason::SessionEnded);
+            self.end(&session, LossReason::Closed);
         }
         self.work.notify_one();
         Made::Session(session)
@@ -302,7 +302,7 @@ impl Sessions {
         self.closed.cancel();
         let sessions: Vec<_> = self.live().drain().map(|(_, session)| session).collect();
         for session in &sessions {
-            session.end(LossReason::SessionEnded);
+            session.end(LossReason::Closed);
         }
         let revoked = sessions.iter().map(|session| revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());

@@ -169,7 +169,7 @@ impl Session {
         let mut left = Vec::with_capacity(records.len());
         for (attempt, record) in records {
             left.push((attempt, record.name.clone()));
-            record.end(LossReason::SessionEnded);
+            record.end(LossReason::Closed);
         }
         // After all have been told: leaving lets others in.
         if self.faults.now().crashed.is_none() {

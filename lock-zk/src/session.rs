@@ -177,9 +177,13 @@ impl Session {
         if self.end.set(end).is_err() {
             return;
         }
+        let reason = match end {
+            End::Closed => LossReason::Closed,
+            End::Ended | End::Silent => LossReason::SessionEnded,
+        };
         for entry in lock(&self.entries).drain().map(|(_, entry)| entry) {
             if let Some(validity) = entry.validity() {
-                validity.lose(LossReason::SessionEnded);
+                validity.lose(reason);
             }
         }
         lock(&self.client).take();

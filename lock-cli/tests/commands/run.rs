@@ -39,6 +39,15 @@ fn the_command_knows_its_lock() {
 }
 
 #[test]
+fn what_it_gives_back_is_released_and_not_lost() {
+    let place = Place::new();
+    let (code, _, log) = place.run(&["run", "x", "--log", "warn", "true"]);
+    assert_eq!((code, log.as_str()), (Some(0), ""));
+    let (code, _, log) = place.run(&["run", "x", "--log", "info", "true"]);
+    assert!(code == Some(0) && log.contains(" released ") && !log.contains(" lost "), "{log}");
+}
+
+#[test]
 fn one_at_a_time() {
     let place = Place::new();
     let mut first = place.start(&[&["run", "x", "--"] as &[_], &UNTIL_TOLD].concat());
