@@ -73,7 +73,7 @@ fn so_many_permits_and_no_more() {
     assert_ne!(first.line(), second.line());
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(75));
     let (code, _, error) = place.run(&["run", "x", "--permits", "3", "true"]);
-    assert!(code == Some(64) && error.contains('2'), "{code:?}: {error}");
+    assert!(code == Some(78) && error.contains("with 2 permits"), "{code:?}: {error}");
     first.say("\n");
     assert_eq!(first.end(), Some(0));
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(0));
