@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl};
+use lock_core::{
+    Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
+};
 
 use crate::{STORES, Store};
 
@@ -28,6 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 pub fn connect(url: impl AsRef<str>) -> Connect {
     Connect::new(url.as_ref(), open)
+        .default_port(|scheme| Store::of_scheme(scheme).and_then(|store| store.port))
 }
 
 fn open(url: StoreUrl) -> Opening {
@@ -39,7 +42,7 @@ fn open(url: StoreUrl) -> Opening {
                 store,
                 op: "connect",
                 effect: Effect::None,
-                source: format!("no answer from {url} within {CONNECT_LIMIT:?}").into(),
+                source: format!("no answer from {url} within {}", shown(CONNECT_LIMIT)).into(),
             }),
         }
     })

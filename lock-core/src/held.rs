@@ -124,7 +124,9 @@ impl Held {
     pub async fn renew(&self) -> Result<()> {
         self.0.check()?;
         let inner = self.0.clone();
-        let renewal = async move { inner.lease.renew().await.map_err(|error| error.of("renew")) };
+        let renewal = async move {
+            inner.lease.renew().await.map_err(|error| inner.client.told("renew", error))
+        };
         Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }

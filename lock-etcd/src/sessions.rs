@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result, duration::shown};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -140,7 +140,7 @@ impl Sessions {
             Made::OtherTtl(granted) => {
                 return Err(Error::InvalidOption {
                     option: "ttl".to_owned(),
-                    value: format!("{ttl:?}"),
+                    value: shown(ttl).to_string(),
                     allowed: format!("this etcd grants {granted}s and more"),
                 });
             }

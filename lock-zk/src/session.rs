@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, duration::shown, trace};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -219,7 +219,8 @@ impl Session {
         match self.end() {
             Some(End::Closed) => Error::Closed { store: STORE },
             Some(End::Silent) => {
-                let source = format!("no answer for {:?}; the session is given up", self.ttl());
+                let source =
+                    format!("no answer for {}; the session is given up", shown(self.ttl()));
                 error::unavailable(op, Effect::None, source)
             }
             Some(End::Ended) | None => {

@@ -77,7 +77,7 @@ fn a_ttl_that_is_too_short_for_the_grace_is_refused_with_all_numbers() {
     let (code, _, error) = place.run(&["run", "x", "--ttl", "5s", "--on-lost", "term:5s", "true"]);
     assert_eq!(code, Some(64));
     for number in
-        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15s 750ms", "--ttl 18s", "term:1s416ms"]
+        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15.75s", "--ttl 18s", "term:1.416s"]
     {
         assert!(error.contains(number), "{number:?} is not in {error:?}");
     }

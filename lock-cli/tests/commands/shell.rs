@@ -53,6 +53,9 @@ fn every_command_for_people_has_examples() {
         let example = format!("\n  distlock {command}");
         let alone = help.split_once("Examples:").is_some_and(|(_, rest)| rest.contains(&example));
         assert!(code == Some(0) && alone, "{help}");
+        let several = help.contains("--store may be given several times");
+        assert_eq!(several, command == "check", "{help}");
+        assert!(!help.contains("`check`"), "another command's business: {help}");
     }
 }
 
