@@ -57,11 +57,26 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     };
     let (scheme, feature) = (store.scheme, store.feature);
     match store.compiled_in {
+        true if lacks_slashes(store, url) => Err(url.error(format!(
+            "a server's URL has two slashes before the host: write {}",
+            store.url
+        ))),
         true => Ok(scheme),
         false => Err(url.error(format!(
             "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
         ))),
     }
+}
+
+/// Whether a host stands where a path would: what such a URL names is a path on this machine's server.
+fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
+    let path = url.path();
+    let is_path = match store.scheme {
+        "redis" => path.parse::<u16>().is_ok(),
+        "etcd" => false,
+        _ => path.starts_with('/') || path != "localhost" && !path.contains(['.', ':', ',', '@']),
+    };
+    store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
 
 async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {

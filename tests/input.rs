@@ -120,6 +120,26 @@ async fn unknown_option(store: &str) {
     assert!(shown.contains("colour") && shown.contains("ttl"), "{shown}");
 }
 
+async fn host_without_slashes(store: &str) {
+    for host in ["127.0.0.1", "localhost", "h:1", "10.0.0.1,10.0.0.2"] {
+        let (error, shown) = refused(&format!("{store}:{host}")).await;
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{host}: {error:?}");
+        assert!(shown.contains(&format!("write {store}://HOST")), "{shown}");
+    }
+}
+
+#[tokio::test]
+#[cfg(feature = "sqlite")]
+async fn a_file_may_have_two_slashes_before_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let locks = support::connect(&format!("sqlite://{}", file.display())).await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let same = support::connect(&format!("sqlite:{}", file.display())).await;
+    assert!(same.lock("a").unwrap().try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}
+
 async fn bad_default_ttl(store: &str) {
     for ttl in ["soon", "-1s", "15", "0s"] {
         let (error, shown) = refused(&(url(store, "127.0.0.1:1") + "?ttl=" + ttl)).await;
@@ -175,12 +195,13 @@ async fn silent_server(store: &str) {
 
 on_every_server!(
     unknown_option,
+    host_without_slashes,
     bad_default_ttl,
     refused_connection,
     silent_server,
     a_server_that_has_gone
 );
-test_on!("postgres" postgres
+test_on!("postgres" postgres host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
-test_on!("mysql" mysql
+test_on!("mysql" mysql host_without_slashes
     unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);

@@ -145,6 +145,16 @@ impl Choice {
     }
 }
 
+/// The store for people, without a password.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.public().as_str() {
+            EMBEDDED => write!(f, "{EMBEDDED} (this user's own file)"),
+            public => f.write_str(public),
+        }
+    }
+}
+
 impl fmt::Debug for Choice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Choice").field("url", &self.public()).field("origin", &self.origin).finish()
