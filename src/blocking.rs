@@ -1,5 +1,6 @@
-//! The same locks for programs without async: the same names, the same guarantees. Elections and owners
-//! are for async programs.
+//! The same locks for programs without async, elections and owners among them: the same names, the same
+//! guarantees. Only `run` is missing: nobody can stop a thread, so work that runs under a lock must look
+//! at [`LockGuard::is_valid`] by itself.
 //!
 //! ```
 //! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..

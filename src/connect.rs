@@ -2,7 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl};
+use lock_core::{
+    Connect, DistributedLock, Effect, Error, Opening, Result, StoreUrl, duration::shown,
+};
 
 use crate::{STORES, Store};
 
@@ -28,6 +30,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// wrong password, [`Error::Unmet`].
 pub fn connect(url: impl AsRef<str>) -> Connect {
     Connect::new(url.as_ref(), open)
+        .default_port(|scheme| Store::of_scheme(scheme).and_then(|store| store.port))
 }
 
 fn open(url: StoreUrl) -> Opening {
@@ -39,7 +42,7 @@ fn open(url: StoreUrl) -> Opening {
                 store,
                 op: "connect",
                 effect: Effect::None,
-                source: format!("no answer from {url} within {CONNECT_LIMIT:?}").into(),
+                source: format!("no answer from {url} within {}", shown(CONNECT_LIMIT)).into(),
             }),
         }
     })
@@ -54,11 +57,26 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     };
     let (scheme, feature) = (store.scheme, store.feature);
     match store.compiled_in {
+        true if lacks_slashes(store, url) => Err(url.error(format!(
+            "a server's URL has two slashes before the host: write {}",
+            store.url
+        ))),
         true => Ok(scheme),
         false => Err(url.error(format!(
             "{scheme} is not compiled in; build with feature {feature:?} (cargo .. --features {feature})"
         ))),
     }
+}
+
+/// Whether a host stands where a path would: what such a URL names is a path on this machine's server.
+fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
+    let path = url.path();
+    let is_path = match store.scheme {
+        "redis" => path.parse::<u16>().is_ok(),
+        "etcd" => false,
+        _ => path.starts_with('/') || path != "localhost" && !path.contains(['.', ':', ',', '@']),
+    };
+    store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
 
 async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {

@@ -8,6 +8,8 @@
     feature = "mysql"
 ))]
 
+#[path = "close/events.rs"]
+mod events;
 #[macro_use]
 #[path = "support/per_store.rs"]
 mod per_store;
@@ -20,7 +22,12 @@ use support::{Store, connect, eventually};
 
 const TTL: Duration = Duration::from_secs(6);
 
-on_every_store!(everything_is_given_back, waiters_are_told, closing_twice_and_using_it_later);
+on_every_store!(
+    everything_is_given_back,
+    it_is_told_as_a_release,
+    waiters_are_told,
+    closing_twice_and_using_it_later,
+);
 
 async fn everything_is_given_back(store: &str) {
     let server = Store::open(store).await;
@@ -34,7 +41,7 @@ async fn everything_is_given_back(store: &str) {
     leaving.close().await.unwrap();
     for guard in &guards {
         assert!(!guard.is_valid());
-        assert_eq!(guard.lost().await, LossReason::SessionEnded);
+        assert_eq!(guard.lost().await, LossReason::Closed);
     }
     assert!(!shared.is_valid());
     // Not by the TTL: that would take longer than the whole test may.
@@ -45,6 +52,21 @@ async fn everything_is_given_back(store: &str) {
         staying.semaphore("permits", 2).unwrap().acquire_many(2).await.unwrap()
     });
     after.await.expect("what was held is free").release().await.unwrap();
+}
+
+async fn it_is_told_as_a_release(store: &str) {
+    let events = events::of_this_process();
+    let server = Store::open(store).await;
+    let locks = connect(&server.url()).await;
+    let names = ["held", "shared", "permits"].map(|kind| format!("closed/{store}/{kind}"));
+    let held = locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap();
+    let shared = locks.shared(&names[1]).unwrap().ttl(TTL).acquire().await.unwrap();
+    let permits = locks.semaphore(&names[2], 3).unwrap().ttl(TTL).acquire_many(2).await.unwrap();
+    locks.close().await.unwrap();
+    drop((held, shared, permits));
+    for name in &names {
+        assert_eq!(events.about(name), ["INFO granted", "INFO released"], "{name}");
+    }
 }
 
 async fn waiters_are_told(store: &str) {

@@ -10,7 +10,7 @@
 mod per_store;
 mod support;
 
-use std::time::Duration;
+use std::{error::Error as _, time::Duration};
 
 use distlock::{Error, Requirement};
 
@@ -120,6 +120,26 @@ async fn unknown_option(store: &str) {
     assert!(shown.contains("colour") && shown.contains("ttl"), "{shown}");
 }
 
+async fn host_without_slashes(store: &str) {
+    for host in ["127.0.0.1", "localhost", "h:1", "10.0.0.1,10.0.0.2"] {
+        let (error, shown) = refused(&format!("{store}:{host}")).await;
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{host}: {error:?}");
+        assert!(shown.contains(&format!("write {store}://HOST")), "{shown}");
+    }
+}
+
+#[tokio::test]
+#[cfg(feature = "sqlite")]
+async fn a_file_may_have_two_slashes_before_its_path() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("a.db");
+    let locks = support::connect(&format!("sqlite://{}", file.display())).await;
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    let same = support::connect(&format!("sqlite:{}", file.display())).await;
+    assert!(same.lock("a").unwrap().try_acquire().await.unwrap().is_none());
+    guard.release().await.unwrap();
+}
+
 async fn bad_default_ttl(store: &str) {
     for ttl in ["soon", "-1s", "15", "0s"] {
         let (error, shown) = refused(&(url(store, "127.0.0.1:1") + "?ttl=" + ttl)).await;
@@ -134,15 +154,54 @@ async fn refused_connection(store: &str) {
     let (error, shown) = refused(&url(store, format_args!("127.0.0.1:{port}"))).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
     assert!(shown.contains(store), "{shown}");
+    names_once(&error, &format!("127.0.0.1:{port}"));
+    assert!(!shown.contains("taken effect"), "nothing was asked of it: {shown}");
+}
+
+/// One text says it all, and whoever prints the sources as well says nothing twice.
+fn names_once(error: &Error, address: &str) {
+    let mut chain = vec![error.to_string()];
+    let mut next = error.source();
+    while let Some(error) = next {
+        chain.push(error.to_string());
+        next = error.source();
+    }
+    let shown = chain.join(": ");
+    assert_eq!(shown.matches(address).count(), 1, "{shown}");
+    for said in ["refused", "no answer", "did not answer"] {
+        assert!(shown.matches(said).count() <= 1, "{shown}");
+    }
+}
+
+async fn a_server_that_has_gone(store: &str) {
+    let server = support::start(store).await;
+    let locks = support::connect(&server.url()).await;
+    let (address, shown) = (server.addr().to_string(), format!("{locks:?}"));
+    assert!(shown.contains(&address) && shown.len() < 100, "no line for people: {shown}");
+    server.kill();
+    let error = locks.lock("a").unwrap().try_acquire().await.unwrap_err();
+    assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    names_once(&error, &address);
 }
 
 async fn silent_server(store: &str) {
     // It accepts and never says a word.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let (error, _) = refused(&url(store, silent.local_addr().unwrap())).await;
+    let address = silent.local_addr().unwrap();
+    let (error, _) = refused(&url(store, address)).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
+    names_once(&error, &address.to_string());
 }
 
-on_every_server!(unknown_option, bad_default_ttl, refused_connection, silent_server);
-test_on!("postgres" postgres unknown_option bad_default_ttl refused_connection silent_server);
-test_on!("mysql" mysql unknown_option bad_default_ttl refused_connection silent_server);
+on_every_server!(
+    unknown_option,
+    host_without_slashes,
+    bad_default_ttl,
+    refused_connection,
+    silent_server,
+    a_server_that_has_gone
+);
+test_on!("postgres" postgres host_without_slashes
+    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
+test_on!("mysql" mysql host_without_slashes
+    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);

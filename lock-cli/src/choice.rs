@@ -107,6 +107,21 @@ impl Choice {
         connect.await.map_err(|error| self.blame(error.into()))
     }
 
+    /// Connects to a store that can keep others out.
+    ///
+    /// # Errors
+    ///
+    /// As [`connect`](Self::connect), and if the store is one inside this process.
+    #[cfg(target_os = "linux")]
+    pub(crate) async fn connect_with_others(&self) -> Result<Locks, Failure> {
+        if StoreUrl::parse(&self.url).is_ok_and(|url| url.scheme() == "memory") {
+            let why = "memory: is a store inside one process, so nobody would be excluded; name one that \
+                       processes share, as sqlite: on one host";
+            return Err(self.blame(Failure::new(Code::Usage, why)));
+        }
+        self.connect().await
+    }
+
     /// Says where a wrong URL stands; it is wrong usage only where it was an argument.
     fn blame(&self, failure: Failure) -> Failure {
         match (failure.code(), &self.origin) {
@@ -126,6 +141,16 @@ impl Choice {
             Ok(url) => without_stars(&url.to_string()),
             // Nothing is connected to it.
             Err(_) => String::new(),
+        }
+    }
+}
+
+/// The store for people, without a password.
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.public().as_str() {
+            EMBEDDED => write!(f, "{EMBEDDED} (this user's own file)"),
+            public => f.write_str(public),
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::{
     print,
     signals::Signals,
     supervise::Ready,
+    wait,
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<Leadership>>>>>;
@@ -35,8 +36,10 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
     let leadership = match place.wait(&opt.name, opt.terms.quiet, &mut signals, grant).await? {
         Ok(Some(leadership)) => leadership,
         Ok(None) => {
+            let leader = wait::blame(&place.locks, &opt.name).await;
             place.close().await;
-            return Err(Failure::new(Code::Busy, format!("somebody else leads {}", opt.name)));
+            let busy = format!("somebody else leads {}{leader}", opt.name);
+            return Err(Failure::new(Code::Busy, busy));
         }
         Err(signal) => return Ok(held::by_signal(signal)),
     };

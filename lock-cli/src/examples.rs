@@ -92,7 +92,7 @@ Exit codes, besides those of the command that is run:
    71  the operating system refused something
    75  the lock is busy (--no-wait)
    77  the store denied access
-   78  wrong configuration, or more than this store can do
+   78  wrong configuration, more than this store can do, or another number of permits than others use
    79  the lock was lost, and its command ended; or the place in line was
    80  a store broke a promise (check)
   124  the wait timed out (--wait)

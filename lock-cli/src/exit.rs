@@ -80,6 +80,8 @@ impl fmt::Display for Failure {
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         let code = match &error {
+            // A number that others do not use; the command line's own checks refuse what is none.
+            Error::InvalidOption { option, .. } if option == "permits" => Code::Config,
             Error::InvalidName { .. } | Error::InvalidOption { .. } | Error::InvalidUrl { .. } => {
                 Code::Usage
             }

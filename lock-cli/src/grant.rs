@@ -10,6 +10,7 @@ use crate::{
     held::Place,
     opt::Wanted,
     signals::Signals,
+    wait,
 };
 
 type Granting = Pin<Box<dyn Future<Output = LockResult<Option<LockGuard>>>>>;
@@ -24,8 +25,9 @@ pub(crate) async fn granted(
     match place.wait(&wanted.name, wanted.terms.quiet, signals, grant).await? {
         Ok(Some(guard)) => Ok(Ok(guard)),
         Ok(None) => {
+            let holder = wait::blame(&place.locks, &wanted.name).await;
             place.close().await;
-            Err(Failure::new(Code::Busy, format!("lock {} is busy", wanted.name)))
+            Err(Failure::new(Code::Busy, format!("lock {} is busy{holder}", wanted.name)))
         }
         Err(signal) => Ok(Err(signal)),
     }

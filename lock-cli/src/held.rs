@@ -40,7 +40,7 @@ impl Place {
         if let Some(ttl) = terms.ttl {
             on_lost.fit(ttl, terms.max_hold)?;
         }
-        let locks = store.connect().await?;
+        let locks = store.connect_with_others().await?;
         // The end of the process closes SQLite's file sooner than the last handle would.
         std::mem::forget(locks.clone());
         let ttl = terms.ttl.unwrap_or(locks.guarantees().default_ttl);

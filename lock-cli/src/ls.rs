@@ -18,11 +18,22 @@ pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
         let queues: Vec<_> =
             queues.iter().map(|(name, queue)| Queue::new(name.as_str(), queue)).collect();
         print::json(&queues)?;
-    } else if !queues.is_empty() {
+    } else if queues.is_empty() {
+        print::line(format_args!("{} in {store}", nobody(&opt.prefix)))?;
+    } else {
+        print::line(format_args!("in {store}:"))?;
         let rows = queues.iter().map(|(name, queue)| row(name, queue));
         print::table(&["name", "held by", "for", "waiting"], rows)?;
     }
     Ok(locks.close().await?)
+}
+
+/// What is said of an empty list.
+pub(crate) fn nobody(prefix: &str) -> String {
+    match prefix {
+        "" => "nobody holds or waits for a lock".to_owned(),
+        prefix => format!("nobody holds or waits for a lock whose name starts with {prefix}"),
+    }
 }
 
 /// The names in use that start with this, and who stands there.

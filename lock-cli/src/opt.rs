@@ -73,7 +73,7 @@ fn hinted(mut error: clap::Error) -> clap::Error {
 
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// The store, such as sqlite:PATH or redis://HOST; `check` takes several.
+    /// The store, such as sqlite:PATH or redis://HOST.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Vec<String>,
     /// What to log on stderr: off, error, warn, info, debug, trace.
@@ -304,7 +304,7 @@ pub(crate) struct Stores {
 /// properties that distlock's own tests check, usually in 20 to 40 s per store, at most in three minutes. All
 /// names are the check's own, starting with distlock-check, and are cleaned up; others are not touched. Redis
 /// keeps the last tokens of about 120 names of each run. What needs a server of its own, such as a restart, is
-/// not checked. Exits with 80 if a promise was broken.
+/// not checked. Here --store may be given several times. Exits with 80 if a promise was broken.
 #[derive(Args, Debug)]
 #[command(after_help = examples::CHECK)]
 pub(crate) struct Check {

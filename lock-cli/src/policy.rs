@@ -2,7 +2,7 @@
 
 use std::{str::FromStr, time::Duration};
 
-use lock_core::deadline::margin;
+use lock_core::{deadline::margin, duration::shown};
 use serde::{Deserialize, Serialize};
 
 use crate::exit::{Code, Failure};
@@ -77,12 +77,17 @@ impl OnLost {
 }
 
 fn text(duration: Duration) -> String {
-    humantime::format_duration(duration).to_string()
+    shown(duration).to_string()
 }
 
 /// As an option takes it.
 fn word(duration: Duration) -> String {
-    text(duration).replace(' ', "")
+    // The form of the texts has no more than milliseconds.
+    let exact = match duration.subsec_nanos() % 1_000_000 {
+        0 => text(duration),
+        _ => humantime::format_duration(duration).to_string(),
+    };
+    exact.replace(' ', "")
 }
 
 fn policy(grace: Duration) -> String {
@@ -173,7 +178,7 @@ mod tests {
         let two = OnLost::Term(Some(2 * SECOND));
         assert_eq!(fit(two, 6 * SECOND).unwrap().grace, 2 * SECOND);
         let error = format!("{:?}", fit(two, 5 * SECOND).unwrap_err());
-        assert!(error.contains("--max-hold 6s would do, or --on-lost term:1s666ms"), "{error}");
+        assert!(error.contains("--max-hold 6s would do, or --on-lost term:1.666s"), "{error}");
         let ten = OnLost::Term(Some(10 * SECOND));
         let error = format!("{:?}", ten.fit(15 * SECOND, Some(20 * SECOND)).unwrap_err());
         assert!(error.contains("--ttl 36s and --max-hold 30s would do"), "{error}");

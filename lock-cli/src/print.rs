@@ -7,7 +7,7 @@ use std::{
 };
 
 use comfy_table::{ColumnConstraint, ContentArrangement, Table, presets};
-use lock_core::wall_clock;
+use lock_core::{duration::about, wall_clock};
 use serde::Serialize;
 
 use crate::plain::Plain;
@@ -75,15 +75,15 @@ fn columns(headings: &[impl ToString], rows: impl IntoIterator<Item = Vec<String
     table
 }
 
-/// How long ago something was, in whole seconds.
+/// How long ago something was.
 pub(crate) fn age(since: SystemTime) -> String {
     let age = wall_clock().duration_since(since).unwrap_or_default();
     seconds(age)
 }
 
-/// A duration in whole seconds.
+/// A duration that was measured.
 pub(crate) fn seconds(duration: Duration) -> String {
-    humantime::format_duration(Duration::from_secs(duration.as_secs())).to_string()
+    about(duration).to_string()
 }
 
 /// A point in time, for programs.

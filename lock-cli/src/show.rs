@@ -15,17 +15,17 @@ pub(crate) async fn show(opt: &Show, store: &Choice) -> Result<(), Failure> {
     let queue = locks.inspect(&opt.name).await?;
     match opt.json {
         true => print::json(&Queue::new(&opt.name, &queue))?,
-        false => print::lines(describe(&opt.name, &queue))?,
+        false => print::lines(describe(&opt.name, &queue, store))?,
     }
     Ok(locks.close().await?)
 }
 
 /// The queue in words, a line each.
-fn describe(name: &str, queue: &[Entry]) -> Vec<String> {
+fn describe(name: &str, queue: &[Entry], store: &Choice) -> Vec<String> {
     if queue.is_empty() {
-        return vec![format!("{name} is free")];
+        return vec![format!("in {store}: {name} is free")];
     }
-    let mut lines = Vec::new();
+    let mut lines = vec![format!("in {store}:")];
     for entry in queue.iter().filter(|entry| entry.holds) {
         lines.push(format!("{name} is held by {}", who(entry)));
         lines.extend(describe_entry(entry));

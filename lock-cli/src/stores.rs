@@ -1,6 +1,9 @@
 //! `distlock stores`: what there is, and what it promises.
 
+use std::time::Duration;
+
 use distlock::{Fairness, Fencing, Guarantees, STORES, Store, Wake};
+use lock_core::duration::shown;
 use serde::Serialize;
 
 use crate::{choice::Choice, exit::Failure, opt::Stores, print};
@@ -89,6 +92,11 @@ impl From<&Guarantees> for Promises {
     }
 }
 
+fn span(millis: u128) -> String {
+    let millis = u64::try_from(millis).unwrap_or(u64::MAX);
+    shown(Duration::from_millis(millis)).to_string()
+}
+
 impl Promises {
     fn rows(&self) -> Vec<Vec<String>> {
         let yes = |so| if so { "yes" } else { "no" }.to_owned();
@@ -105,8 +113,10 @@ impl Promises {
             (
                 "TTL",
                 format!(
-                    "{} to {} ms, default {}",
-                    self.ttl_min_ms, self.ttl_max_ms, self.ttl_default_ms
+                    "{} to {}, default {}",
+                    span(self.ttl_min_ms),
+                    span(self.ttl_max_ms),
+                    span(self.ttl_default_ms)
                 ),
             ),
         ]

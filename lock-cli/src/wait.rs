@@ -14,6 +14,8 @@ use crate::{fit, plain::Plain, print, queue::who};
 const FIRST: Duration = Duration::from_millis(300);
 /// Between two looks.
 const NEXT: Duration = Duration::from_secs(1);
+/// How long a busy lock's holder is asked for.
+const BLAME_LIMIT: Duration = Duration::from_secs(1);
 /// Back to an empty line.
 const CLEAR: &str = "\r\x1b[2K";
 
@@ -83,19 +85,34 @@ fn put(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
+/// Who holds the lock that this process did not wait for: `: held by ..`, or nothing if nobody does any more
+/// or the store does not say.
+pub(crate) async fn blame(locks: &Locks, name: &str) -> String {
+    let queue = tokio::time::timeout(BLAME_LIMIT, locks.inspect(name)).await;
+    let queue = queue.ok().and_then(Result::ok).unwrap_or_default();
+    holders(&queue).map(|holders| format!(": {holders}")).unwrap_or_default()
+}
+
+/// Who holds it, for how long, and how many others; `None` if nobody does.
+fn holders(queue: &[Entry]) -> Option<String> {
+    let mut holders = queue.iter().filter(|entry| entry.holds);
+    let first = holders.next()?;
+    let mut text = format!("held by {}", who(first));
+    if let Some(since) = first.holder.since {
+        text += &format!(" for {}", print::age(since));
+    }
+    match holders.count() {
+        0 => {}
+        others => text += &format!(" and {others} more"),
+    }
+    Some(text)
+}
+
 /// Who is in the way, and how many.
 fn line(name: &str, me: &str, queue: &[Entry]) -> String {
-    let mut holders = queue.iter().filter(|entry| entry.holds);
     let mut line = format!("waiting for {name}");
-    if let Some(holder) = holders.next() {
-        line += &format!(": held by {}", who(holder));
-        if let Some(since) = holder.holder.since {
-            line += &format!(" for {}", print::age(since));
-        }
-        match holders.count() {
-            0 => {}
-            others => line += &format!(" and {others} more"),
-        }
+    if let Some(holders) = holders(queue) {
+        line += &format!(": {holders}");
     }
     let waiters: Vec<_> = queue.iter().filter(|entry| !entry.holds).collect();
     if let Some(place) = waiters.iter().position(|entry| who(entry) == me) {

@@ -39,20 +39,38 @@ pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
     let live = !opt.json && io::stdout().is_terminal();
     let mut seen = BTreeMap::new();
+    let mut begun = opt.json;
     loop {
         let queues = ls::queues(&locks, &opt.prefix).await?;
+        if !live && !begun {
+            begin(opt, store, &queues)?;
+            begun = true;
+        }
         match live {
-            true => redraw(opt, &queues)?,
+            true => redraw(opt, store, &queues)?,
             false => tell(opt, &queues, &mut seen)?,
         }
         tokio::time::sleep(PERIOD).await;
     }
 }
 
+/// The first line: where it looks, so that no answer is an answer, too.
+fn begin(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
+    let at = print::time(wall_clock());
+    match queues.len() {
+        0 => print::line(format_args!("{at} {} in {store}", ls::nobody(&opt.prefix))),
+        1 => print::line(format_args!("{at} 1 name in {store}")),
+        names => print::line(format_args!("{at} {names} names in {store}")),
+    }
+}
+
 /// As much as fits on the terminal.
-fn redraw(opt: &Watch, queues: &Queues) -> io::Result<()> {
-    let heading =
-        format!("{} · {} names {}", print::time(wall_clock()), queues.len(), Plain(&opt.prefix));
+fn redraw(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
+    let (at, names) = (print::time(wall_clock()), queues.len());
+    let heading = match names {
+        0 => format!("{at} · {} in {store}", Plain(ls::nobody(&opt.prefix))),
+        _ => format!("{at} · {names} names {} in {store}", Plain(&opt.prefix)),
+    };
     let rows = queues.iter().flat_map(|(name, queue)| rows(name, queue));
     let table = print::table_lines(&["name", "held by", "for", "waiting"], rows);
     let mut lines = [heading, String::new()].into_iter().chain(table).collect();

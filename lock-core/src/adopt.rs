@@ -23,11 +23,12 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     let attempt = Attempt::of(&client.heard);
     let (ttl, home) = (ticket.ttl(), client.home.clone());
     let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
+    let teller = client.clone();
     let work = take_up(client, ticket, attempt.clone()).instrument(span);
     let guard = Owned::new(&home, work, move || attempt.cancel())
         .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
         .await
-        .map_err(|error| error.of("adopt"))?;
+        .map_err(|error| teller.told("adopt", error))?;
     // Lost since it was adopted, while the caller did not poll.
     guard.check()?;
     Ok(guard)

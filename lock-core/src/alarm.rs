@@ -34,6 +34,8 @@ pub(crate) struct Alarm<W: Watched + ?Sized> {
 struct Due<W: ?Sized> {
     next_id: u64,
     entries: BTreeMap<(Instant, u64), Weak<W>>,
+    /// What is rung just now, and may be added again.
+    ringing: Option<Weak<W>>,
 }
 
 /// Where an entry stands; needed to remove it.
@@ -51,7 +53,7 @@ impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
     pub(crate) fn start(clock: Clock, runtime: &Handle) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
-            due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new() }),
+            due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
             armed: AtomicU64::new(Instant::NEVER.nanos()),
             earlier: Arc::new(Notify::new()),
         });
@@ -81,6 +83,13 @@ impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
         }
     }
 
+    /// Forgets everything, and answers what still lives of it.
+    pub(crate) fn drain(&self) -> Vec<Arc<W>> {
+        let mut due = lock(&self.due);
+        let entries = std::mem::take(&mut due.entries).into_values();
+        entries.chain(due.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
+    }
+
     /// Rings everything that is due and answers when to wake next.
     fn ring_due(&self) -> Instant {
         let now = self.clock.now();
@@ -96,7 +105,8 @@ impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
                 self.armed.store(next.nanos(), Ordering::Release);
                 return next;
             }
-            let rung = due.entries.pop_first().and_then(|(_, weak)| weak.upgrade());
+            due.ringing = due.entries.pop_first().map(|(_, weak)| weak);
+            let rung = due.ringing.as_ref().and_then(Weak::upgrade);
             if let Some(watched) = &rung {
                 lock(&watched.slot().0).take();
             }
@@ -107,6 +117,7 @@ impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
             {
                 self.add(&watched, again);
             }
+            lock(&self.due).ringing = None;
         }
     }
 }

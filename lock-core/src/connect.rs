@@ -14,6 +14,9 @@ type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// Opens the driver for a URL: what a facade knows and lock-core does not.
 pub type Opener = fn(StoreUrl) -> Opening;
 
+/// The port of a store's servers where a URL of this scheme names none; `None` for a store without servers.
+pub type DefaultPort = fn(&str) -> Option<u16>;
+
 /// A driver on its way.
 pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 
@@ -35,12 +38,19 @@ pub struct Connect {
     url: String,
     required: Vec<Requirement>,
     open: Opener,
+    default_port: DefaultPort,
 }
 
 impl Connect {
     /// A connection to `url` by `open`, with no requirements.
     pub fn new(url: impl Into<String>, open: Opener) -> Self {
-        Self { url: url.into(), required: Vec::new(), open }
+        Self { url: url.into(), required: Vec::new(), open, default_port: |_| None }
+    }
+
+    /// Says which port a URL means that names none, so that errors can name the server's whole address.
+    pub fn default_port(mut self, default_port: DefaultPort) -> Self {
+        self.default_port = default_port;
+        self
     }
 
     /// Refuses a store that does not promise this. May be called several times; what is missing is
@@ -62,9 +72,13 @@ impl IntoFuture for Connect {
     /// [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let driver = (self.open)(StoreUrl::parse(&self.url)?).await?;
+            let url = StoreUrl::parse(&self.url)?;
+            let port = (self.default_port)(url.scheme());
+            let place = port.map(|port| url.hosts(port).join(", "));
+            let opened = (self.open)(url).await;
+            let driver = opened.map_err(|error| error.of("connect").at(place.as_deref()))?;
             driver.guarantees().require(&self.required)?;
-            Ok(Locks::new(driver))
+            Ok(Locks::at(driver, place))
         })
     }
 }

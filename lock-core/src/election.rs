@@ -136,7 +136,7 @@ impl Election {
         let first =
             async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
         let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
-        leader.map_err(|error| error.of("leader"))
+        leader.map_err(|error| self.lock.client.told("leader", error))
     }
 
     /// Observes the election from now on: first the leader of this moment, then every change of the
@@ -151,7 +151,7 @@ impl Election {
     /// Dropping the future leaves nothing behind.
     pub async fn observe(&self) -> Result<Observer> {
         let changes = self.lock.client.driver.observe(&self.lock.request.name).await;
-        let changes = changes.map_err(|error| error.of("observe"))?;
+        let changes = changes.map_err(|error| self.lock.client.told("observe", error))?;
         Ok(Observer { changes, last: None, newest: None })
     }
 
@@ -192,7 +192,8 @@ impl Leadership {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
-        self.0.publish(value.as_ref().into()).await.map_err(|error| error.of("proclaim"))
+        let published = self.0.publish(value.as_ref().into()).await;
+        published.map_err(|error| self.0.held().0.client.told("proclaim", error))
     }
 
     /// Steps down and waits until the store has confirmed; the next candidate leads.

@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     FencingToken,
+    duration::about,
     queue::{self, Kind},
     wall_clock,
 };
@@ -24,7 +25,7 @@ pub struct Entry {
     /// Whether it holds the lock; otherwise it waits.
     pub holds: bool,
     /// How long the entry still lives if nobody renews it, where the store shows that: etcd in
-    /// whole seconds and for holders, Redis and memory for all, ZooKeeper never.
+    /// whole seconds and for holders; Redis, the SQL stores and memory for all; ZooKeeper never.
     pub ttl_left: Option<Duration>,
     /// Who made it.
     pub holder: Holder,
@@ -65,8 +66,8 @@ impl Entry {
 pub struct Holder {
     /// What the holder said about itself. `None` for a foreign client.
     pub description: Option<String>,
-    /// Since when, by the wall clock of whoever wrote it down. etcd and ZooKeeper know when the
-    /// entry joined the queue; Redis and memory know when the lock was granted.
+    /// Since when, by the wall clock of whoever wrote it down. etcd, ZooKeeper and the SQL stores
+    /// know when the entry joined the queue; Redis and memory know when the lock was granted.
     pub since: Option<SystemTime>,
     /// The grant's token, where the store shows it.
     pub token: Option<FencingToken>,
@@ -87,7 +88,7 @@ impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.description.as_deref().unwrap_or("a foreign client"))?;
         if let Some(age) = self.since.and_then(|since| wall_clock().duration_since(since).ok()) {
-            write!(f, " for {age:.1?}")?;
+            write!(f, " for {}", about(age))?;
         }
         match self.token {
             Some(token) => write!(f, " with token {token}"),

@@ -1,8 +1,8 @@
 //! Errors, by what the caller does next.
 
-use std::time::Duration;
+use std::{fmt, time::Duration};
 
-use crate::{Holder, LockName, LossReason, Requirement};
+use crate::{Holder, LockName, LossReason, Requirement, duration::about};
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -11,11 +11,14 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a call did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
+///
+/// Its text is whole: it names the operation, the server's address and what the client library said. So
+/// [`source`](std::error::Error::source) gives nothing, and what prints whole chains says nothing twice;
+/// the client library's own error is in the field of that name.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// Fix the name.
-    #[error("invalid lock name {name:?}: {reason}")]
     InvalidName {
         /// The start of the name (at most 64 characters).
         name: String,
@@ -24,7 +27,6 @@ pub enum Error {
     },
 
     /// Fix the option: a builder's, or a parameter of the URL.
-    #[error("invalid {option} {value:?}: {allowed}")]
     InvalidOption {
         /// The option's name as the caller wrote it.
         option: String,
@@ -35,7 +37,6 @@ pub enum Error {
     },
 
     /// Fix the URL.
-    #[error("invalid store URL {url:?}: {reason}")]
     InvalidUrl {
         /// The URL without its password.
         url: String,
@@ -45,7 +46,6 @@ pub enum Error {
 
     /// The store promises less than [`Connect::require`](crate::Connect::require) asked for: take
     /// another store or another deployment.
-    #[error("{store} does not promise {}", list(missing))]
     Unmet {
         /// The store's name.
         store: &'static str,
@@ -54,7 +54,6 @@ pub enum Error {
     },
 
     /// This store, or this mode of it, cannot do what was asked.
-    #[error("{store} cannot {what}")]
     Unsupported {
         /// The store's name.
         store: &'static str,
@@ -65,7 +64,6 @@ pub enum Error {
     /// Somebody holds the lock, or waits for it, and the caller asked not to wait: come back later.
     ///
     /// [`Lock::try_acquire`](crate::Lock::try_acquire) turns this into `None`.
-    #[error("lock {name} is busy")]
     Contended {
         /// The lock's name.
         name: LockName,
@@ -74,7 +72,6 @@ pub enum Error {
     /// The wait limit passed before there was a grant: come back later. It stays this error however
     /// slow the store is to say who was in the way; where it did not answer anything during the
     /// whole wait, the error is [`Unavailable`](Self::Unavailable).
-    #[error("gave up on lock {name} after {waited:.1?}: {}", blame(holder.as_deref(), *position))]
     WaitTimeout {
         /// The lock's name.
         name: LockName,
@@ -90,7 +87,6 @@ pub enum Error {
 
     /// The lock was lost before it was released: stop the work, and assume that somebody else may
     /// hold the lock.
-    #[error("lock {name} was lost: {reason}")]
     Lost {
         /// The lock's name.
         name: LockName,
@@ -100,7 +96,6 @@ pub enum Error {
 
     /// The store cannot be reached, or does not answer: try again later. Never means "held by
     /// somebody else".
-    #[error("{store} is unavailable: {op} failed{}: {source}", effect.note())]
     Unavailable {
         /// The store's name.
         store: &'static str,
@@ -108,7 +103,8 @@ pub enum Error {
         op: &'static str,
         /// Whether the request may have changed the store.
         effect: Effect,
-        /// What the client library said.
+        /// What the client library said; behind the server's address where one is known, it is the
+        /// source of this.
         source: BoxError,
     },
 
@@ -116,25 +112,23 @@ pub enum Error {
     /// ([`Locks::revoke`](crate::Locks::revoke)), it expired because the store was out of reach or
     /// this program was suspended for too long, or somebody deleted it. Ask again, at the end of
     /// the queue, unless it was meant.
-    #[error("lost the place in line in {store}: it was revoked, deleted, or not renewed in time")]
     PlaceLost {
         /// The store's name.
         store: &'static str,
     },
 
     /// The store refused the credentials or lacks a permission: fix the configuration.
-    #[error("{store} denied {op}: {source}")]
     Denied {
         /// The store's name.
         store: &'static str,
         /// What the caller had asked for.
         op: &'static str,
-        /// What the client library said.
+        /// What the client library said; behind the server's address where one is known, it is the
+        /// source of this.
         source: BoxError,
     },
 
     /// The store answered with something that the driver cannot work with: look at the store.
-    #[error("{store} rejected {op}{}: {source}", effect.note())]
     Rejected {
         /// The store's name.
         store: &'static str,
@@ -147,7 +141,6 @@ pub enum Error {
     },
 
     /// The connection was closed by this program.
-    #[error("{store} connection is closed")]
     Closed {
         /// The store's name.
         store: &'static str,
@@ -190,7 +183,36 @@ impl Error {
         {
             *op = caller_s;
         }
+        if let Self::Unavailable { effect, .. } | Self::Rejected { effect, .. } = &mut self
+            && HARMLESS.contains(&caller_s)
+        {
+            *effect = Effect::None;
+        }
         self
+    }
+
+    /// The same error with the address of the server, unless it has it.
+    pub(crate) fn at(self, place: Option<&str>) -> Self {
+        let placed = |source: BoxError| -> BoxError {
+            match place {
+                Some(place) if !source.to_string().contains(place) => {
+                    Placed { place: place.to_owned(), source }.into()
+                }
+                _ => source,
+            }
+        };
+        match self {
+            Self::Unavailable { store, op, effect, source } => {
+                Self::Unavailable { store, op, effect, source: placed(source) }
+            }
+            Self::Denied { store, op, source } => {
+                Self::Denied { store, op, source: placed(source) }
+            }
+            Self::Rejected { store, op, effect, source } => {
+                Self::Rejected { store, op, effect, source: placed(source) }
+            }
+            error => error,
+        }
     }
 
     /// Whether the same call may succeed later without anybody changing anything.
@@ -205,6 +227,64 @@ impl Error {
     }
 }
 
+impl std::error::Error for Error {}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::InvalidName { name, reason } => write!(f, "invalid lock name {name:?}: {reason}"),
+            Self::InvalidOption { option, value, allowed } => {
+                write!(f, "invalid {option} {value:?}: {allowed}")
+            }
+            Self::InvalidUrl { url, reason } => write!(f, "invalid store URL {url:?}: {reason}"),
+            Self::Unmet { store, missing } => {
+                write!(f, "{store} does not promise {}", list(missing))
+            }
+            Self::Unsupported { store, what } => write!(f, "{store} cannot {what}"),
+            Self::Contended { name } => write!(f, "lock {name} is busy"),
+            Self::WaitTimeout { name, waited, holder, position } => {
+                let blame = blame(holder.as_deref(), *position);
+                write!(f, "gave up on lock {name} after {}: {blame}", about(*waited))
+            }
+            Self::Lost { name, reason } => write!(f, "lock {name} was lost: {reason}"),
+            Self::Unavailable { store, op, effect, source } => {
+                write!(f, "{store} is unavailable: {op} failed{}: {source}", effect.note())
+            }
+            Self::PlaceLost { store } => write!(
+                f,
+                "lost the place in line in {store}: it was revoked, deleted, or not renewed in time"
+            ),
+            Self::Denied { store, op, source } => write!(f, "{store} denied {op}: {source}"),
+            Self::Rejected { store, op, effect, source } => {
+                write!(f, "{store} rejected {op}{}: {source}", effect.note())
+            }
+            Self::Closed { store } => write!(f, "{store} connection is closed"),
+        }
+    }
+}
+
+/// What a server said, behind its address.
+#[derive(Debug)]
+struct Placed {
+    place: String,
+    source: BoxError,
+}
+
+impl fmt::Display for Placed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.source)
+    }
+}
+
+impl std::error::Error for Placed {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
+    }
+}
+
+/// What changes nothing in a store, or nothing that anybody would have to undo.
+const HARMLESS: [&str; 5] = ["connect", "inspect", "names", "leader", "observe"];
+
 fn list(missing: &[Requirement]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -215,5 +295,36 @@ fn blame(holder: Option<&Holder>, position: Option<usize>) -> String {
     match position {
         Some(position) => format!("{holder}; position {position} in the queue"),
         None => holder,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(op: &'static str) -> Error {
+        let source = std::io::Error::from(std::io::ErrorKind::ConnectionRefused).into();
+        Error::Unavailable { store: "redis", op, effect: Effect::Unknown, source }
+    }
+
+    #[test]
+    fn a_server_is_named_once() {
+        let error = refused("release").of("release").at(Some("h:1")).at(Some("h:1"));
+        let text = "redis is unavailable: release failed (it may have taken effect): h:1: \
+                    connection refused";
+        assert_eq!(error.to_string(), text);
+        assert!(std::error::Error::source(&error).is_none(), "all of it has been said");
+        let Error::Unavailable { source, .. } = error else { panic!("another error") };
+        let own = source.source().expect("what the library said");
+        assert!(own.downcast_ref::<std::io::Error>().is_some(), "{own:?}");
+    }
+
+    #[test]
+    fn what_only_reads_takes_no_effect() {
+        for (op, noted) in [("acquire", true), ("connect", false), ("names", false)] {
+            let error = refused("send").of(op);
+            assert_eq!(error.to_string().contains("may have taken effect"), noted, "{error}");
+            assert_eq!(error.effect() == Effect::Unknown, noted);
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, Overlap, Result, queue::Kind};
+use crate::{Error, Overlap, Result, duration::shown, queue::Kind};
 
 /// What a store promises about its locks, as it is deployed and configured. A driver asks the store
 /// when it connects, so a single node of etcd does not promise what a cluster of three does. What
@@ -12,7 +12,8 @@ use crate::{Error, Overlap, Result, queue::Kind};
 #[derive(Clone, Debug, Eq, PartialEq)]
 #[non_exhaustive]
 pub struct Guarantees {
-    /// The store's name: `etcd`, `redis`, `zookeeper`, `memory`.
+    /// The store's name: `sqlite`, `etcd`, `redis`, `zookeeper`, `postgres`, `mysql`, `memory`; of a driver
+    /// that is not distlock's, what it calls itself.
     pub store: &'static str,
     /// Which kinds of locks there are. All stores have the exclusive one.
     pub kinds: &'static [LockKind],
@@ -80,12 +81,12 @@ impl Guarantees {
         }
         Err(Error::InvalidOption {
             option: "ttl".to_owned(),
-            value: format!("{ttl:?}"),
+            value: shown(ttl).to_string(),
             allowed: format!(
-                "{} takes {:?} to {:?} here",
+                "{} takes {} to {} here",
                 self.store,
-                self.ttl.start(),
-                self.ttl.end()
+                shown(*self.ttl.start()),
+                shown(*self.ttl.end())
             ),
         })
     }

@@ -89,7 +89,8 @@ impl LockGuard {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn downgrade(&mut self) -> Result<()> {
-        self.convert(Kind::Shared).await.map(drop).map_err(|error| error.of("downgrade"))
+        let converted = self.convert(Kind::Shared).await.map(drop);
+        converted.map_err(|error| self.held.0.client.told("downgrade", error))
     }
 
     /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
@@ -106,7 +107,8 @@ impl LockGuard {
     ///
     /// As [`downgrade`](Self::downgrade).
     pub async fn try_upgrade(&mut self) -> Result<bool> {
-        self.convert(Kind::Exclusive).await.map_err(|error| error.of("try_upgrade"))
+        let converted = self.convert(Kind::Exclusive).await;
+        converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
     }
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
@@ -179,7 +181,7 @@ impl LockGuard {
             // Lost between the check and here.
             None => inner.check(),
         };
-        released.map_err(|error| error.of("release"))
+        released.map_err(|error| self.held.0.client.told("release", error))
     }
 
     /// Leaves the lock to another process, or to another part of this one, that takes it up with
@@ -234,7 +236,8 @@ impl LockGuard {
         }
         inner.client.alarm.remove(&*inner);
         let home = inner.client.home.clone();
-        Owned::new(&home, leave(inner), || {}).await.map_err(|error| error.of("detach"))
+        let left = Owned::new(&home, leave(inner), || {}).await;
+        left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }
 

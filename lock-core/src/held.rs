@@ -124,7 +124,9 @@ impl Held {
     pub async fn renew(&self) -> Result<()> {
         self.0.check()?;
         let inner = self.0.clone();
-        let renewal = async move { inner.lease.renew().await.map_err(|error| error.of("renew")) };
+        let renewal = async move {
+            inner.lease.renew().await.map_err(|error| inner.client.told("renew", error))
+        };
         Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }
@@ -207,11 +209,16 @@ impl Inner {
     /// Removes the grant's entry from the store.
     pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
         let result = self.lease.release().await;
-        match &result {
+        self.trace_release(&result);
+        result
+    }
+
+    /// Tells what became of a release.
+    pub(crate) fn trace_release(&self, result: &Result<()>) {
+        match result {
             Ok(()) => trace::released(&self.name, self.lease.token()),
             Err(error) => trace::release_failed(&self.name, self.lease.token(), error),
         }
-        result
     }
 }
 

@@ -28,6 +28,7 @@ mod connect;
 pub mod deadline;
 mod diagnosis;
 mod driver;
+pub mod duration;
 mod election;
 mod entry;
 mod error;
@@ -61,7 +62,7 @@ mod vain;
 mod validity;
 
 pub use crate::{
-    connect::{Connect, Opener, Opening},
+    connect::{Connect, DefaultPort, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
     diagnosis::Diagnosis,
     driver::{DistributedLock, Lease, Wish, limit_conflict},

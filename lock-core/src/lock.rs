@@ -7,6 +7,7 @@ use tracing::Instrument;
 use crate::{
     Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
     Owner, Request, Result, Term, Wait, deadline,
+    duration::shown,
     locks::Client,
     options::options,
     owned::Owned,
@@ -117,11 +118,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
+            let client = lock.client.clone();
             let granted = match lock.owner.clone() {
                 None => lock.wait_alone().await,
                 Some(owner) => lock.acquire_as(owner).await,
             };
-            granted.map_err(|error| error.of("acquire"))
+            granted.map_err(|error| client.told("acquire", error))
         }
     }
 
@@ -140,11 +142,12 @@ impl Lock {
         let lock = self.clone();
         async move {
             lock.check()?;
+            let client = lock.client.clone();
             let granted = match lock.owner.clone() {
                 None => lock.try_alone().await,
                 Some(owner) => lock.try_acquire_as(owner).await,
             };
-            granted.map_err(|error| error.of("try_acquire"))
+            granted.map_err(|error| client.told("try_acquire", error))
         }
     }
 
@@ -212,7 +215,8 @@ impl Lock {
         let most = end.saturating_sub(margin);
         match self.at_least > most {
             true => {
-                let allowed = format!("up to {most:?}, as the hold ends after {end:?}");
+                let allowed =
+                    format!("up to {}, as the hold ends after {}", shown(most), shown(end));
                 Err(invalid("at_least", self.at_least, allowed))
             }
             false => Ok(()),
@@ -312,13 +316,13 @@ impl Lock {
             store: self.client.driver.guarantees().store,
             op,
             effect: Effect::Unknown,
-            source: format!("no answer within {limit:.1?}").into(),
+            source: format!("no answer within {}", shown(limit)).into(),
         }
     }
 }
 
 fn invalid(option: &str, value: Duration, allowed: String) -> Error {
-    Error::InvalidOption { option: option.to_owned(), value: format!("{value:?}"), allowed }
+    Error::InvalidOption { option: option.to_owned(), value: shown(value).to_string(), allowed }
 }
 
 async fn grant(

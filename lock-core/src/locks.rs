@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket,
+    LockName, LockSet, LossReason, Result, Semaphore, Ticket,
     adopt::adopt,
     alarm::Alarm,
+    duration::shown,
     held::Inner,
     owned::{Home, Owned},
     request::Heard,
@@ -39,6 +40,20 @@ pub(crate) struct Client {
     pub(crate) looks: Looks,
     pub(crate) returns: Returns,
     pub(crate) heard: Arc<Heard>,
+    /// The servers' addresses, where a URL named them.
+    place: Option<String>,
+}
+
+impl Client {
+    /// An error of the driver as the caller is told: with the caller's word for what failed, and where.
+    pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
+        self.placed(error.of(op))
+    }
+
+    /// The same error with the servers' addresses.
+    pub(crate) fn placed(&self, error: Error) -> Error {
+        error.at(self.place.as_deref())
+    }
 }
 
 impl Locks {
@@ -48,6 +63,11 @@ impl Locks {
     ///
     /// If it is called outside a tokio runtime.
     pub fn new(driver: impl DistributedLock) -> Self {
+        Self::at(driver, None)
+    }
+
+    /// The same, of servers at these addresses.
+    pub(crate) fn at(driver: impl DistributedLock, place: Option<String>) -> Self {
         let (clock, runtime) = (driver.clock(), Handle::current());
         let client = Client {
             driver: Arc::new(driver),
@@ -57,6 +77,7 @@ impl Locks {
             looks: Looks::default(),
             returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
+            place,
         };
         Self { client: Arc::new(client) }
     }
@@ -159,7 +180,7 @@ impl Locks {
     /// [`Error::InvalidName`], and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         let queue = self.client.driver.inspect(&LockName::new(name)?).await;
-        queue.map_err(|error| error.of("inspect"))
+        queue.map_err(|error| self.client.told("inspect", error))
     }
 
     /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
@@ -170,7 +191,7 @@ impl Locks {
     /// What the store answers.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         let names = self.client.driver.names(prefix.as_ref()).await;
-        names.map_err(|error| error.of("names"))
+        names.map_err(|error| self.client.told("names", error))
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
@@ -189,14 +210,14 @@ impl Locks {
     /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         let revoked = self.client.driver.revoke(&LockName::new(name)?, attempt).await;
-        revoked.map_err(|error| error.of("revoke"))
+        revoked.map_err(|error| self.client.told("revoke", error))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
-    /// guards are lost ([`LossReason::SessionEnded`](crate::LossReason::SessionEnded)), waiters and
-    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted
-    /// at once. Closing twice does nothing.
+    /// guards say that they are lost ([`LossReason::Closed`]), waiters and later calls are told
+    /// [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
+    /// of each lock, and traced as one. Closing twice does nothing.
     ///
     /// # Errors
     ///
@@ -207,17 +228,23 @@ impl Locks {
     ///
     /// Dropping the future does not stop it.
     pub async fn close(&self) -> Result<()> {
-        let driver = self.client.driver.clone();
+        let client = self.client.clone();
         let close = async move {
-            match tokio::time::timeout(CLOSE_LIMIT, driver.close()).await {
-                Ok(closed) => closed.map_err(|error| error.of("close")),
+            let mut held = client.alarm.drain();
+            // Before the store hears of it, so that nobody is granted a lock that still counts as held.
+            held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
+            let closed = match tokio::time::timeout(CLOSE_LIMIT, client.driver.close()).await {
+                Ok(closed) => closed,
                 Err(_) => Err(Error::Unavailable {
-                    store: driver.guarantees().store,
+                    store: client.driver.guarantees().store,
                     op: "close",
                     effect: Effect::Unknown,
-                    source: format!("not confirmed within {CLOSE_LIMIT:.1?}").into(),
+                    source: format!("not confirmed within {}", shown(CLOSE_LIMIT)).into(),
                 }),
-            }
+            };
+            let closed = closed.map_err(|error| client.told("close", error));
+            held.iter().for_each(|grant| grant.trace_release(&closed));
+            closed
         };
         Owned::new(&self.client.home, close, || {}).await
     }
@@ -277,6 +304,11 @@ impl Locks {
 
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Locks").field(&self.client.driver).finish()
+        let mut debug = f.debug_struct("Locks");
+        debug.field("store", &self.guarantees().store);
+        if let Some(place) = &self.client.place {
+            debug.field("at", place);
+        }
+        debug.finish_non_exhaustive()
     }
 }

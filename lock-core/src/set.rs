@@ -94,7 +94,7 @@ impl LockSet {
             .await
             // Only a try ends with nothing.
             .and_then(|held| held.ok_or_else(|| set.busy()))
-            .map_err(|error| error.of("acquire"))
+            .map_err(|error| set.lock.client.told("acquire", error))
         }
     }
 
@@ -126,7 +126,7 @@ impl LockSet {
                 }
             })
             .await
-            .map_err(|error| error.of("try_acquire"))
+            .map_err(|error| set.lock.client.told("try_acquire", error))
         }
     }
 

@@ -13,7 +13,7 @@
 //! | `adopted` | INFO | `lock`, `attempt`, `token` | a lock that another client left is held here |
 //! | `close_failed` | WARN | `store`, `error` | work was done, and the close after it failed |
 //! | `lost` | WARN | `lock`, `reason` | a held lock was lost |
-//! | `released` | INFO | `lock`, `token` | the store confirmed a release |
+//! | `released` | INFO | `lock`, `token` | the store confirmed a release, or the close that was one |
 //! | `release_failed` | WARN | `lock`, `token`, `error` | the store never confirmed a release; it ends with the TTL |
 //! | `disconnected` | WARN | `store`, `error` | the connection to the store broke |
 //! | `connected` | INFO | `store` | the connection to the store is there again |

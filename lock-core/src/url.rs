@@ -114,6 +114,11 @@ impl StoreUrl {
         self.authority
     }
 
+    /// Whether the URL names a host.
+    pub fn has_host(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
     /// What follows the first `/` after the hosts, decoded; empty if there is none.
     pub fn path(&self) -> &str {
         &self.path

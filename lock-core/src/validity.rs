@@ -47,6 +47,9 @@ pub enum LossReason {
     NotCollected,
     /// The store ended the holder's session.
     SessionEnded,
+    /// [`Locks::close`](crate::Locks::close) was called here, and gave the lock back: a release, which
+    /// whoever still works under the lock is told as a loss.
+    Closed,
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
@@ -65,6 +68,7 @@ impl fmt::Display for LossReason {
             Self::MaxHold => "its maximum hold time was over",
             Self::NotCollected => "its acquire was not polled for one TTL after the grant",
             Self::SessionEnded => "the store ended the session",
+            Self::Closed => "its connection was closed here, and gave it back",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
             Self::Adopted => "its ticket has been used: another client adopted it",
             Self::TicketOver => {
@@ -95,7 +99,8 @@ impl Validity {
     /// answers whether it was the first.
     pub fn lose(&self, reason: LossReason) -> bool {
         let first = self.end(End::Lost(reason));
-        if first {
+        // A close is a release, and told as one.
+        if first && reason != LossReason::Closed {
             trace::lost(&self.0.name, reason);
         }
         first

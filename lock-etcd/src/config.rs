@@ -2,7 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Error, Result, StoreUrl};
+use lock_core::{Error, Result, StoreUrl, duration::shown};
 
 use crate::layout::Layout;
 
@@ -71,7 +71,7 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
     }
     Err(Error::InvalidOption {
         option: option.to_owned(),
-        value: format!("{ttl:?}"),
+        value: shown(ttl).to_string(),
         allowed: "etcd counts TTLs in whole seconds".to_owned(),
     })
 }

@@ -1,6 +1,8 @@
 //! From the client's errors to ours.
 
-use lock_core::{BoxError, Effect, Error};
+use std::error::Error as _;
+
+use lock_core::{BoxError, Effect, Error, duration::shown};
 use tonic::{Code, Status};
 
 /// The name of the store in errors and events.
@@ -57,7 +59,7 @@ impl Failure {
 
     /// No answer within `limit`.
     pub(crate) fn silent(limit: std::time::Duration) -> Self {
-        Self::new(Kind::Silent, format!("no answer within {limit:?}"))
+        Self::new(Kind::Silent, format!("no answer within {}", shown(limit)))
     }
 
     /// The answer was well-formed and made no sense.
@@ -199,11 +201,15 @@ fn is_refusal(status: &Status) -> bool {
     unread || (says("etcdserver: ") && !says("space exceeded"))
 }
 
-/// The server's words without the client's dump of headers and sources.
+/// The server's words, or the client's and what they come from, without its dump of headers.
 fn shorten(error: etcd_client::Error) -> BoxError {
     match error {
         etcd_client::Error::GRpcStatus(status) => {
-            format!("{} ({:?})", status.message(), status.code()).into()
+            let told = format!("{} ({:?})", status.message(), status.code());
+            match std::iter::successors(status.source(), |error| (*error).source()).last() {
+                Some(cause) => format!("{told}: {cause}").into(),
+                None => told.into(),
+            }
         }
         error => error.into(),
     }

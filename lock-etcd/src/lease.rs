@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
-    Validity, deadline::safe_until,
+    Validity, deadline::safe_until, duration::shown,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -277,7 +277,7 @@ impl Lease for EtcdLease {
 }
 
 fn unanswered(ttl: Duration) -> Error {
-    Failure::new(Kind::Silent, format!("no keep-alive was confirmed within {ttl:?}"))
+    Failure::new(Kind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
         .into_error("renew", false)
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, LossReason, Result, duration::shown};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -140,7 +140,7 @@ impl Sessions {
             Made::OtherTtl(granted) => {
                 return Err(Error::InvalidOption {
                     option: "ttl".to_owned(),
-                    value: format!("{ttl:?}"),
+                    value: shown(ttl).to_string(),
                     allowed: format!("this etcd grants {granted}s and more"),
                 });
             }
@@ -212,7 +212,7 @@ impl Sessions {
             self.end(&old, LossReason::Expired);
         }
         if self.check_open().is_err() {
-            self.end(&session, LossReason::SessionEnded);
+            self.end(&session, LossReason::Closed);
         }
         self.work.notify_one();
         Made::Session(session)
@@ -302,7 +302,7 @@ impl Sessions {
         self.closed.cancel();
         let sessions: Vec<_> = self.live().drain().map(|(_, session)| session).collect();
         for session in &sessions {
-            session.end(LossReason::SessionEnded);
+            session.end(LossReason::Closed);
         }
         let revoked = sessions.iter().map(|session| revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());

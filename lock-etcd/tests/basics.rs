@@ -163,7 +163,7 @@ async fn a_closed_client_frees_its_locks_and_says_so() {
     locks.driver().close().await.unwrap();
     assert_eq!(etcd.keys().await.unwrap(), Vec::<Vec<u8>>::new());
     assert_eq!(etcd.leases().await.unwrap(), Vec::<i64>::new());
-    assert_eq!(soon(guard.lost()).await, LossReason::SessionEnded);
+    assert_eq!(soon(guard.lost()).await, LossReason::Closed);
     assert!(matches!(soon(waiting).await.unwrap(), Err(Error::Closed { .. })));
     let again = locks.lock("job").unwrap().acquire().await;
     assert!(matches!(again, Err(Error::Closed { .. })));

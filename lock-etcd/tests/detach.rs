@@ -37,7 +37,7 @@ async fn a_lock_that_is_left_lives_by_a_lease_of_its_own_in_its_place() {
     assert_ne!(of_left.1, of_kept.1);
     // That it ends what it holds does not end what it has left.
     a.close().await.unwrap();
-    assert_eq!(kept.lost().await, LossReason::SessionEnded);
+    assert_eq!(kept.lost().await, LossReason::Closed);
     assert_eq!(entry("left").await, of_left);
     let guard = b.adopt(&ticket).await.unwrap();
     let adopted = entry("left").await;

@@ -8,7 +8,7 @@ use std::{
 
 use lock_core::{
     Clock, Effect, Error, Instant, Leader, LockName, LossReason, Observed, Result, Term, Validity,
-    deadline, trace,
+    deadline, duration::shown, trace,
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot, watch},
@@ -94,7 +94,7 @@ impl Session {
             store: "memory",
             op,
             effect: Effect::Unknown,
-            source: format!("no answer within {patience:?}").into(),
+            source: format!("no answer within {}", shown(patience)).into(),
         })
     }
 
@@ -169,7 +169,7 @@ impl Session {
         let mut left = Vec::with_capacity(records.len());
         for (attempt, record) in records {
             left.push((attempt, record.name.clone()));
-            record.end(LossReason::SessionEnded);
+            record.end(LossReason::Closed);
         }
         // After all have been told: leaving lets others in.
         if self.faults.now().crashed.is_none() {

@@ -106,7 +106,7 @@ async fn a_close_gives_it_back_at_once() {
     tokio::task::yield_now().await;
     locks.close().await.unwrap();
     let lost = release.await.unwrap();
-    assert!(matches!(lost, Err(Error::Lost { reason: LossReason::SessionEnded, .. })), "{lost:?}");
+    assert!(matches!(lost, Err(Error::Lost { reason: LossReason::Closed, .. })), "{lost:?}");
     assert_eq!(held(&store), [""; 0]);
     assert!(now().since(asked) < MOMENT);
 }

@@ -137,7 +137,7 @@ async fn nothing_works_on_a_closed_client_and_its_locks_are_free() {
     let (locks, _) = client(&store);
     let guard = locks.lock("a").unwrap().acquire().await.unwrap();
     locks.driver().close().await.unwrap();
-    assert_eq!(guard.lost().await, LossReason::SessionEnded);
+    assert_eq!(guard.lost().await, LossReason::Closed);
     assert_eq!(store.contents(), []);
     assert!(matches!(locks.lock("a").unwrap().acquire().await, Err(Error::Closed { .. })));
 }

@@ -11,7 +11,9 @@ use std::{
 };
 
 use futures_util::future::join;
-use lock_core::{Effect, Error, Instant, Leader, Observed, Result, deadline::jitter};
+use lock_core::{
+    Effect, Error, Instant, Leader, Observed, Result, deadline::jitter, duration::shown,
+};
 use redis::Value;
 use tokio::{
     sync::{mpsc, watch},
@@ -99,7 +101,7 @@ impl Ear {
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
     let Ok(now) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the server did not answer for {:?}", LIMIT * 2);
+        let silent = format!("the server did not answer for {}", shown(LIMIT * 2));
         return Err(error::unavailable("observe", Effect::None, silent));
     };
     let now = now?;

@@ -4,7 +4,7 @@ use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
     Attempt, Effect, Error, Instant, Kind, Request, Result, Term, Wait, deadline::safe_until,
-    limit_conflict,
+    duration::shown, limit_conflict,
 };
 use redis::{Cmd, Value};
 
@@ -115,7 +115,7 @@ async fn wait(
         Err(End::Closed) => Err(error::closed()),
         Err(End::Unreachable) => {
             clean_up(session, entry);
-            let silent = format!("the server did not answer for {:?}", entry.ttl);
+            let silent = format!("the server did not answer for {}", shown(entry.ttl));
             Err(error::unavailable("acquire", Effect::Unknown, silent))
         }
     }

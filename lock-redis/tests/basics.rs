@@ -288,8 +288,8 @@ async fn closing_frees_everything_and_ends_the_client() {
     let waiter = Waiter::queued(&closing, &server, "a", TTL).await;
     closing.close().await.unwrap();
     assert!(matches!(waiter.ended().await, Err(Error::Closed { .. })));
-    assert_eq!(within(held.validity().lost()).await, LossReason::SessionEnded);
-    assert_eq!(within(fixed.validity().lost()).await, LossReason::SessionEnded);
+    assert_eq!(within(held.validity().lost()).await, LossReason::Closed);
+    assert_eq!(within(fixed.validity().lost()).await, LossReason::Closed);
     assert!(matches!(acquire(&closing, "a", TTL).await, Err(Error::Closed { .. })));
     assert!(matches!(closing.inspect(&name("a")).await, Err(Error::Closed { .. })));
     closing.close().await.unwrap();

@@ -323,7 +323,7 @@ async fn closing_frees_a_set_and_a_closed_client_takes_none() {
     let leases = all(&closing, &NAMES, TTL).await;
     closing.close().await.unwrap();
     for lease in &leases {
-        assert_eq!(within(lease.validity().lost()).await, LossReason::SessionEnded);
+        assert_eq!(within(lease.validity().lost()).await, LossReason::Closed);
     }
     assert!(matches!(try_all(&closing, &NAMES, TTL).await, Err(Error::Closed { .. })));
     nothing_is_left(&server).await;

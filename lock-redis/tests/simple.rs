@@ -91,6 +91,6 @@ async fn closing_frees_everything() {
     let waiter = Waiter::start(&driver, "orders", TTL);
     driver.close().await.unwrap();
     assert!(waiter.ended().await.is_err());
-    assert_eq!(within(lease.validity().lost()).await, LossReason::SessionEnded);
+    assert_eq!(within(lease.validity().lost()).await, LossReason::Closed);
     nothing_is_left(&server).await;
 }

@@ -89,9 +89,7 @@ impl SqlConfig {
         let dialect = Dialect::of_scheme(url.scheme());
         let expected = || url.error("expected sqlite:PATH, mysql://.. or postgres://..");
         let target = match dialect.ok_or_else(expected)? {
-            Dialect::Sqlite if url.has_authority() => {
-                return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
-            }
+            Dialect::Sqlite if url.has_authority() => Target::File { path: Some(rooted(url)?) },
             Dialect::Sqlite => {
                 let path = Some(url.path()).filter(|path| !path.is_empty());
                 Target::File { path: path.map(PathBuf::from) }
@@ -146,6 +144,14 @@ impl Server {
     }
 }
 
+/// The file of a URL with two slashes: one from the root on, `sqlite:///var/locks.db`.
+fn rooted(url: &StoreUrl) -> Result<PathBuf> {
+    if url.has_host() || url.user().is_some() || url.path().is_empty() {
+        return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
+    }
+    Ok(PathBuf::from(format!("/{}", url.path())))
+}
+
 /// The brackets of an IPv6 address belong to the URL, not to the address.
 fn split(host: &str) -> Option<(&str, u16)> {
     let (host, port) = host.rsplit_once(':')?;
@@ -194,7 +200,8 @@ mod tests {
     #[test]
     fn bad_urls_are_refused_and_say_why() {
         for (url, word) in [
-            ("sqlite:///x", "sqlite:PATH"),
+            ("sqlite://x/y", "sqlite:PATH"),
+            ("sqlite://", "sqlite:PATH"),
             ("mysql://h", "DATABASE"),
             ("mysql://a,b/db", "one host"),
             ("sqlite:x?ttll=1s", "ttll"),

@@ -151,7 +151,7 @@ impl Entry {
     pub(crate) fn closed(&self) {
         let stage = std::mem::replace(&mut *self.stage(), Stage::Over(End::Closed));
         if let Stage::Held { validity, .. } = stage {
-            validity.lose(LossReason::SessionEnded);
+            validity.lose(LossReason::Closed);
         }
         self.moved.notify_one();
     }

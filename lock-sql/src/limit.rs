@@ -2,7 +2,7 @@
 
 use std::{io, time::Duration};
 
-use lock_core::Instant;
+use lock_core::{Instant, duration::shown};
 use tokio::time::timeout;
 
 use crate::session::CLOCK;
@@ -45,6 +45,6 @@ impl Limit {
 
 /// No answer within this time.
 pub(crate) fn over(whole: Duration) -> sqlx::Error {
-    let why = format!("no answer within {whole:?}");
+    let why = format!("no answer within {}", shown(whole));
     sqlx::Error::Io(io::Error::new(io::ErrorKind::TimedOut, why))
 }

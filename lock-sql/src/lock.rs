@@ -42,7 +42,7 @@ impl SqlLock {
     /// # Errors
     ///
     /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be
-    /// reached, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
+    /// reached or the file's directory is not there, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
     /// tables are missing and the user may not create them (see [`schema`](crate::schema)), or if
     /// the file may not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is
     /// on a network file system or in another time namespace, or if the server cannot keep locks as

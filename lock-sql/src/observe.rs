@@ -8,7 +8,8 @@ use std::{
 };
 
 use lock_core::{
-    Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result, deadline::jitter,
+    Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
+    deadline::jitter, duration::shown,
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -91,7 +92,7 @@ pub(crate) async fn observe(
         known: Known::default(),
     };
     let Ok(first) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the database did not answer for {:?}", LIMIT * 2);
+        let silent = format!("the database did not answer for {}", shown(LIMIT * 2));
         return Err(error::unavailable(session.dialect(), "observe", Effect::None, silent));
     };
     let first = first?.pop().flatten();

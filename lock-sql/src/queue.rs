@@ -5,6 +5,7 @@ use std::{slice, sync::Arc, time::Duration};
 use lock_core::{
     Attempt, Effect, Error, Instant, Request, Result, Term, Wait,
     deadline::safe_until,
+    duration::shown,
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -134,7 +135,7 @@ pub(crate) fn ended(session: &Arc<Session>, entry: &Arc<Entry>, end: End) -> Err
         }
         End::Unreachable => {
             session.clean_up(vec![entry.clone()]);
-            let silent = format!("the database did not answer for {:?}", entry.ttl);
+            let silent = format!("the database did not answer for {}", shown(entry.ttl));
             error::unavailable(dialect, "acquire", Effect::Unknown, silent)
         }
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
     Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result,
-    StoreUrl, Survives, Wake, Wish,
+    StoreUrl, Survives, Wake, Wish, duration::shown,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -70,7 +70,7 @@ impl ZkLock {
         match tokio::time::timeout(CONNECT_LIMIT, connect(config)).await {
             Ok(connected) => connected,
             Err(_) => {
-                let source = format!("no answer from {hosts} within {CONNECT_LIMIT:?}");
+                let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
                 Err(error::unavailable("connect", Effect::None, source))
             }
         }

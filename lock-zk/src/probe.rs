@@ -59,7 +59,12 @@ pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
     for host in hosts {
-        let silent = || io::Error::new(io::ErrorKind::TimedOut, format!("no answer in {limit:?}"));
+        let silent = || {
+            io::Error::new(
+                io::ErrorKind::TimedOut,
+                format!("no answer in {}", lock_core::duration::shown(limit)),
+            )
+        };
         let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| Err(silent()));
         match answer {
             Ok(timing) => return Ok(timing),

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, trace};
+use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, duration::shown, trace};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -177,9 +177,13 @@ impl Session {
         if self.end.set(end).is_err() {
             return;
         }
+        let reason = match end {
+            End::Closed => LossReason::Closed,
+            End::Ended | End::Silent => LossReason::SessionEnded,
+        };
         for entry in lock(&self.entries).drain().map(|(_, entry)| entry) {
             if let Some(validity) = entry.validity() {
-                validity.lose(LossReason::SessionEnded);
+                validity.lose(reason);
             }
         }
         lock(&self.client).take();
@@ -215,7 +219,8 @@ impl Session {
         match self.end() {
             Some(End::Closed) => Error::Closed { store: STORE },
             Some(End::Silent) => {
-                let source = format!("no answer for {:?}; the session is given up", self.ttl());
+                let source =
+                    format!("no answer for {}; the session is given up", shown(self.ttl()));
                 error::unavailable(op, Effect::None, source)
             }
             Some(End::Ended) | None => {

@@ -12,7 +12,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
     stream::FuturesUnordered,
 };
-use lock_core::{Clock, Effect, Error, Result};
+use lock_core::{Clock, Effect, Error, Result, duration::shown};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
@@ -113,7 +113,7 @@ impl Sessions {
             Ok(session) => Ok(session),
             Err(ZkError::ClientClosed) => Err(Error::Closed { store: STORE }),
             Err(ZkError::Timeout) => {
-                let source = format!("no server opened a session within {ttl:?}");
+                let source = format!("no server opened a session within {}", shown(ttl));
                 Err(error::unavailable("connect", Effect::None, source))
             }
             Err(error) => Err(error::read_failed("connect", error)),
@@ -280,7 +280,7 @@ impl Slots {
             Some(_) => Ok(()),
             None => Err(Error::InvalidOption {
                 option: "ttl".to_owned(),
-                value: format!("{ttl:?}"),
+                value: shown(ttl).to_string(),
                 allowed: format!(
                     "each TTL needs a session of its own, and {MOST_SESSIONS} others are in use; \
                      take one of theirs"
@@ -327,8 +327,8 @@ async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
 fn clamped(wish: Duration, granted: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl".to_owned(),
-        value: format!("{wish:?}"),
-        allowed: format!("the server grants {granted:?} instead"),
+        value: shown(wish).to_string(),
+        allowed: format!("the server grants {} instead", shown(granted)),
     }
 }
 
@@ -343,8 +343,8 @@ pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Re
     }
     Err(Error::InvalidOption {
         option: "URL option ttl".to_owned(),
-        value: format!("{ttl:?}"),
-        allowed: format!("this server takes {:?} to {:?}", range.start(), range.end()),
+        value: shown(ttl).to_string(),
+        allowed: format!("this server takes {} to {}", shown(*range.start()), shown(*range.end())),
     })
 }
 

@@ -243,7 +243,7 @@ async fn closing_frees_everything_and_later_calls_say_so() {
     for directory in [format!("/locks/{name}"), format!("/locks/{name}2")] {
         assert!(children(&raw, &directory).await.is_empty());
     }
-    assert_eq!(guard.lost().await, LossReason::SessionEnded);
+    assert_eq!(guard.lost().await, LossReason::Closed);
     assert!(!short.is_valid());
     let error = locks.lock(&name).unwrap().acquire().await.unwrap_err();
     assert!(matches!(error, Error::Closed { .. }), "{error}");

@@ -157,7 +157,9 @@ impl Client {
         match self.until_lost(&guard, long, &log).await {
             Some(reason) => {
                 let loss = match reason {
-                    LossReason::SessionEnded | LossReason::EntryGone => Loss::Store,
+                    LossReason::SessionEnded | LossReason::EntryGone | LossReason::Closed => {
+                        Loss::Store
+                    }
                     _ => Loss::Deadline,
                 };
                 log.lost(self.time.now(), loss, reason.to_string());

@@ -11,7 +11,7 @@ use std::{
 
 use distlock::{Entry, Error, LockName, Locks, Store};
 use futures_util::{StreamExt, TryStreamExt, stream};
-use lock_core::{DistributedLock, StoreUrl};
+use lock_core::{DistributedLock, StoreUrl, duration::shown};
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
@@ -127,7 +127,9 @@ impl Site {
         let asked = clock.now();
         match timeout(PATIENCE, self.locks.inspect("first")).await {
             Ok(answer) => Ok(answer.map(|_| clock.now().since(asked))?),
-            Err(_) => Err(Failure::new(Code::Unavailable, format!("no answer for {PATIENCE:?}"))),
+            Err(_) => {
+                Err(Failure::new(Code::Unavailable, format!("no answer for {}", shown(PATIENCE))))
+            }
         }
     }
 
@@ -186,7 +188,7 @@ impl Site {
         match timeout(CLEANING, self.sweep()).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(error)) => Err(left(error.to_string())),
-            Err(_) => Err(left(format!("not done after {CLEANING:?}"))),
+            Err(_) => Err(left(format!("not done after {}", shown(CLEANING)))),
         }
     }
 

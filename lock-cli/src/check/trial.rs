@@ -7,6 +7,7 @@ use futures_util::{StreamExt, stream};
 use indicatif::{ProgressBar, ProgressStyle};
 use lock_core::{
     Clock,
+    duration::shown,
     properties::{self, Check, Checked, Late, Missed, Outcome, Property},
 };
 use tokio::time::{sleep, timeout};
@@ -121,7 +122,7 @@ fn too_late() -> Verdict {
 }
 
 fn out_of_time() -> Verdict {
-    Verdict::Failed(Failure::new(Code::TimedOut, format!("not done after {LIMIT:?}")))
+    Verdict::Failed(Failure::new(Code::TimedOut, format!("not done after {}", shown(LIMIT))))
 }
 
 /// A line on a terminal; nothing elsewhere.

@@ -146,10 +146,10 @@ fn a_store_out_of_reach_does_not_hide_the_others() {
     let place = Place::new();
     let (file, gone) = (place.file(), "sqlite:/proc/none/db");
     let answer = place.check(&["--store", gone, "--property", "names"]);
-    assert!(answer.code == Some(77) && answer.out.is_empty(), "{answer:?}");
+    assert!(answer.code == Some(69) && answer.out.is_empty(), "{answer:?}");
     let stores = ["--store", gone, "--store", &file];
     let answer = place.check(&[&stores as &[&str], &["--property", "fencing"]].concat());
-    assert_eq!(answer.code, Some(77), "{answer:?}");
+    assert_eq!(answer.code, Some(69), "{answer:?}");
     let row = answer.out.lines().nth(1).unwrap_or_default();
     let in_part = "in part: 2 of 4 checks";
     assert!(row.starts_with("Fencing tokens rise") && row.ends_with(in_part), "{answer:?}");
@@ -201,7 +201,7 @@ fn a_closed_stdout_hides_no_verdict() {
     let file = place.file();
     let stores = ["--store", "sqlite:/proc/none/db", "--store", &file];
     let arguments = [&["check", "--property", "fairness"], &stores as &[&str]].concat();
-    assert_eq!(place.unread(&arguments), Some(77));
+    assert_eq!(place.unread(&arguments), Some(69));
 }
 
 #[test]

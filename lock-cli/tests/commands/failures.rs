@@ -14,7 +14,8 @@ fn every_failure_has_its_code() {
         (&["run", "x", "--wait", "soon", "true"], 64),
         (&["run", "x", "--store", "redis://127.0.0.1:1", "true"], unreachable_redis()),
         (&["ls", "--store", "nonsense:"], 64),
-        (&["show", "x", "--store", "sqlite:/proc/none/db"], 77),
+        (&["show", "x", "--store", "sqlite:/proc/none/db"], 69),
+        (&["show", "x", "--store", "sqlite:/proc/db"], 77),
         (&["revoke", "x", "a"], 64),
         (&["revoke", "x", "a", "--yes"], 1),
         (&["leader", "x"], 1),
@@ -22,6 +23,29 @@ fn every_failure_has_its_code() {
         let (code, _, error) = place.run(arguments);
         assert!(code == Some(expected) && !error.is_empty(), "{arguments:?}: {code:?} {error}");
     }
+}
+
+#[test]
+fn a_store_that_excludes_nobody_is_refused() {
+    let place = Place::new();
+    for command in [&["run", "x", "true"] as &[&str], &["hold", "x"], &["elect", "x", "v"]] {
+        let (code, out, error) = place.run(&[&["--store", "memory:"], command].concat());
+        let told = error.contains("inside one process") && error.contains("sqlite:");
+        assert!(code == Some(64) && out.is_empty() && told, "{command:?}: {code:?} {out}{error}");
+        let mut meant = place.command(command);
+        let (code, _, error) = said(&meant.env("DISTLOCK_STORE", "memory:a").output().unwrap());
+        assert!(code == Some(78) && error.contains("DISTLOCK_STORE"), "{code:?} {error}");
+    }
+}
+
+#[test]
+fn a_missing_folder_is_named() {
+    let place = Place::new();
+    let folder = place.path().join("new").display().to_string();
+    let (code, _, error) = place.run(&["ls", "--store", &format!("sqlite:{folder}/db")]);
+    let named = error.contains(&format!("there is no directory {folder};"));
+    assert!(code == Some(69) && named, "{code:?} {error}");
+    assert!(!place.path().join("new").exists(), "a misspelt path is not made");
 }
 
 #[test]
@@ -53,7 +77,7 @@ fn a_ttl_that_is_too_short_for_the_grace_is_refused_with_all_numbers() {
     let (code, _, error) = place.run(&["run", "x", "--ttl", "5s", "--on-lost", "term:5s", "true"]);
     assert_eq!(code, Some(64));
     for number in
-        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15s 750ms", "--ttl 18s", "term:1s416ms"]
+        ["TTL of 5s", "grace of 5s", "margin of 250ms are 15.75s", "--ttl 18s", "term:1.416s"]
     {
         assert!(error.contains(number), "{number:?} is not in {error:?}");
     }

@@ -31,6 +31,7 @@ fn what_others_wrote_stays_text() {
     let mut holder = place.start(&["run", HOSTILE, "--", "sh", "-c", "echo; read line"]);
     holder.line();
     let mut watch = place.start(&["watch"]);
+    assert!(watch.line().ends_with(&format!(" 1 name in {}", place.store())));
     let shown = [
         place.run(&["ls"]).1,
         place.run(&["show", HOSTILE]).1,
@@ -48,6 +49,44 @@ fn what_others_wrote_stays_text() {
         assert!(text.lines().all(|line| !line.starts_with("prod/db")), "{text:?}");
     }
     assert_eq!(place.show(HOSTILE)["name"], HOSTILE, "programs get it as it is");
+}
+
+#[test]
+fn what_is_listed_says_where() {
+    let place = Place::new();
+    let store = place.store();
+    let nobody = format!("nobody holds or waits for a lock in {store}\n");
+    assert_eq!(place.run(&["ls"]), (Some(0), nobody, String::new()));
+    let (_, list, _) = place.run(&["ls", "jobs/"]);
+    let expected =
+        format!("nobody holds or waits for a lock whose name starts with jobs/ in {store}\n");
+    assert_eq!(list, expected);
+    assert_eq!(place.run(&["show", "x"]).1, format!("in {store}: x is free\n"));
+    assert_eq!(place.run(&["ls", "--json"]).1, "[]\n", "programs get objects only");
+    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
+    holder.line();
+    for command in [&["ls"] as &[&str], &["show", "x"]] {
+        let (_, list, _) = place.run(command);
+        assert_eq!(list.lines().next(), Some(format!("in {store}:").as_str()), "{list}");
+        assert!(list.contains("runs sh"), "{list}");
+    }
+}
+
+#[test]
+fn who_does_not_wait_is_told_who_is_in_the_way() {
+    let place = Place::new();
+    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
+    holder.line();
+    for command in [&["run", "x", "--no-wait", "true"] as &[&str], &["hold", "x", "--no-wait"]] {
+        let (code, _, error) = place.run(command);
+        let told = error.contains("lock x is busy: held by distlock pid ");
+        assert!(code == Some(75) && told && error.contains(", runs sh for "), "{error}");
+    }
+    let mut leader = place.start(&["elect", "e", "v"]);
+    leader.line();
+    let (code, _, error) = place.run(&["elect", "e", "w", "--no-wait"]);
+    let told = error.contains("somebody else leads e: held by distlock pid ");
+    assert!(code == Some(75) && told, "{error}");
 }
 
 #[test]

@@ -39,6 +39,11 @@ impl Place {
         self.folder.path()
     }
 
+    /// The URL of its store.
+    pub fn store(&self) -> &str {
+        &self.store
+    }
+
     pub fn command(&self, arguments: &[&str]) -> Command {
         self.prepare(Command::new(env!("CARGO_BIN_EXE_distlock")), arguments)
     }

@@ -39,6 +39,15 @@ fn the_command_knows_its_lock() {
 }
 
 #[test]
+fn what_it_gives_back_is_released_and_not_lost() {
+    let place = Place::new();
+    let (code, _, log) = place.run(&["run", "x", "--log", "warn", "true"]);
+    assert_eq!((code, log.as_str()), (Some(0), ""));
+    let (code, _, log) = place.run(&["run", "x", "--log", "info", "true"]);
+    assert!(code == Some(0) && log.contains(" released ") && !log.contains(" lost "), "{log}");
+}
+
+#[test]
 fn one_at_a_time() {
     let place = Place::new();
     let mut first = place.start(&[&["run", "x", "--"] as &[_], &UNTIL_TOLD].concat());
@@ -64,7 +73,7 @@ fn so_many_permits_and_no_more() {
     assert_ne!(first.line(), second.line());
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(75));
     let (code, _, error) = place.run(&["run", "x", "--permits", "3", "true"]);
-    assert!(code == Some(64) && error.contains('2'), "{code:?}: {error}");
+    assert!(code == Some(78) && error.contains("with 2 permits"), "{code:?}: {error}");
     first.say("\n");
     assert_eq!(first.end(), Some(0));
     assert_eq!(place.run(&two(&["--no-wait", "true"])).0, Some(0));

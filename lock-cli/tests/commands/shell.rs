@@ -53,6 +53,9 @@ fn every_command_for_people_has_examples() {
         let example = format!("\n  distlock {command}");
         let alone = help.split_once("Examples:").is_some_and(|(_, rest)| rest.contains(&example));
         assert!(code == Some(0) && alone, "{help}");
+        let several = help.contains("--store may be given several times");
+        assert_eq!(several, command == "check", "{help}");
+        assert!(!help.contains("`check`"), "another command's business: {help}");
     }
 }
 
@@ -90,6 +93,22 @@ fn a_closed_stdout_is_no_panic() {
         let (code, _, error) = said(&closed.output().unwrap());
         assert_eq!((code, error.as_str()), (Some(0), ""), "{arguments:?}: there is none");
     }
+}
+
+/// The script of the documentation, as it stands there.
+#[test]
+fn a_script_knows_how_long_the_lock_is_certain() {
+    let place = Place::new();
+    let pages = include_str!("../../../docs/cli.md").split("```sh\n").skip(1);
+    let mut scripts = pages.filter_map(|page| page.split_once("```")).map(|(script, _)| script);
+    let script = scripts.find(|script| script.contains("DISTLOCK_DEADLINE_MS")).expect("a script");
+    let file = place.path().join("in-time.sh").display().to_string();
+    std::fs::write(&file, script).unwrap();
+    let run = |ttl| place.run(&["run", "x", "--ttl", ttl, "--", "sh", &file, "echo", "done"]);
+    let (code, out, error) = run("10m");
+    assert_eq!((code, out.as_str(), error.as_str()), (Some(0), "done\n", ""));
+    let (code, out, error) = run("1m");
+    assert!(code == Some(75) && out.is_empty() && error.contains("is certain for"), "{error}");
 }
 
 /// The embedded store in the user's home, which is all that cron says.

@@ -56,11 +56,11 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`Error::Denied`] if it cannot be created, or not be written, [`Error::Rejected`] on a network file
-    /// system.
+    /// [`Error::Unavailable`] if its directory is not there, [`Error::Denied`] if it cannot be created, or
+    /// not be written, [`Error::Rejected`] on a network file system.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
-        self.create().map_err(|error| denied(path, error))?;
+        self.create().map_err(|error| not_made(path, error))?;
         // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite
         // itself would open the file for reading.
         let both = Access::READ_OK | Access::WRITE_OK;
@@ -135,6 +135,17 @@ fn check(path: &Path) -> Result<()> {
             Err(Error::Rejected { store, op, effect, source: why.into() })
         }
     }
+}
+
+fn not_made(path: &Path, error: io::Error) -> Error {
+    let missing = path.parent().filter(|directory| !directory.exists());
+    let Some(missing) = missing.filter(|_| error.kind() == io::ErrorKind::NotFound) else {
+        return denied(path, error);
+    };
+    let (path, missing) = (path.display(), missing.display());
+    let why = format!("{path}: there is no directory {missing}; make it, or name a file elsewhere");
+    let (store, op, effect) = ("sqlite", "connect", Effect::None);
+    Error::Unavailable { store, op, effect, source: why.into() }
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {

@@ -1,0 +1,89 @@
+//! How durations are shown, to people.
+
+use std::{fmt, time::Duration};
+
+/// A duration for people, to the millisecond: `250ms`, `4.1s`, `15s`, `1m 30s`, `2h`, `1d 12h`. All texts
+/// of distlock show durations in this form.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let shown = lock_core::duration::shown(Duration::from_millis(90_500));
+/// assert_eq!(shown.to_string(), "1m 30.5s");
+/// ```
+pub fn shown(duration: Duration) -> impl fmt::Display {
+    Shown(duration)
+}
+
+/// The same to a tenth of a second from one second on, for what was measured.
+pub fn about(duration: Duration) -> impl fmt::Display {
+    let tenths = u64::try_from(duration.as_millis() / 100).unwrap_or(u64::MAX);
+    match duration.as_secs() {
+        0 => Shown(duration),
+        seconds => Shown(Duration::new(seconds, (tenths % 10) as u32 * 100_000_000)),
+    }
+}
+
+struct Shown(Duration);
+
+impl fmt::Display for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, millis) = (self.0.as_secs(), self.0.subsec_millis());
+        match (seconds, millis) {
+            (0, 0) if self.0.is_zero() => return f.write_str("0s"),
+            (0, 0) => return fmt::Debug::fmt(&self.0, f),
+            (0, _) => return write!(f, "{millis}ms"),
+            _ => {}
+        }
+        let units =
+            [(seconds / 86_400, "d"), (seconds / 3_600 % 24, "h"), (seconds / 60 % 60, "m")];
+        let mut words: Vec<_> = units
+            .into_iter()
+            .filter(|(number, _)| *number > 0)
+            .map(|(number, unit)| format!("{number}{unit}"))
+            .collect();
+        match (seconds % 60, millis) {
+            (0, 0) => {}
+            (seconds, 0) => words.push(format!("{seconds}s")),
+            (seconds, millis) => {
+                let fraction = format!("{millis:03}");
+                words.push(format!("{seconds}.{}s", fraction.trim_end_matches('0')));
+            }
+        }
+        f.write_str(&words.join(" "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_duration_has_one_form() {
+        for (millis, text) in [
+            (0, "0s"),
+            (1, "1ms"),
+            (250, "250ms"),
+            (1_000, "1s"),
+            (4_120, "4.12s"),
+            (60_000, "1m"),
+            (90_500, "1m 30.5s"),
+            (3_600_000, "1h"),
+            (3_660_050, "1h 1m 0.05s"),
+            (129_600_000, "1d 12h"),
+        ] {
+            assert_eq!(shown(Duration::from_millis(millis)).to_string(), text);
+        }
+        assert_eq!(shown(Duration::from_micros(20)).to_string(), "20µs");
+        assert!(shown(Duration::MAX).to_string().contains('d'));
+    }
+
+    #[test]
+    fn what_was_measured_is_rounded_down() {
+        for (millis, text) in
+            [(250, "250ms"), (4_199, "4.1s"), (15_020, "15s"), (90_590, "1m 30.5s")]
+        {
+            assert_eq!(about(Duration::from_millis(millis)).to_string(), text);
+        }
+    }
+}
