@@ -89,8 +89,10 @@ fn line(name: &str, me: &str, queue: &[Entry]) -> String {
     let mut line = format!("waiting for {name}");
     if let Some(holder) = holders.next() {
         line += &format!(": held by {}", who(holder));
-        if let Some(since) = holder.holder.since {
-            line += &format!(" for {}", print::age(since));
+        match (holder.holder.granted_at, holder.holder.queued_at) {
+            (Some(granted), _) => line += &format!(" for {}", print::age(granted)),
+            (None, Some(queued)) => line += &format!(" (queued {} ago)", print::age(queued)),
+            (None, None) => {}
         }
         match holders.count() {
             0 => {}
@@ -112,7 +114,7 @@ mod tests {
     use super::*;
 
     fn entry(who: &str) -> Entry {
-        Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None, None))
+        Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None))
     }
 
     #[test]

@@ -47,9 +47,11 @@ async fn an_error_names_what_the_caller_asked_for() {
 #[test]
 fn a_timeout_says_for_how_long_the_holder_has_the_lock() {
     let since: SystemTime = wall_clock() - Duration::from_millis(3210);
-    let holder = Holder::new(Some("the nightly report".to_owned()), Some(since), None);
+    let holder = Holder::new(Some("the nightly report".to_owned()), None).granted(Some(since));
     let said = holder.to_string();
     assert!(said.starts_with("the nightly report for 3.2"), "{said}");
+    let waited = Holder::new(Some("somebody".to_owned()), None).queued(Some(since));
+    assert!(waited.to_string().starts_with("somebody (queued 3.2"), "{waited}");
     let timeout = |holder| Error::WaitTimeout {
         name: lock_core::LockName::new("a").unwrap(),
         waited: Duration::from_secs(3),
