@@ -195,6 +195,16 @@ impl Leadership {
         self.0.publish(value.as_ref().into()).await.map_err(|error| error.of("proclaim"))
     }
 
+    /// A look at the leadership that can be given away; it does not hold the leadership.
+    pub fn held(&self) -> Held {
+        self.0.held()
+    }
+
+    /// What resigns when it is released.
+    pub(crate) fn into_guard(self) -> LockGuard {
+        self.0
+    }
+
     /// Steps down and waits until the store has confirmed; the next candidate leads.
     ///
     /// # Errors
@@ -209,7 +219,7 @@ impl Leadership {
     }
 }
 
-impl LockGuard {
+impl Held {
     /// Says a new value to everybody.
     ///
     /// # Errors
@@ -220,7 +230,7 @@ impl LockGuard {
     ///
     /// As [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
-        let inner = self.held().0;
+        let inner = self.0.clone();
         inner.check()?;
         let home = inner.client.home.clone();
         let publish = async move {

@@ -37,6 +37,7 @@ mod grip;
 mod guarantees;
 mod guard;
 mod held;
+mod held_set;
 mod lock;
 mod locks;
 mod name;
@@ -75,6 +76,7 @@ pub use crate::{
     },
     guard::LockGuard,
     held::Held,
+    held_set::HeldSet,
     lock::Lock,
     locks::Locks,
     name::LockName,
@@ -82,6 +84,7 @@ pub use crate::{
     owner::Owner,
     queue::Kind,
     request::{Attempt, Request, Term, Wait, this_process},
+    run::Leading,
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},
     ticket::Ticket,
