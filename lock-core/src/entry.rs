@@ -15,6 +15,7 @@ use crate::{
 
 /// One entry of a lock's queue: a holder, or a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Entry {
     /// The attempt that made the entry; `None` for a foreign client's entry.
@@ -61,6 +62,7 @@ impl Entry {
 
 /// Who holds a lock, or waits for it, as far as the store can tell.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// What the holder said about itself. `None` for a foreign client.
@@ -96,6 +98,17 @@ impl Holder {
     /// The same holder, which was granted the lock then.
     pub fn granted(self, at: Option<SystemTime>) -> Self {
         Self { granted_at: at, ..self }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.holds { "holds" } else { "waits" };
+        write!(f, "{}: {state}, {}", self.holder, self.kind)?;
+        match self.ttl_left {
+            Some(left) => write!(f, ", {left:.1?} left"),
+            None => Ok(()),
+        }
     }
 }
 

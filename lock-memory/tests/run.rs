@@ -187,3 +187,18 @@ async fn what_no_patience_helps_against_ends_it() {
     });
     assert!(matches!(ended.await, Err(Own::Lock(Error::Closed { .. }))));
 }
+
+/// The value may be gone when the campaign is polled.
+#[tokio::test(start_paused = true)]
+async fn a_campaign_borrows_nothing() {
+    let locks = locks(&MemoryStore::new());
+    let (campaign, vain) = {
+        let value = String::from("10.0.0.7");
+        let election = election(&locks);
+        (tokio::spawn(election.campaign(&value)), election.try_campaign(value.as_bytes()))
+    };
+    let leading = campaign.await.unwrap().unwrap();
+    assert!(vain.await.unwrap().is_none());
+    assert_eq!(leading.held().token(), leading.token());
+    assert_eq!(election(&locks).leader().await.unwrap().unwrap().value, b"10.0.0.7");
+}
