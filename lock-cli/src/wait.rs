@@ -109,12 +109,28 @@ fn line(name: &str, me: &str, queue: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use distlock::Holder;
+    use lock_core::wall_clock;
     use uuid::Uuid;
 
     use super::*;
+    use crate::queue;
 
     fn entry(who: &str) -> Entry {
         Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None))
+    }
+
+    #[test]
+    fn who_joined_the_queue_long_ago_need_not_hold_the_lock_for_so_long() {
+        let before = |hours: u64| Some(wall_clock() - Duration::from_secs(3600 * hours));
+        let mut holder = entry("a").holding();
+        holder.holder.queued_at = before(4);
+        let said = line("x", "me", std::slice::from_ref(&holder));
+        assert!(said.starts_with("waiting for x: held by a (queued 4h"), "{said}");
+        assert!(queue::held_for(&holder).starts_with("queued 4h"));
+        holder.holder.granted_at = before(1);
+        let said = line("x", "me", std::slice::from_ref(&holder));
+        assert!(said.starts_with("waiting for x: held by a for 1h"), "{said}");
+        assert!(queue::held_for(&holder).starts_with("1h"));
     }
 
     #[test]
