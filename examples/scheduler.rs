@@ -4,10 +4,10 @@
 //! `cargo run --example scheduler` plays three candidates in one process; with a URL, start it in
 //! several terminals: `cargo run --features etcd --example scheduler -- etcd://127.0.0.1:2379`.
 
-use std::{process::ExitCode, time::Duration};
+use std::{ops::ControlFlow, process::ExitCode, time::Duration};
 
 use clap::Parser;
-use distlock::{Election, Leadership};
+use distlock::{Election, Leading};
 use tokio::task::JoinSet;
 
 /// A job that runs on a schedule, and in one place only.
@@ -75,50 +75,42 @@ async fn work(election: &Election, args: &Args) -> distlock::Result<u64> {
     Ok(count)
 }
 
-/// Campaigns, works while it leads, and campaigns again.
+/// Campaigns, works while it leads, and campaigns again: when the job has failed, so that another one
+/// has a try, and when the leadership is lost.
 async fn candidate(
     election: Election,
     name: String,
     every: Duration,
     ran: tokio::sync::mpsc::Sender<()>,
 ) -> distlock::Result<()> {
-    loop {
-        let mut leadership = election.campaign(&name).await?;
-        let lost = leadership.lost();
-        tokio::select! {
-            why = lead(&mut leadership, &name, every, &ran) => println!("  {name} resigns: {why}"),
-            // Somebody else may lead by now: stop at once.
-            reason = lost => println!("  {name} does not lead any more: {reason}"),
-        }
-        if leadership.is_valid() {
-            leadership.resign().await?;
-        }
-    }
+    let lead = async |leading: Leading| {
+        let why = lead(&leading, &name, every, &ran).await;
+        println!("  {name} resigns: {why}");
+        Ok(ControlFlow::Continue(()))
+    };
+    election.keep_running(&name, lead).await
 }
 
-/// Runs the job until it fails, and says why.
+/// Runs the job until it fails, and says why. It is dropped if the leadership is lost.
 async fn lead(
-    leadership: &mut Leadership,
+    leading: &Leading,
     name: &str,
     every: Duration,
     ran: &tokio::sync::mpsc::Sender<()>,
 ) -> String {
-    let mut run = 0;
-    loop {
-        run += 1;
-        tokio::time::sleep(every).await;
+    let mut schedule = tokio::time::interval(every);
+    for run in 1..=3 {
+        schedule.tick().await;
         // A job that writes somewhere gives the token along: a leader that was paused writes in vain.
-        println!("  {name}: run {run} with token {}", leadership.token());
-        if let Err(error) = leadership.proclaim(format!("{name}, run {run}")).await {
+        println!("  {name}: run {run} with token {}", leading.token());
+        if let Err(error) = leading.proclaim(format!("{name}, run {run}")).await {
             return error.to_string();
         }
         if ran.send(()).await.is_err() {
             return "nobody counts any more".to_owned();
         }
-        if run == 3 {
-            return "the job failed".to_owned();
-        }
     }
+    "the job failed".to_owned()
 }
 
 /// Prints who leads.

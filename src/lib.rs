@@ -29,6 +29,10 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
+//! Two features are off by default: `serde` writes and reads tokens, names, entries, leaders and guarantees,
+//! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
+//! `futures_core::Stream`.
+//!
 //! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
 //! its errors and calls to one of these.
 //!
@@ -62,9 +66,10 @@ mod stores;
 
 pub use lock_core::{
     Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm,
-    Gate, Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
-    LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
-    Result, Semaphore, StaleToken, Survives, Term, Ticket, Wake, trace,
+    Gate, Guarantees, Held, HeldSet, Holder, Kind, Leader, Leadership, Leading, Lock, LockGuard,
+    LockKind, LockName, LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap,
+    Owner, Requirement, Result, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Wake,
+    trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

@@ -58,6 +58,9 @@ fn every_kind_is_there() {
     assert!(permits.is_valid() && !permits.remaining().is_zero());
 
     let both = locks.all(["y", "x"]).unwrap().acquire().unwrap();
+    assert_eq!(both.get("x").map(|held| held.name().as_str()), Some("x"));
+    assert!(both.get("z").is_none() && both.held().is_valid());
+    assert_eq!(permits.held().token(), permits.token());
     let names: Vec<_> = both.tokens().map(|(name, _)| name.to_string()).collect();
     assert_eq!(names, ["x", "y"]);
     assert!(locks.all(["z", "y"]).unwrap().try_acquire().unwrap().is_none());

@@ -7,7 +7,7 @@ use crate::{
     exit::Failure,
     opt::Ls,
     print,
-    queue::{Queue, who},
+    queue::{Queue, held_for, who},
 };
 
 /// Asks for each name by itself, so what comes and goes meanwhile may be missing.
@@ -51,7 +51,7 @@ pub(crate) async fn queues(
     Ok(queues)
 }
 
-/// A name, the first holder with the number of others, since when, how many wait.
+/// A name, the first holder with the number of others, for how long, how many wait.
 pub(crate) fn row(name: &LockName, queue: &[Entry]) -> Vec<String> {
     let holders = queue.iter().filter(|entry| entry.holds).count();
     let first = queue.iter().find(|entry| entry.holds);
@@ -60,6 +60,6 @@ pub(crate) fn row(name: &LockName, queue: &[Entry]) -> Vec<String> {
         (Some(holder), 1) => who(holder).to_owned(),
         (Some(holder), n) => format!("{} and {} more", who(holder), n - 1),
     };
-    let since = first.and_then(|holder| holder.holder.since).map(print::age).unwrap_or_default();
-    vec![name.to_string(), holder, since, (queue.len() - holders).to_string()]
+    let held = first.map(held_for).unwrap_or_default();
+    vec![name.to_string(), holder, held, (queue.len() - holders).to_string()]
 }

@@ -22,8 +22,10 @@ pub(crate) struct Person {
     pub(crate) description: Option<String>,
     /// What it asks for.
     pub(crate) kind: String,
-    /// Since when, RFC 3339.
-    pub(crate) since: Option<String>,
+    /// When it joined the queue, RFC 3339.
+    pub(crate) queued_at: Option<String>,
+    /// When it was granted the lock, if the store can tell.
+    pub(crate) granted_at: Option<String>,
     /// How long its entry lives if it is not renewed.
     pub(crate) ttl_left_ms: Option<u128>,
     pub(crate) token: Option<u64>,
@@ -46,7 +48,8 @@ impl From<&Entry> for Person {
             id: entry.attempt.map(|id| id.to_string()),
             description: entry.holder.description.clone(),
             kind: entry.kind.to_string(),
-            since: entry.holder.since.map(print::time),
+            queued_at: entry.holder.queued_at.map(print::time),
+            granted_at: entry.holder.granted_at.map(print::time),
             ttl_left_ms: entry.ttl_left.map(|left| left.as_millis()),
             token: entry.holder.token.map(|token| token.value()),
         }
@@ -56,4 +59,14 @@ impl From<&Entry> for Person {
 /// Who it is, for people.
 pub(crate) fn who(entry: &Entry) -> &str {
     entry.holder.description.as_deref().unwrap_or("a foreign client")
+}
+
+/// For how long a holder has the lock; where the store cannot tell, how long ago it joined the queue, and
+/// that it is this.
+pub(crate) fn held_for(entry: &Entry) -> String {
+    match (entry.holder.granted_at, entry.holder.queued_at) {
+        (Some(granted), _) => print::age(granted),
+        (None, Some(queued)) => format!("queued {} ago", print::age(queued)),
+        (None, None) => String::new(),
+    }
 }

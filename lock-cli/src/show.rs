@@ -1,5 +1,7 @@
 //! `distlock show`: who holds a lock, and who waits.
 
+use std::time::SystemTime;
+
 use distlock::Entry;
 
 use crate::{
@@ -43,13 +45,15 @@ fn describe_entry(entry: &Entry) -> impl Iterator<Item = String> {
     let facts = [
         ("id", entry.attempt.map(|id| id.to_string())),
         ("kind", Some(entry.kind.to_string())),
-        (
-            "since",
-            holder.since.map(|time| format!("{} ago, {}", print::age(time), print::time(time))),
-        ),
+        ("granted", holder.granted_at.map(ago)),
+        ("queued", holder.queued_at.map(ago)),
         ("token", holder.token.map(|token| token.to_string())),
         ("TTL left", entry.ttl_left.map(print::seconds)),
     ];
     let known = facts.into_iter().filter_map(|(label, value)| Some((label, value?)));
     known.map(|(label, value)| format!("    {label:<9} {value}"))
+}
+
+fn ago(time: SystemTime) -> String {
+    format!("{} ago, {}", print::age(time), print::time(time))
 }

@@ -98,8 +98,10 @@ fn holders(queue: &[Entry]) -> Option<String> {
     let mut holders = queue.iter().filter(|entry| entry.holds);
     let first = holders.next()?;
     let mut text = format!("held by {}", who(first));
-    if let Some(since) = first.holder.since {
-        text += &format!(" for {}", print::age(since));
+    match (first.holder.granted_at, first.holder.queued_at) {
+        (Some(granted), _) => text += &format!(" for {}", print::age(granted)),
+        (None, Some(queued)) => text += &format!(" (queued {} ago)", print::age(queued)),
+        (None, None) => {}
     }
     match holders.count() {
         0 => {}
@@ -124,12 +126,28 @@ fn line(name: &str, me: &str, queue: &[Entry]) -> String {
 #[cfg(test)]
 mod tests {
     use distlock::Holder;
+    use lock_core::wall_clock;
     use uuid::Uuid;
 
     use super::*;
+    use crate::queue;
 
     fn entry(who: &str) -> Entry {
-        Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None, None))
+        Entry::new(Some(Uuid::new_v4()), Holder::new(Some(who.to_owned()), None))
+    }
+
+    #[test]
+    fn who_joined_the_queue_long_ago_need_not_hold_the_lock_for_so_long() {
+        let before = |hours: u64| Some(wall_clock() - Duration::from_secs(3600 * hours));
+        let mut holder = entry("a").holding();
+        holder.holder.queued_at = before(4);
+        let said = line("x", "me", std::slice::from_ref(&holder));
+        assert!(said.starts_with("waiting for x: held by a (queued 4h"), "{said}");
+        assert!(queue::held_for(&holder).starts_with("queued 4h"));
+        holder.holder.granted_at = before(1);
+        let said = line("x", "me", std::slice::from_ref(&holder));
+        assert!(said.starts_with("waiting for x: held by a for 1h"), "{said}");
+        assert!(queue::held_for(&holder).starts_with("1h"));
     }
 
     #[test]

@@ -88,7 +88,7 @@ fn rows(name: &LockName, queue: &[Entry]) -> Vec<Vec<String>> {
     let mut rows = vec![ls::row(name, queue)];
     let waiters = queue.iter().filter(|entry| !entry.holds);
     rows.extend((1..).zip(waiters).map(|(place, waiter)| {
-        let since = waiter.holder.since.map(print::age).unwrap_or_default();
+        let since = waiter.holder.queued_at.map(print::age).unwrap_or_default();
         vec![String::new(), format!("  {place}. {}", who(waiter)), since, String::new()]
     }));
     rows

@@ -1,6 +1,13 @@
 //! Leader election: an exclusive lock whose holder says something to everybody.
 
-use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    future::{Future, poll_fn},
+    ops::Deref,
+    sync::Arc,
+    task::{Context, Poll, ready},
+    time::Duration,
+};
 
 use tokio::sync::mpsc;
 
@@ -35,6 +42,7 @@ pub struct Election {
 
 /// Who leads.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Leader {
     /// The fencing token of the leadership: later leaders have greater ones.
@@ -83,7 +91,15 @@ impl Election {
         Self { lock: self.lock.owner(owner) }
     }
 
-    /// Waits until it leads, and then says `value` to everybody.
+    /// Waits until it leads, and then says `value` to everybody. The future borrows nothing, not even the
+    /// value, so it can be spawned.
+    ///
+    /// ```no_run
+    /// # fn example(election: &lock_core::Election) {
+    /// let me = format!("http://{}:8080", "10.0.0.7");
+    /// let campaign = tokio::spawn(election.campaign(&me));
+    /// # }
+    /// ```
     ///
     /// # Errors
     ///
@@ -98,7 +114,7 @@ impl Election {
     pub fn campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
-    ) -> impl Future<Output = Result<Leadership>> + Send + use<V> {
+    ) -> impl Future<Output = Result<Leadership>> + Send + use<V> + 'static {
         let acquire = self.with_value(value).acquire();
         async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
     }
@@ -115,7 +131,7 @@ impl Election {
     pub fn try_campaign<V: AsRef<[u8]>>(
         &self,
         value: V,
-    ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> {
+    ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> + 'static {
         let acquire = self.with_value(value).try_acquire();
         async move {
             let led = acquire.await.map_err(|error| error.of("try_campaign"));
@@ -196,6 +212,16 @@ impl Leadership {
         published.map_err(|error| self.0.held().0.client.told("proclaim", error))
     }
 
+    /// A look at the leadership that can be given away; it does not hold the leadership.
+    pub fn held(&self) -> Held {
+        self.0.held()
+    }
+
+    /// What resigns when it is released.
+    pub(crate) fn into_guard(self) -> LockGuard {
+        self.0
+    }
+
     /// Steps down and waits until the store has confirmed; the next candidate leads.
     ///
     /// # Errors
@@ -210,7 +236,7 @@ impl Leadership {
     }
 }
 
-impl LockGuard {
+impl Held {
     /// Says a new value to everybody.
     ///
     /// # Errors
@@ -221,7 +247,7 @@ impl LockGuard {
     ///
     /// As [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
-        let inner = self.held().0;
+        let inner = self.0.clone();
         inner.check()?;
         let home = inner.client.home.clone();
         let publish = async move {
@@ -267,13 +293,18 @@ impl Observer {
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Observed> {
+        poll_fn(|cx| self.poll_change(cx)).await
+    }
+
+    fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<Observed>> {
         loop {
-            match self.changes.recv().await? {
-                Ok(now) if self.is_old(now.as_ref()) => {}
-                Ok(now) => return Some(Ok(self.report(now))),
-                Err(error) => {
+            match ready!(self.changes.poll_recv(cx)) {
+                None => return Poll::Ready(None),
+                Some(Ok(now)) if self.is_old(now.as_ref()) => {}
+                Some(Ok(now)) => return Poll::Ready(Some(Ok(self.report(now)))),
+                Some(Err(error)) => {
                     self.changes.close();
-                    return Some(Err(error));
+                    return Poll::Ready(Some(Err(error)));
                 }
             }
         }
@@ -289,6 +320,19 @@ impl Observer {
         self.newest = self.newest.max(now.as_ref().map(|leader| leader.token));
         self.last = Some(now.clone());
         now
+    }
+}
+
+/// As [`Observer::next`].
+#[cfg(feature = "stream")]
+impl futures_core::Stream for Observer {
+    type Item = Observed;
+
+    fn poll_next(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Observed>> {
+        self.poll_change(cx)
     }
 }
 
@@ -326,5 +370,23 @@ mod tests {
         }
         let expected = [None, leader(1, "a"), leader(1, "b"), leader(3, "c"), None, leader(3, "c")];
         assert_eq!(seen, expected);
+    }
+
+    #[cfg(feature = "stream")]
+    #[tokio::test]
+    async fn a_stream_tells_what_next_tells_and_ends_after_an_error() {
+        use futures_util::StreamExt as _;
+
+        let (tell, changes) = mpsc::channel(16);
+        let observer = Observer { changes, last: None, newest: None };
+        for now in [None, None, leader(1, "a")] {
+            tell.send(Ok(now)).await.unwrap();
+        }
+        tell.send(Err(Error::Closed { store: "memory" })).await.unwrap();
+        let seen: Vec<_> = observer.collect().await;
+        assert!(
+            matches!(seen.as_slice(), [Ok(None), Ok(Some(_)), Err(Error::Closed { .. })]),
+            "{seen:?}"
+        );
     }
 }

@@ -16,6 +16,7 @@ use crate::{
 
 /// One entry of a lock's queue: a holder, or a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Entry {
     /// The attempt that made the entry; `None` for a foreign client's entry.
@@ -62,33 +63,66 @@ impl Entry {
 
 /// Who holds a lock, or waits for it, as far as the store can tell.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Holder {
     /// What the holder said about itself. `None` for a foreign client.
     pub description: Option<String>,
-    /// Since when, by the wall clock of whoever wrote it down. etcd, ZooKeeper and the SQL stores
-    /// know when the entry joined the queue; Redis and memory know when the lock was granted.
-    pub since: Option<SystemTime>,
+    /// When it joined the queue, by the wall clock of whoever wrote it down. Redis forgets it with
+    /// the grant.
+    pub queued_at: Option<SystemTime>,
+    /// When it was granted the lock, as nearly as the store can prove it and by the same clock;
+    /// `None` for a waiter, and where the store cannot tell, which says nothing about the time.
+    ///
+    /// | store | known |
+    /// |---|---|
+    /// | memory, Redis | always |
+    /// | etcd | if it was alone in the queue when it joined, as far as etcd's history reaches |
+    /// | ZooKeeper | if it is alone in the queue and nobody has come or gone since it joined; of permits that others have waited for |
+    /// | SQL | never: who holds is written nowhere |
+    pub granted_at: Option<SystemTime>,
     /// The grant's token, where the store shows it.
     pub token: Option<FencingToken>,
 }
 
 impl Holder {
     /// A holder of which the store knows this much.
-    pub fn new(
-        description: Option<String>,
-        since: Option<SystemTime>,
-        token: Option<FencingToken>,
-    ) -> Self {
-        Self { description, since, token }
+    pub fn new(description: Option<String>, token: Option<FencingToken>) -> Self {
+        Self { description, token, ..Self::default() }
+    }
+
+    /// The same holder, which joined the queue then.
+    pub fn queued(self, at: Option<SystemTime>) -> Self {
+        Self { queued_at: at, ..self }
+    }
+
+    /// The same holder, which was granted the lock then.
+    pub fn granted(self, at: Option<SystemTime>) -> Self {
+        Self { granted_at: at, ..self }
+    }
+}
+
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = if self.holds { "holds" } else { "waits" };
+        write!(f, "{}: {state}, {}", self.holder, self.kind)?;
+        match self.ttl_left {
+            Some(left) => write!(f, ", {left:.1?} left"),
+            None => Ok(()),
+        }
     }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.description.as_deref().unwrap_or("a foreign client"))?;
-        if let Some(age) = self.since.and_then(|since| wall_clock().duration_since(since).ok()) {
-            write!(f, " for {}", about(age))?;
+        let now = wall_clock();
+        let age = |since: Option<SystemTime>| now.duration_since(since?).ok();
+        match (age(self.granted_at), age(self.queued_at)) {
+            (Some(held), _) => write!(f, " for {}", about(held))?,
+            // It may hold the lock for a moment only.
+            (None, Some(queued)) => write!(f, " (queued {} ago)", about(queued))?,
+            (None, None) => {}
         }
         match self.token {
             Some(token) => write!(f, " with token {token}"),

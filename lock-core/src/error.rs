@@ -215,6 +215,31 @@ impl Error {
         }
     }
 
+    /// Whether the lock was held and is lost: stop the work.
+    pub fn is_lost(&self) -> bool {
+        matches!(self, Self::Lost { .. })
+    }
+
+    /// Whether others held the lock, or waited for it, for as long as the caller was ready to wait.
+    pub fn is_busy(&self) -> bool {
+        matches!(self, Self::Contended { .. } | Self::WaitTimeout { .. })
+    }
+
+    /// Whether the store could not be reached, or did not answer. Says nothing about who holds the lock.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. })
+    }
+
+    /// The name of the lock that it is about, where it is about one.
+    pub fn name(&self) -> Option<&LockName> {
+        match self {
+            Self::Contended { name } | Self::WaitTimeout { name, .. } | Self::Lost { name, .. } => {
+                Some(name)
+            }
+            _ => None,
+        }
+    }
+
     /// Whether the same call may succeed later without anybody changing anything.
     pub fn is_transient(&self) -> bool {
         matches!(

@@ -10,6 +10,7 @@ use crate::{Error, Overlap, Result, duration::shown, queue::Kind};
 ///
 /// The executable properties check these against the real store.
 #[derive(Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Guarantees {
     /// The store's name: `sqlite`, `etcd`, `redis`, `zookeeper`, `postgres`, `mysql`, `memory`; of a driver
@@ -132,8 +133,43 @@ impl Guarantees {
     }
 }
 
+/// What it promises, in one line for people.
+impl fmt::Display for Guarantees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.kinds.iter().map(ToString::to_string).collect();
+        let survives = match (self.survives.restart, self.survives.failover) {
+            (true, true) => "a restart and a failover",
+            (true, false) => "a restart",
+            (false, true) => "a failover",
+            (false, false) => "no fault of the store",
+        };
+        let order = match self.fairness {
+            Fairness::Fifo => "first come, first served",
+            Fairness::None => "in no order",
+        };
+        let wake = match self.wake {
+            Wake::Push => "woken by a push",
+            Wake::Poll => "by polling",
+        };
+        let fencing = match self.fencing {
+            Fencing::Strict(_) => "tokens that always rise",
+            Fencing::BestEffort(_) => "tokens that rise as a best effort",
+            Fencing::None => "no tokens",
+        };
+        let (store, kinds, ttl) = (self.store, kinds.join(", "), &self.ttl);
+        let (least, most) = (ttl.start(), ttl.end());
+        write!(
+            f,
+            "{store}: {kinds}; {order}, {wake}; {fencing}; a held lock survives {survives}; \
+             TTL {least:?} to {most:?}"
+        )
+    }
+}
+
 /// What people can ask for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum LockKind {
     /// One holder at a time.
@@ -176,6 +212,7 @@ impl fmt::Display for LockKind {
 /// Which faults of the store a held lock survives, so that nobody else is granted meanwhile. As
 /// deployed: a single node survives no failover, whatever its kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Survives {
     /// The server's process dies and starts again with its data.
@@ -187,6 +224,8 @@ pub struct Survives {
 
 /// In which order waiters are served.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Fairness {
     /// First come, first served.
@@ -197,6 +236,8 @@ pub enum Fairness {
 
 /// How a waiter learns that it is its turn.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Wake {
     /// The store tells exactly one waiter per release.
@@ -207,6 +248,8 @@ pub enum Wake {
 
 /// How strictly fencing tokens rise, and where they come from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Fencing {
     /// Always: also across release, expiry, deletion of the lock's keys and a server restart.
@@ -219,6 +262,8 @@ pub enum Fencing {
 
 /// How a holder learns that it lost the lock.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum LossSignal {
     /// By its own deadline, and when a renewal is refused.
@@ -230,6 +275,8 @@ pub enum LossSignal {
 
 /// Who ends a fixed term (a lock that is not renewed).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum FixedTerm {
     /// The server, by expiry: it ends on time whatever happens to the holder.
@@ -241,6 +288,8 @@ pub enum FixedTerm {
 
 /// Something that a program insists on; see [`Connect::require`](crate::Connect::require).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Requirement {
     /// Waiters are served in order of arrival.

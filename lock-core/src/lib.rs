@@ -38,6 +38,7 @@ mod grip;
 mod guarantees;
 mod guard;
 mod held;
+mod held_set;
 mod lock;
 mod locks;
 mod name;
@@ -76,6 +77,7 @@ pub use crate::{
     },
     guard::LockGuard,
     held::Held,
+    held_set::HeldSet,
     lock::Lock,
     locks::Locks,
     name::LockName,
@@ -83,6 +85,7 @@ pub use crate::{
     owner::Owner,
     queue::Kind,
     request::{Attempt, Request, Term, Wait, this_process},
+    run::Leading,
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},
     ticket::Ticket,

@@ -181,6 +181,40 @@ impl Lock {
         async move { run_while_held(guard.await?, work).await }
     }
 
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's.
+    ///
+    /// ```no_run
+    /// # async fn save(_: u64) -> std::io::Result<()> { Ok(()) }
+    /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
+    /// let lock = locks.lock("report")?;
+    /// lock.try_run(|held| async move {
+    ///     save(held.token().value()).await?;
+    ///     Ok::<_, Box<dyn std::error::Error>>(())
+    /// })
+    /// .await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run<T, E, W, F>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run(work);
+        async move { run.await? }
+    }
+
     /// [`acquire`](Self::acquire) for nobody in particular.
     pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
         match self.wait {

@@ -1,6 +1,10 @@
 //! The name of a lock.
 
-use std::{borrow::Cow, fmt};
+use std::{
+    borrow::{Borrow, Cow},
+    fmt,
+    str::FromStr,
+};
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
@@ -73,6 +77,55 @@ impl AsRef<str> for LockName {
     }
 }
 
+/// Names are hashed and ordered as their text, so a map by names can be asked with a `&str`.
+impl Borrow<str> for LockName {
+    fn borrow(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl FromStr for LockName {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// As [`LockName::new`].
+    fn from_str(name: &str) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<&str> for LockName {
+    type Error = Error;
+
+    fn try_from(name: &str) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+impl TryFrom<String> for LockName {
+    type Error = Error;
+
+    fn try_from(name: String) -> Result<Self> {
+        Self::new(name)
+    }
+}
+
+#[cfg(feature = "serde")]
+impl serde::Serialize for LockName {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for LockName {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let name = <Cow<'_, str>>::deserialize(from)?;
+        Self::new(name).map_err(serde::de::Error::custom)
+    }
+}
+
 impl fmt::Display for LockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -103,6 +156,16 @@ mod tests {
         for component in ["", "a b", "a/b", "%41", "%2f", "%ff", "%"] {
             assert_eq!(LockName::from_escaped(component), None, "{component}");
         }
+    }
+
+    #[test]
+    fn a_map_by_names_is_asked_with_text() {
+        let name: LockName = "orders".parse().unwrap();
+        assert_eq!(LockName::try_from("orders").unwrap(), name);
+        let hashed = std::collections::HashMap::from([(name.clone(), 1)]);
+        let sorted = std::collections::BTreeMap::from([(name, 2)]);
+        assert_eq!((hashed.get("orders"), sorted.get("orders")), (Some(&1), Some(&2)));
+        assert!("".parse::<LockName>().is_err() && LockName::try_from(String::new()).is_err());
     }
 
     #[test]

@@ -15,6 +15,8 @@ use std::fmt;
 /// One more way is common to all stores, and no part of any list: a process that is stopped for
 /// longer than its TTL writes late.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Overlap {
     /// An operator takes the lock away: [`Locks::revoke`](crate::Locks::revoke).

@@ -11,6 +11,8 @@ use std::fmt;
 
 /// What an entry asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Kind {
     /// Alone. Also every entry that a driver cannot parse: a foreign client's.

@@ -4,6 +4,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use crate::{
     Error, Held, Kind, Lock, LockGuard, LockName, Result, locks::Client, options::options,
+    run::run_while_held,
 };
 
 /// A semaphore with its options: a limited number of permits under one name, first come, first
@@ -113,7 +114,51 @@ impl Semaphore {
         W: FnOnce(Held) -> F,
         F: Future<Output = T>,
     {
-        self.lock.run(work)
+        self.run_many(1, work)
+    }
+
+    /// The same with `n` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::run`].
+    pub fn run_many<T, W, F>(
+        &self,
+        n: u32,
+        work: W,
+    ) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire_many(n);
+        async move { run_while_held(guard.await?, work).await }
+    }
+
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the semaphore's.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run<T, E, W, F>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run(work);
+        async move { run.await? }
     }
 
     fn many(&self, n: u32) -> Result<Lock> {

@@ -2,13 +2,12 @@
 
 use std::{fmt, future::Future, sync::Arc, time::Duration};
 
-use futures_util::future::select_all;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, FencingToken, Held, Instant, Kind, Lease, Lock, LockGuard, LockName,
+    Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockName,
     LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client, options::options,
-    owned::Owned, trace, vain::DIAGNOSIS_LIMIT,
+    owned::Owned, run::run_while_all_held, trace, vain::DIAGNOSIS_LIMIT,
 };
 
 /// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
@@ -128,6 +127,60 @@ impl LockSet {
             .await
             .map_err(|error| set.lock.client.told("try_acquire", error))
         }
+    }
+
+    /// Waits until it has all of the locks, does the work while they are held, and releases them. If one is
+    /// lost, the work is dropped at its next await point and never polled again; as [`Lock::run`].
+    ///
+    /// ```no_run
+    /// # async fn transfer(_: u64, _: u64) {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
+    /// accounts
+    ///     .run(|held| async move {
+    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.value()).collect();
+    ///         transfer(tokens[0], tokens[1]).await
+    ///     })
+    ///     .await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if one was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, then releases the locks in the background.
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(HeldSet) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire();
+        async move { run_while_all_held(guard.await?, work).await }
+    }
+
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the locks'.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run<T, E, W, F>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(HeldSet) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run(work);
+        async move { run.await? }
     }
 
     /// The whole of an acquire, which goes on while its caller does not poll: what it has of the
@@ -318,6 +371,11 @@ impl LockSetGuard {
         self.guards.iter().find(|guard| guard.name().as_str() == name).map(|guard| &**guard)
     }
 
+    /// A look at the locks that can be given away; it does not hold them.
+    pub fn held(&self) -> HeldSet {
+        HeldSet::new(self.guards.iter().map(LockGuard::held))
+    }
+
     /// Whether all of the locks are still held; as [`Held::is_valid`](crate::Held::is_valid).
     pub fn is_valid(&self) -> bool {
         self.guards.iter().all(|guard| guard.is_valid())
@@ -335,13 +393,7 @@ impl LockSetGuard {
     ///
     /// Dropping the future forgets the wait and nothing else.
     pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
-        let losses: Vec<_> = self
-            .guards
-            .iter()
-            .map(|guard| (guard.name().clone(), guard.lost()))
-            .map(|(name, lost)| Box::pin(async move { (name, lost.await) }))
-            .collect();
-        async move { select_all(losses).await.0 }
+        self.held().lost()
     }
 
     /// Releases all of the locks and waits until the store has confirmed.

@@ -135,6 +135,26 @@ impl StoreUrl {
     }
 }
 
+/// To be read from a program's configuration. It is not written: the password would be in it, or missing.
+#[cfg(feature = "serde")]
+impl<'de> serde::Deserialize<'de> for StoreUrl {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let url = <std::borrow::Cow<'_, str>>::deserialize(from)?;
+        Self::parse(&url).map_err(serde::de::Error::custom)
+    }
+}
+
+impl std::str::FromStr for StoreUrl {
+    type Err = Error;
+
+    /// # Errors
+    ///
+    /// As [`StoreUrl::parse`].
+    fn from_str(url: &str) -> Result<Self> {
+        Self::parse(url)
+    }
+}
+
 impl fmt::Display for StoreUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.shown)

@@ -34,7 +34,9 @@ enum End {
 }
 
 /// How a lock was lost.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum LossReason {
     /// The holder's own deadline passed: renewals failed, hung, or came too late.

@@ -8,6 +8,7 @@ use crate::{
     connection::{Connection, Word},
     entry,
     error::Failure,
+    history,
     layout::{self, Role, role},
     store::Store,
 };
@@ -31,7 +32,7 @@ pub(crate) async fn diagnose(
     let (first, places) = store.watcher.names().standing(&queue, attempts);
     let connection = &store.connection;
     let known = match first {
-        Some(first) => known(connection, &first).await,
+        Some(first) => known(connection, &queue, &first).await,
         None => Ok(None),
     };
     let holder = match known {
@@ -44,19 +45,28 @@ pub(crate) async fn diagnose(
 }
 
 /// The holder whose entry this is; `None` if it is gone.
-async fn known(connection: &Connection, key: &[u8]) -> Result<Option<Holder>, Failure> {
+async fn known(
+    connection: &Connection,
+    queue: &str,
+    key: &[u8],
+) -> Result<Option<Holder>, Failure> {
     let role = role(key);
     let key = match role {
         Role::Candidate => layout::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
     let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
-    Ok(found.map(|kv| match role {
+    let Some(kv) = found else { return Ok(None) };
+    let revision = match role {
+        Role::Foreign => return Ok(Some(Holder::default())),
         // A note was written together with the entry.
-        Role::Candidate => entry::holder(&kv.value, kv.mod_revision),
-        Role::Foreign => Holder::default(),
-        _ => entry::holder(&kv.value, kv.create_revision),
-    }))
+        Role::Candidate => kv.mod_revision,
+        _ => kv.create_revision,
+    };
+    let holder = entry::holder(&kv.value, revision);
+    let at_once = history::entered_at_once(connection, queue, revision).await;
+    let granted_at = holder.queued_at.filter(|_| at_once);
+    Ok(Some(holder.granted(granted_at)))
 }
 
 /// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
@@ -71,7 +81,7 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
     let nothing = || Some(Holder::default());
-    Ok(known(connection, &first.key).await?.or_else(nothing))
+    Ok(known(connection, queue, &first.key).await?.or_else(nothing))
 }
 
 /// Asks the member at hand: it is for the text of an error, and may be a while ago.

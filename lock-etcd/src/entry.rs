@@ -44,8 +44,8 @@ pub(crate) fn read(standing: &Standing) -> Entry {
 pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
     let token = Some(FencingToken::new(revision.unsigned_abs()));
     match serde_json::from_slice::<Note<'_>>(note) {
-        Ok(note) => Holder::new(Some(note.holder.into_owned()), time(note.since), token),
-        Err(_) => Holder::new(None, None, token),
+        Ok(note) => Holder::new(Some(note.holder.into_owned()), token).queued(time(note.since)),
+        Err(_) => Holder::new(None, token),
     }
 }
 

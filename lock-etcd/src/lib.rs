@@ -66,7 +66,7 @@
 //! | downgrade | 1 transaction, 1 in the background, and 1 list for each client that watches the name |
 //! | try_upgrade | 1 transaction, and a new watch if the lock is held for more than 50 ms after it |
 //! | acquire of a set of up to 128 names | 1 transaction if all are free; otherwise one for each name as well |
-//! | inspect; revoke | 1 range for each 500 entries, and 1 question for each lease that holds it; such a range + 1 transaction |
+//! | inspect; revoke | 1 range for each 500 entries, 1 question for each lease that holds it, and 1 local read of the history for each of up to 16 holders; such a range + 1 transaction |
 //! | the loss of a session, with however many locks | at most 1 revocation; if etcd denies that, 1 transaction for each 50 entries, and more for those that it denies |
 //! | names | 1 range for each 2,000 keys that start with `prefix` and the escaped start of the names |
 //! | campaign + resign | 2 transactions |
@@ -77,7 +77,7 @@
 //! | each new leader, for each observer | 1 read of its note |
 //! | first wait on a name in a while | 1 watch (a message on the one stream), and up to 4 local reads while it settles |
 //! | waiting | 1 local read per TTL and name, because watches have lost events (etcd#18089) |
-//! | a wait in vain | 1 local read of one key, for all waits of a name that end together; for a try etcd reads the whole queue, and sends its beginning |
+//! | a wait in vain | 1 local read of one key and 1 of the history, for all waits of a name that end together; for a try etcd reads the whole queue, and sends its beginning |
 //! | a hold of more than 50 ms | 1 watch of its name, and 1 local list a minute for up to 64 such names, or for each if one of them is denied or etcd is older than 3.4.23 or 3.5.7 (it crashes at such lists) |
 //! | a watch that etcd refuses | 1 read; 1 login and 1 stream for all of them if it is allowed |
 //! | connecting | 4 requests in one round, and 1 beside what comes next |
@@ -181,6 +181,7 @@ mod entry;
 mod epoch;
 mod error;
 mod estate;
+mod history;
 mod hold;
 mod janitor;
 mod keepalive;

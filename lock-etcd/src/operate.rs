@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use futures_util::future::try_join_all;
+use futures_util::future::{join, join_all, try_join_all};
 use lock_core::{Clock, Entry, LockName, Result};
 use uuid::Uuid;
 
-use crate::{entry, error::Failure, layout::queue_of, reads, requests, store::Store};
+use crate::{entry, error::Failure, history, layout::queue_of, reads, requests, store::Store};
 
 /// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
 pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
@@ -18,12 +18,18 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
     let leases: BTreeSet<_> =
         held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
-    // Together: many readers are many leases, and whoever waited in vain asks this, too.
+    // Together: many readers are many leases.
     let left = leases.iter().map(|lease| requests::ttl_left(connection, *lease));
-    let left: HashMap<_, _> =
-        leases.iter().zip(try_join_all(left).await.map_err(failed)?).collect();
+    let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
+    let held = held.take(history::MOST).map(|(_, standing)| standing.place.revision);
+    let at_once = held.map(|revision| history::entered_at_once(connection, &queue, revision));
+    let (left, at_once) = join(try_join_all(left), join_all(at_once.collect::<Vec<_>>())).await;
+    let left: HashMap<_, _> = leases.iter().zip(left.map_err(failed)?).collect();
     for (entry, standing) in entries.iter_mut().zip(&standing).filter(|(entry, _)| entry.holds) {
         entry.ttl_left = left.get(&standing.lease).copied().flatten();
+    }
+    for (entry, _) in entries.iter_mut().zip(at_once).filter(|(_, at_once)| *at_once) {
+        entry.holder.granted_at = entry.holder.queued_at;
     }
     Ok(entries)
 }

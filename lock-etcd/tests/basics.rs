@@ -69,9 +69,15 @@ async fn inspect_shows_holder_and_waiters_in_order_and_what_they_wrote_down() {
     let shown: Vec<_> = queue.iter().map(|entry| entry.holder.description.as_deref()).collect();
     assert_eq!(shown, [Some("the \"first\""), Some("the second"), None]);
     assert_eq!(queue[0].holder.token, Some(guard.token()));
-    assert!(queue[0].attempt.is_some() && queue[0].holder.since.is_some());
+    assert!(queue[0].attempt.is_some() && queue[0].holder.queued_at.is_some());
+    assert_eq!(queue[0].holder.granted_at, queue[0].holder.queued_at, "it was alone");
+    assert_eq!(queue[1].holder.granted_at, None);
     assert_eq!(queue[2], lock_core::Entry::new(None, lock_core::Holder::default()));
-    waiting.abort();
+    guard.release().await.unwrap();
+    let second = waiting.await.unwrap().unwrap();
+    let holder = &locks.inspect("job").await.unwrap()[0].holder;
+    assert_eq!((holder.token, holder.granted_at), (Some(second.token()), None), "it has waited");
+    second.release().await.unwrap();
 }
 
 #[tokio::test]

@@ -31,6 +31,7 @@ pub(crate) struct Stored {
     pub(crate) ttl: Duration,
     /// Gone at this instant unless it is renewed.
     pub(crate) expires: Instant,
+    pub(crate) queued_at: SystemTime,
     pub(crate) granted: Option<Grant>,
     pub(crate) tell: UnboundedSender<Told>,
     pub(crate) faults: Faults,
@@ -116,6 +117,7 @@ impl State {
                 holder: wish.holder,
                 ttl: wish.ttl,
                 expires: now + wish.ttl,
+                queued_at: lock_core::wall_clock(),
                 granted: None,
                 tell: wish.tell,
                 faults: wish.faults,
@@ -252,7 +254,7 @@ fn disorder(entries: &mut VecDeque<Stored>, defect: Option<Defect>) {
 /// Who leads, if whoever is first holds the lock alone.
 fn leader(first: &Stored) -> Option<Leader> {
     let grant = first.granted.filter(|_| first.kind == Kind::Exclusive)?;
-    let holder = Holder::new(Some(first.holder.to_string()), Some(grant.since), Some(grant.token));
+    let holder = shown_holder(first);
     let value = first.value.as_deref().unwrap_or_default().to_vec();
     Some(Leader::new(grant.token, value, holder))
 }
@@ -260,13 +262,15 @@ fn leader(first: &Stored) -> Option<Leader> {
 pub(crate) fn shown(entries: &VecDeque<Stored>, now: Instant) -> Vec<Entry> {
     let show = |entry: &Stored| {
         let holds = entry.granted.is_some();
-        let since = entry.granted.map(|grant| grant.since);
-        let token = entry.granted.map(|grant| grant.token);
-        let holder = Holder::new(Some(entry.holder.to_string()), since, token);
-        let shown = Entry::new(Some(entry.attempt), holder)
+        let shown = Entry::new(Some(entry.attempt), shown_holder(entry))
             .with_kind(entry.kind)
             .with_ttl_left(entry.expires.since(now));
         if holds { shown.holding() } else { shown }
     };
     entries.iter().map(show).collect()
+}
+
+fn shown_holder(entry: &Stored) -> Holder {
+    let (since, token) = entry.granted.map(|grant| (grant.since, grant.token)).unzip();
+    Holder::new(Some(entry.holder.to_string()), token).queued(Some(entry.queued_at)).granted(since)
 }

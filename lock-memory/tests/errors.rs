@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_core::{Error, Holder, Locks, wall_clock};
+use lock_core::{Error, Holder, LockName, Locks, wall_clock};
 use lock_memory::MemoryStore;
 
 const TTL: Duration = Duration::from_secs(2);
@@ -47,9 +47,11 @@ async fn an_error_names_what_the_caller_asked_for() {
 #[test]
 fn a_timeout_says_for_how_long_the_holder_has_the_lock() {
     let since: SystemTime = wall_clock() - Duration::from_millis(3210);
-    let holder = Holder::new(Some("the nightly report".to_owned()), Some(since), None);
+    let holder = Holder::new(Some("the nightly report".to_owned()), None).granted(Some(since));
     let said = holder.to_string();
     assert!(said.starts_with("the nightly report for 3.2"), "{said}");
+    let waited = Holder::new(Some("somebody".to_owned()), None).queued(Some(since));
+    assert!(waited.to_string().starts_with("somebody (queued 3.2"), "{waited}");
     let timeout = |holder| Error::WaitTimeout {
         name: lock_core::LockName::new("a").unwrap(),
         waited: Duration::from_secs(3),
@@ -63,4 +65,35 @@ fn a_timeout_says_for_how_long_the_holder_has_the_lock() {
     );
     let said = timeout(None).to_string();
     assert_eq!(said, "gave up on lock a after 3.0s: the store did not say who holds it");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_says_what_to_do_next_and_about_which_lock() {
+    let locks = Locks::new(MemoryStore::new().client());
+    let lock = locks.lock("a").unwrap();
+    let held = lock.acquire().await.unwrap();
+    let vain = lock.clone().wait(Duration::ZERO).acquire().await.unwrap_err();
+    assert!(vain.is_busy() && !vain.is_lost() && !vain.is_unavailable(), "{vain}");
+    assert_eq!(vain.name().map(LockName::as_str), Some("a"));
+    let entry = locks.inspect("a").await.unwrap().remove(0);
+    assert!(locks.revoke("a", entry.attempt.unwrap()).await.unwrap());
+    held.lost().await;
+    let lost = held.release().await.unwrap_err();
+    assert!(lost.is_lost() && !lost.is_busy() && lost.name().is_some(), "{lost}");
+    locks.close().await.unwrap();
+    let closed = lock.acquire().await.unwrap_err();
+    assert!(!closed.is_lost() && !closed.is_busy() && closed.name().is_none(), "{closed}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn entries_and_guarantees_are_lines_for_people() {
+    let locks = Locks::new(MemoryStore::new().client());
+    let guard = locks.lock("a").unwrap().holder("the report").acquire().await.unwrap();
+    let entry = locks.inspect("a").await.unwrap().remove(0).to_string();
+    assert!(entry.starts_with("the report for "), "{entry}");
+    let rest = format!("with token {}: holds, exclusive, 15.0s left", guard.token());
+    assert!(entry.ends_with(&rest), "{entry}");
+    let promises = locks.guarantees().to_string();
+    assert!(promises.starts_with("memory: exclusive locks, "), "{promises}");
+    assert!(promises.contains("first come, first served, woken by a push"), "{promises}");
 }

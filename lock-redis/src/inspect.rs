@@ -194,7 +194,7 @@ impl Snapshot {
         let since = fields.nth(1).and_then(|since| time(since.parse().ok()?));
         let word = fields.next()?;
         let own = fields.next().map(|end| kind::description(word, end));
-        let holder = Holder::new(description(own, client, clients), since, None);
+        let holder = Holder::new(description(own, client, clients), None).queued(since);
         Some(Entry::new(Some(attempt), holder).with_kind(kind::parse(word)).with_ttl_left(left))
     }
 
@@ -205,7 +205,7 @@ impl Snapshot {
 
 /// What is known of a grant. A token is the time of it, unless the server's clock went back.
 pub(crate) fn granted(description: Option<String>, token: Option<u64>) -> Holder {
-    Holder::new(description, token.and_then(time), token.map(FencingToken::new))
+    Holder::new(description, token.map(FencingToken::new)).granted(token.and_then(time))
 }
 
 /// What an attempt says about itself, or else its client.

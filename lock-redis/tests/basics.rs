@@ -179,11 +179,11 @@ async fn the_queue_tells_who_and_since_when() {
     let (holder, waits) = (&queue[0].holder, &queue[1]);
     assert_eq!(holder.description.as_deref(), Some(&*lock_core::this_process()));
     assert_eq!(holder.token, Some(lease.token()));
-    let since = holder.since.unwrap();
+    let since = holder.granted_at.unwrap();
     assert!(since + Duration::from_millis(1) >= before && since <= wall_clock());
     assert_eq!(waits.attempt, Some(attempt.id()));
     assert_eq!(waits.holder.description.as_deref(), Some("the night shift"));
-    assert!(waits.holder.since.unwrap() >= since);
+    assert!(waits.holder.queued_at.unwrap() >= since);
 
     lease.release().await.unwrap();
     let lease = within(waiter).await.unwrap().unwrap();

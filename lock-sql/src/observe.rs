@@ -207,7 +207,7 @@ fn is_leader(row: &Row) -> bool {
 
 fn leader(row: Row) -> Leader {
     let token = FencingToken::new(row.token);
-    let holder = Holder::new(row.holder, Some(row.since), Some(token));
+    let holder = Holder::new(row.holder, Some(token)).queued(Some(row.since));
     Leader::new(token, row.value.unwrap_or_default(), holder)
 }
 

@@ -98,7 +98,7 @@ fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
     };
     let holder = head.first().map(|row| {
         let token = (holders > 0).then(|| FencingToken::new(row.token));
-        Holder::new(row.holder.clone(), Some(row.since), token)
+        Holder::new(row.holder.clone(), token).queued(Some(row.since))
     });
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
@@ -108,6 +108,6 @@ fn patient() -> Instant {
 }
 
 fn entry(row: &Row) -> Entry {
-    let holder = Holder::new(row.holder.clone(), Some(row.since), None);
+    let holder = Holder::new(row.holder.clone(), None).queued(Some(row.since));
     Entry::new(Some(row.attempt), holder).with_kind(row.kind).with_ttl_left(row.left)
 }

@@ -39,7 +39,25 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
         }
     }
     Entry::judge(&mut entries);
+    if let [entry] = entries.as_mut_slice()
+        && came_last(session, directory, entry).await?
+    {
+        entry.holder.granted_at = entry.holder.queued_at;
+    }
     Ok(entries)
+}
+
+/// Whether nobody has come or gone since the only entry was made, so that it was granted at once.
+/// ZooKeeper has no history, and when a node was deleted is written nowhere.
+async fn came_last(session: &Session, directory: &str, entry: &Entry) -> Result<bool> {
+    let exchange = session.begin_in_turn(Turn::Look).await?;
+    match exchange.stat(directory).await {
+        Ok(stat) => {
+            let last = stat.map(|stat| FencingToken::new(stat.pzxid.unsigned_abs()));
+            Ok(last.is_some() && last == entry.holder.token)
+        }
+        Err(error) => Err(error::read_failed("inspect", error)),
+    }
 }
 
 /// Who is in the way, and where these attempts stand: with one list, and the data of the first
@@ -76,8 +94,14 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
         Some(Became::Shared) => Kind::Shared,
         _ => child::kind(name),
     };
-    let since = UNIX_EPOCH + Duration::from_millis(note.since);
+    let since = UNIX_EPOCH.checked_add(Duration::from_millis(note.since));
     let token = FencingToken::new(stat.czxid.unsigned_abs());
-    let holder = Holder::new(Some(note.holder), Some(since), Some(token));
+    let granted = match note.became {
+        // By the server's clock, how much later somebody wrote that it was admitted.
+        Some(Became::Admitted) => u64::try_from(stat.mtime.saturating_sub(stat.ctime)).ok(),
+        _ => None,
+    };
+    let granted = granted.and_then(|later| since?.checked_add(Duration::from_millis(later)));
+    let holder = Holder::new(Some(note.holder), Some(token)).queued(since).granted(granted);
     Entry::new(note.attempt.or_else(|| child::attempt(name)), holder).with_kind(kind)
 }

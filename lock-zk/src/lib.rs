@@ -52,7 +52,9 @@
 //! When a session is given up, holders have been told by their deadlines, waiters are told at once,
 //! and the next acquire opens a new one. How long a lock still lives if nobody renews it is not in
 //! what `inspect` shows ([`Entry::ttl_left`](lock_core::Entry::ttl_left)): ZooKeeper tells no
-//! client when the session of another was last heard of.
+//! client when the session of another was last heard of. Since when somebody holds it is known only of
+//! who is alone in the queue, if nobody has come or gone since (`inspect` asks the directory for that, one
+//! read more), and of permits that others have waited for: when a node was deleted is written nowhere.
 //!
 //! # What moves a deadline
 //!

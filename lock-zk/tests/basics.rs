@@ -88,11 +88,13 @@ async fn a_timed_out_wait_says_who_holds() {
     let name = fresh("blame");
     let lock = locks.lock(&name).unwrap().holder("the importer");
     let holder = lock.acquire().await.unwrap();
+    let alone = locks.inspect(&name).await.unwrap().remove(0).holder;
+    assert!(alone.granted_at.is_some() && alone.granted_at == alone.queued_at, "{alone:?}");
     let error = lock.clone().wait(Duration::from_millis(50)).acquire().await.unwrap_err();
     let Error::WaitTimeout { holder: Some(who), position, .. } = error else { panic!("{error}") };
     assert_eq!(who.description.as_deref(), Some("the importer"));
     assert_eq!((who.token, position), (Some(holder.token()), Some(1)));
-    assert!(who.since.is_some());
+    assert!(who.queued_at.is_some());
     eventually("nothing remains of the waiter", || async {
         locks.inspect(&name).await.unwrap().len() == 1
     })

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::runtime::Connected;
-use crate::{Facts, FencingToken, Kind, LockName, LossReason, Result, Ticket};
+use crate::{Facts, FencingToken, Held, HeldSet, Kind, LockName, LossReason, Result, Ticket};
 
 macro_rules! guard {
     ($(#[$doc:meta])* $guard:ident, $release:ident) => {
@@ -96,6 +96,11 @@ macro_rules! held {
                 self.inner().name()
             }
 
+            /// A look at it that can be given away, also to async code; it does not hold the lock.
+            pub fn held(&self) -> Held {
+                self.inner().held()
+            }
+
             /// The fencing token of this grant.
             pub fn token(&self) -> FencingToken {
                 self.inner().token()
@@ -183,6 +188,17 @@ impl LockSetGuard {
     /// Each name with its fencing token, in the order of the names.
     pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
         self.guard.iter().flat_map(|guard| guard.tokens())
+    }
+
+    /// One of the locks; `None` if the name is not in the set.
+    pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
+        self.guard.as_ref()?.get(name)
+    }
+
+    /// A look at the locks that can be given away, also to async code; it does not hold them.
+    pub fn held(&self) -> HeldSet {
+        // Taken only by what consumes the guard.
+        self.guard.as_ref().expect("a guard that is not released").held()
     }
 }
 

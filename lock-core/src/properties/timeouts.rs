@@ -6,9 +6,12 @@ use std::time::Duration;
 use super::{
     Checked, Failure, Harness, Missed, Outcome, as_mutex::Mutex, ensure, property, scene::*,
 };
-use crate::Error;
+use crate::{Error, Holder, wall_clock};
 
-property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, zero_and_odd_ttls);
+/// Times may be written down in whole milliseconds.
+const ROUNDED: Duration = Duration::from_millis(5);
+
+property!(zero_and_tiny_waits, a_vain_wait_names_the_holder, since_when, zero_and_odd_ttls);
 
 async fn zero_and_tiny_waits(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("tiny-wait"), h.client().await?, h.client().await?);
@@ -46,11 +49,48 @@ async fn a_vain_wait_names_the_holder(h: &dyn Harness) -> Checked {
     };
     let holder = holder.as_ref().ok_or("it does not say who holds the lock")?;
     ensure!(holder.description.as_deref() == Some("the nightly report"), "it blames {holder:?}");
-    ensure!(holder.since.is_some(), "it does not say since when: {holder:?}");
+    let since = holder.granted_at.or(holder.queued_at);
+    ensure!(since.is_some(), "it does not say since when: {holder:?}");
     ensure!(*position == Some(2), "position {position:?} instead of 2");
     ensure!(*waited >= wait, "waited only {waited:?} of {wait:?}");
     soon("release", guard.release()).await??;
     drop(promised("the waiter's turn", waiter).await???);
+    Ok(Outcome::Kept)
+}
+
+/// Who has waited does not hold the lock since it came: an operator goes by that. The times of a store are
+/// compared with each other only: its clock need not be ours.
+async fn since_when(h: &dyn Harness) -> Checked {
+    let (name, a, b) = (fresh("since"), h.client().await?, h.client().await?);
+    if !shows_waiters(&*a) {
+        return Ok(Outcome::Skipped("waiters have no entry in this mode".to_owned()));
+    }
+    let guard = acquire(h, &*a, &name).await?;
+    let waiter = queue_up(h, &*b, &name, 1).await?;
+    let there = wall_clock();
+    let shown = soon("inspect", a.locks().inspect(&name)).await??;
+    let [first, second] = shown.as_slice() else {
+        return Err(format!("a holder and a waiter are shown as {shown:?}").into());
+    };
+    let Holder { queued_at: Some(queued_at), granted_at: None, .. } = second.holder else {
+        return Err(format!("a waiter is shown as {second:?}").into());
+    };
+    let since = first.holder.granted_at.or(first.holder.queued_at);
+    let earlier = since.is_some_and(|since| since <= queued_at + ROUNDED);
+    ensure!(earlier, "the waiter came at {queued_at:?}, the holder is shown as {first:?}");
+    // What tells the two times apart.
+    tokio::time::sleep(h.ttl() / 10).await;
+    let waited = wall_clock().duration_since(there)?;
+    soon("release", guard.release()).await??;
+    let guard = promised("the waiter's turn", waiter).await???;
+    let shown = soon("inspect", a.locks().inspect(&name)).await??;
+    let holder = &shown.first().ok_or("the holder is not shown")?.holder;
+    let kept = holder.granted_at.is_none_or(|at| at + ROUNDED >= queued_at + waited);
+    ensure!(kept, "queued at {queued_at:?}, granted {waited:?} later, shown as {holder:?}");
+    let kept = holder.queued_at.is_none_or(|at| at == queued_at);
+    ensure!(kept, "queued at {queued_at:?}, shown as {holder:?}");
+    soon("release", guard.release()).await??;
+    nothing_left(h).await?;
     Ok(Outcome::Kept)
 }
 

@@ -1,0 +1,70 @@
+//! A look at several locks that are held together.
+
+use std::{fmt, future::Future, sync::Arc, time::Duration};
+
+use futures_util::future::select_all;
+
+use crate::{Error, FencingToken, Held, LockName, LossReason, Result};
+
+/// A look at several locks that are held together: their tokens, their deadline, the loss of one. Cheap to
+/// clone; holding on to it does not hold the locks.
+///
+/// [`LockSetGuard::held`](crate::LockSetGuard::held) gives it away, and
+/// [`LockSet::run`](crate::LockSet::run) gives it to the work.
+#[derive(Clone)]
+pub struct HeldSet(Arc<[Held]>);
+
+impl HeldSet {
+    pub(crate) fn new(held: impl Iterator<Item = Held>) -> Self {
+        Self(held.collect())
+    }
+
+    /// Each name with its fencing token, in the order of the names.
+    pub fn tokens(&self) -> impl Iterator<Item = (&LockName, FencingToken)> {
+        self.0.iter().map(|held| (held.name(), held.token()))
+    }
+
+    /// One of the locks; `None` if the name is not in the set.
+    pub fn get(&self, name: impl AsRef<str>) -> Option<&Held> {
+        let name = name.as_ref();
+        self.0.iter().find(|held| held.name().as_str() == name)
+    }
+
+    /// Whether all of the locks are still held; as [`Held::is_valid`].
+    pub fn is_valid(&self) -> bool {
+        self.0.iter().all(Held::is_valid)
+    }
+
+    /// How long all of them are still held if no renewal comes any more.
+    pub fn remaining(&self) -> Duration {
+        self.0.iter().map(Held::remaining).min().unwrap_or_default()
+    }
+
+    /// Waits until one of the locks is lost, and says which and how; as [`Held::lost`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub fn lost(&self) -> impl Future<Output = (LockName, LossReason)> + Send + use<> {
+        let losses: Vec<_> = self
+            .0
+            .iter()
+            .map(|held| (held.name().clone(), held.lost()))
+            .map(|(name, lost)| Box::pin(async move { (name, lost.await) }))
+            .collect();
+        async move { select_all(losses).await.0 }
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Lost`] for the first that is not held any more.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.0.iter().try_for_each(Held::check)
+    }
+}
+
+impl fmt::Debug for HeldSet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.0.iter()).finish()
+    }
+}

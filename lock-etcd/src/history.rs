@@ -1,0 +1,74 @@
+//! What etcd's history says about a grant.
+
+use etcd_client::GetOptions;
+use lock_core::queue::{self, Verdict};
+
+use crate::{
+    connection::{Connection, Word},
+    listing::places,
+    queue::Place,
+};
+
+/// Of how many holders of a name the history is read.
+pub(crate) const MOST: usize = 16;
+/// How many keys of a queue are read: who entered behind more of them has probably waited.
+const KEYS: i64 = 64;
+
+/// Whether the entry with this create revision was granted when it was made: by one read of the queue as
+/// it stood then, which costs the holder nothing. `false` also if etcd does not know any more.
+///
+/// When somebody was granted who has waited is written nowhere: etcd keeps revisions, and no times.
+pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revision: i64) -> bool {
+    let options = GetOptions::new()
+        .with_prefix()
+        .with_keys_only()
+        .with_limit(KEYS)
+        .with_revision(revision)
+        .with_serializable();
+    let answer = connection
+        .look(Word::Member, |member| {
+            let (mut kv, queue, options) = (member.kv.clone(), queue.to_owned(), options.clone());
+            async move { kv.get(queue, Some(options)).await }
+        })
+        .await;
+    // Compacted, or not known to this member yet. It is for people, so nothing fails by it.
+    let Ok(answer) = answer else { return false };
+    !answer.more() && admitted(places(answer.0.kvs), revision)
+}
+
+/// Whether the last one of a queue holds the lock.
+fn admitted(mut places: Vec<Place>, revision: i64) -> bool {
+    places.sort_unstable_by_key(|place| place.revision);
+    let Some((own, before)) = places.split_last() else { return false };
+    let before: Vec<_> = before.iter().map(|place| place.kind).collect();
+    own.revision == revision && queue::judge(&before, own.kind) == Verdict::Admitted
+}
+
+#[cfg(test)]
+mod tests {
+    use lock_core::Kind;
+
+    use super::*;
+
+    fn places(kinds: &[(i64, Kind)]) -> Vec<Place> {
+        let place = |(revision, kind): &(i64, Kind)| Place {
+            revision: *revision,
+            key: revision.to_string().into(),
+            kind: *kind,
+        };
+        kinds.iter().map(place).collect()
+    }
+
+    #[test]
+    fn alone_and_beside_readers_is_at_once() {
+        assert!(admitted(places(&[(7, Kind::Exclusive)]), 7));
+        assert!(admitted(places(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
+    }
+
+    #[test]
+    fn behind_somebody_or_unknown_is_not() {
+        assert!(!admitted(places(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
+        assert!(!admitted(places(&[(5, Kind::Exclusive)]), 7));
+        assert!(!admitted(Vec::new(), 7));
+    }
+}
