@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Notify};
+use tokio_util::sync::DropGuard;
 
 use crate::{Clock, Instant};
 
@@ -47,15 +48,16 @@ impl Slot {
 }
 
 impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
-    /// Starts the alarm's task; it ends when the alarm is dropped.
-    pub(crate) fn start(clock: Clock, runtime: &Handle) -> Arc<Self> {
+    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
+    /// `guard` is dropped with the task.
+    pub(crate) fn start(clock: Clock, runtime: &Handle, guard: Option<DropGuard>) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
             due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new() }),
             armed: AtomicU64::new(Instant::NEVER.nanos()),
             earlier: Arc::new(Notify::new()),
         });
-        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone()));
+        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone(), guard));
         alarm
     }
 
@@ -121,6 +123,7 @@ async fn watch<W: Watched + HasSlot + ?Sized>(
     alarm: Weak<Alarm<W>>,
     clock: Clock,
     earlier: Arc<Notify>,
+    guard: Option<DropGuard>,
 ) {
     while let Some(next) = alarm.upgrade().map(|alarm| alarm.ring_due()) {
         tokio::select! {
@@ -128,6 +131,8 @@ async fn watch<W: Watched + HasSlot + ?Sized>(
             () = earlier.notified() => {}
         }
     }
+    // The alarm has ended, and not the runtime.
+    let _ = guard.map(DropGuard::disarm);
 }
 
 impl<W: Watched + ?Sized> Drop for Alarm<W> {

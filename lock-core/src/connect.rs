@@ -3,6 +3,7 @@
 use std::{
     fmt,
     future::{Future, IntoFuture},
+    panic::Location,
     pin::Pin,
     sync::Arc,
 };
@@ -35,12 +36,14 @@ pub struct Connect {
     url: String,
     required: Vec<Requirement>,
     open: Opener,
+    place: &'static Location<'static>,
 }
 
 impl Connect {
     /// A connection to `url` by `open`, with no requirements.
+    #[track_caller]
     pub fn new(url: impl Into<String>, open: Opener) -> Self {
-        Self { url: url.into(), required: Vec::new(), open }
+        Self { url: url.into(), required: Vec::new(), open, place: Location::caller() }
     }
 
     /// Refuses a store that does not promise this. May be called several times; what is missing is
@@ -64,7 +67,7 @@ impl IntoFuture for Connect {
         Box::pin(async move {
             let driver = (self.open)(StoreUrl::parse(&self.url)?).await?;
             driver.guarantees().require(&self.required)?;
-            Ok(Locks::new(driver))
+            Ok(Locks::connected(driver, self.place))
         })
     }
 }

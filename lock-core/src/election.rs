@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    locks::Client, options::options, owned::Owned,
+    home::Home, locks::Client, options::options, owned::Owned,
 };
 
 /// How long [`Election::leader`] may take at the most.
@@ -150,13 +150,15 @@ impl Election {
     ///
     /// Dropping the future leaves nothing behind.
     pub async fn observe(&self) -> Result<Observer> {
-        let changes = self.lock.client.driver.observe(&self.lock.request.name).await;
+        let (client, name) = (&self.lock.client, self.lock.request.name.clone());
+        let driver = client.driver.clone();
+        let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
         let changes = changes.map_err(|error| error.of("observe"))?;
-        Ok(Observer { changes, last: None, newest: None })
+        Ok(Observer { changes, home: client.home.clone(), last: None, newest: None })
     }
 
     fn closed(&self) -> Error {
-        Error::Closed { store: self.lock.client.driver.guarantees().store }
+        Error::closed(self.lock.client.driver.guarantees().store)
     }
 
     pub(crate) fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
@@ -221,7 +223,7 @@ impl LockGuard {
     /// As [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
         let inner = self.held().0;
-        inner.check()?;
+        inner.check_all()?;
         let home = inner.client.home.clone();
         let publish = async move {
             // In order, also if an earlier caller has left.
@@ -245,9 +247,9 @@ impl Deref for Leadership {
 /// It survives reconnects, and never reports an older leader after a newer one. While it is out of
 /// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
 /// may be left out.
-#[derive(Debug)]
 pub struct Observer {
     changes: mpsc::Receiver<Observed>,
+    home: Arc<Home>,
     /// What was reported last.
     last: Option<Option<Leader>>,
     newest: Option<FencingToken>,
@@ -260,14 +262,20 @@ impl Observer {
     /// # Errors
     ///
     /// [`Error::Denied`], [`Error::Rejected`]: what no
-    /// patience helps against.
+    /// patience helps against. [`Error::Closed`] when the runtime that connected has ended.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future loses nothing.
     pub async fn next(&mut self) -> Option<Observed> {
+        let ended = self.home.ended();
         loop {
-            match self.changes.recv().await? {
+            let change = tokio::select! {
+                biased;
+                change = self.changes.recv() => change?,
+                () = ended.cancelled() => Err(self.home.closed()),
+            };
+            match change {
                 Ok(now) if self.is_old(now.as_ref()) => {}
                 Ok(now) => return Some(Ok(self.report(now))),
                 Err(error) => {
@@ -291,9 +299,18 @@ impl Observer {
     }
 }
 
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("last", &self.last).finish_non_exhaustive()
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
+    use crate::Clock;
 
     fn leader(token: u64, value: &str) -> Option<Leader> {
         Some(Leader::new(FencingToken::new(token), value.into(), Holder::default()))
@@ -302,7 +319,8 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_reported_twice_and_nothing_old_after_something_newer() {
         let (tell, changes) = mpsc::channel(16);
-        let mut observer = Observer { changes, last: None, newest: None };
+        let home = Home::new(Clock::Tokio, "a store", Location::caller());
+        let mut observer = Observer { changes, home, last: None, newest: None };
         let told = [
             None,
             None,

@@ -1,6 +1,6 @@
 //! Errors, by what the caller does next.
 
-use std::time::Duration;
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{Holder, LockName, LossReason, Requirement};
 
@@ -146,12 +146,38 @@ pub enum Error {
         source: BoxError,
     },
 
-    /// The connection was closed by this program.
-    #[error("{store} connection is closed")]
+    /// The connection is closed: this program closed it, or the runtime that connected has ended.
+    #[error("{store} connection is closed{by}")]
     Closed {
         /// The store's name.
         store: &'static str,
+        /// What closed it.
+        by: ClosedBy,
     },
+}
+
+/// What closed a connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ClosedBy {
+    /// This program, by [`Locks::close`](crate::Locks::close).
+    Program,
+    /// The end of the tokio runtime that connected, and which one that was: a connection lives in
+    /// it, see [`Locks`](crate::Locks#runtimes). What was held is free after its TTL.
+    Runtime(Arc<str>),
+}
+
+impl fmt::Display for ClosedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program => Ok(()),
+            Self::Runtime(runtime) => write!(
+                f,
+                ": the tokio runtime that connected has ended ({runtime}); connect once in each \
+                 runtime (once in each test), or in one that lives as long as the connection"
+            ),
+        }
+    }
 }
 
 /// Whether a failed request may have changed the store.
@@ -175,6 +201,11 @@ impl Effect {
 }
 
 impl Error {
+    /// For drivers: this program closed the connection.
+    pub fn closed(store: &'static str) -> Self {
+        Self::Closed { store, by: ClosedBy::Program }
+    }
+
     /// Whether the failed request may have changed the store.
     pub fn effect(&self) -> Effect {
         match self {

@@ -111,7 +111,7 @@ impl LockGuard {
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         inner.client.driver.guarantees().check_kind(LockKind::Shared)?;
         let conversion = async move {
             let _turn = inner.grip.turn.lock().await;
@@ -160,13 +160,15 @@ impl LockGuard {
     ///   held it meanwhile.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm as long as
     ///   it mattered; the lock is then free after its TTL.
+    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock is
+    ///   then free after its TTL.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop the release: it goes on in the background.
     pub async fn release(mut self) -> Result<()> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         if !self.leave() {
             return Ok(());
         }
@@ -215,7 +217,7 @@ impl LockGuard {
     /// lock is free after its TTL.
     pub async fn detach(mut self) -> Result<Ticket> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         let refused = |what: &str| {
             let store = inner.client.driver.guarantees().store;
             Err(Error::Unsupported { store, what: what.to_owned() })

@@ -37,6 +37,7 @@ mod grip;
 mod guarantees;
 mod guard;
 mod held;
+mod home;
 mod lock;
 mod locks;
 mod name;
@@ -67,7 +68,7 @@ pub use crate::{
     driver::{DistributedLock, Lease, Wish, limit_conflict},
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
-    error::{BoxError, Effect, Error, Result},
+    error::{BoxError, ClosedBy, Effect, Error, Result},
     facts::Facts,
     gate::{Gate, StaleToken},
     guarantees::{

@@ -112,7 +112,7 @@ impl Lock {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
-    /// do.
+    /// do while that one lives and runs; see [`Locks`](crate::Locks#runtimes).
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -199,8 +199,10 @@ impl Lock {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for the first option that does not fit.
+    /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
+    /// client's runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
+        self.client.home.check()?;
         let Request { ttl, term, .. } = self.request;
         self.client.driver.guarantees().check_ttl(ttl)?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {

@@ -1,21 +1,13 @@
 //! A connected store.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
-use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket,
-    adopt::adopt,
-    alarm::Alarm,
-    held::Inner,
-    owned::{Home, Owned},
-    request::Heard,
-    returns::Returns,
-    signal, trace,
-    vain::Looks,
+    LockName, LockSet, Result, Semaphore, Ticket, adopt::adopt, alarm::Alarm, held::Inner,
+    home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace, vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -25,6 +17,19 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 ///
 /// Locks that are held keep the session alive. When the last clone and the last guard are gone, the
 /// session ends in the background.
+///
+/// # Runtimes
+///
+/// A connection lives in the tokio runtime in which it was made: what renews the locks runs there.
+/// Calls may come from any runtime; they wait until that one has done the work. So it must live, and
+/// run: a current-thread runtime does so only within its `block_on`.
+///
+/// When that runtime has ended, every call is [`Error::Closed`] at once, with
+/// [`ClosedBy::Runtime`](crate::ClosedBy::Runtime) naming the runtime, and
+/// [`Held::lost`](crate::Held::lost) is ready. What was held is free after its TTL. So a connection in
+/// a `static` is for a program with one runtime: each `#[tokio::test]` has a runtime of its own, and
+/// connects for itself. Where runtimes come and go, one that lives as long as the connection makes it,
+/// or [`blocking`](crate::blocking) does, which has a runtime of its own.
 #[derive(Clone)]
 pub struct Locks {
     client: Arc<Client>,
@@ -47,13 +52,23 @@ impl Locks {
     /// # Panics
     ///
     /// If it is called outside a tokio runtime.
+    #[track_caller]
     pub fn new(driver: impl DistributedLock) -> Self {
-        let (clock, runtime) = (driver.clock(), Handle::current());
+        Self::connected(driver, Location::caller())
+    }
+
+    /// Locks of a driver that was connected at `place`.
+    pub(crate) fn connected(
+        driver: impl DistributedLock,
+        place: &'static Location<'static>,
+    ) -> Self {
+        let clock = driver.clock();
+        let home = Home::new(clock, driver.guarantees().store, place);
         let client = Client {
             driver: Arc::new(driver),
             clock,
-            alarm: Alarm::start(clock, &runtime),
-            home: Home::new(clock, &runtime),
+            alarm: Alarm::start(clock, &home.runtime, None),
+            home,
             looks: Looks::default(),
             returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
@@ -158,8 +173,9 @@ impl Locks {
     ///
     /// [`Error::InvalidName`], and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
-        let queue = self.client.driver.inspect(&LockName::new(name)?).await;
-        queue.map_err(|error| error.of("inspect"))
+        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
+        let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
+        queue.await.map_err(|error| error.of("inspect"))
     }
 
     /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
@@ -169,8 +185,9 @@ impl Locks {
     ///
     /// What the store answers.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
-        let names = self.client.driver.names(prefix.as_ref()).await;
-        names.map_err(|error| error.of("names"))
+        let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
+        let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
+        names.await.map_err(|error| error.of("names"))
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
@@ -188,8 +205,9 @@ impl Locks {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
-        let revoked = self.client.driver.revoke(&LockName::new(name)?, attempt).await;
-        revoked.map_err(|error| error.of("revoke"))
+        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
+        let revoked = async move { driver.revoke(&name, attempt).await };
+        self.client.home.clone().ask(revoked).await.map_err(|error| error.of("revoke"))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
@@ -200,8 +218,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the store did not confirm in time; what was held is then free
-    /// after its TTL.
+    /// [`Error::Unavailable`] if the store did not confirm in time, [`Error::Closed`] if the runtime
+    /// that connected has ended; what was held is then free after its TTL.
     ///
     /// # Cancel safety
     ///

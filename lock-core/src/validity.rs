@@ -47,6 +47,9 @@ pub enum LossReason {
     NotCollected,
     /// The store ended the holder's session.
     SessionEnded,
+    /// The tokio runtime that connected has ended, so nothing renews the lock any more; the store
+    /// keeps it for the rest of its TTL. Only [`Held::lost`](crate::Held::lost) says so.
+    RuntimeEnded,
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
@@ -65,6 +68,7 @@ impl fmt::Display for LossReason {
             Self::MaxHold => "its maximum hold time was over",
             Self::NotCollected => "its acquire was not polled for one TTL after the grant",
             Self::SessionEnded => "the store ended the session",
+            Self::RuntimeEnded => "the runtime that connected has ended, and nothing renews it",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
             Self::Adopted => "its ticket has been used: another client adopted it",
             Self::TicketOver => {

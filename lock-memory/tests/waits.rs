@@ -45,7 +45,7 @@ impl DistributedLock for Slow {
         tokio::time::sleep(self.takes).await;
         under_way.fetch_sub(1, Ordering::SeqCst);
         match self.fails {
-            true => Err(Error::Closed { store: "memory" }),
+            true => Err(Error::closed("memory")),
             false => self.client.diagnose(name, attempts).await,
         }
     }

@@ -94,7 +94,7 @@ impl Sessions {
         let opening = {
             let mut slots = self.slots();
             if slots.closed {
-                return Err(Error::Closed { store: STORE });
+                return Err(Error::closed(STORE));
             }
             slots.retire_if(ttl, |session| session.has_lost_all());
             match slots.by_ttl.get(&ttl) {
@@ -111,7 +111,7 @@ impl Sessions {
         match opening.await {
             Ok(session) if session.ttl() != ttl => Err(clamped(ttl, session.ttl())),
             Ok(session) => Ok(session),
-            Err(ZkError::ClientClosed) => Err(Error::Closed { store: STORE }),
+            Err(ZkError::ClientClosed) => Err(Error::closed(STORE)),
             Err(ZkError::Timeout) => {
                 let source = format!("no server opened a session within {ttl:?}");
                 Err(error::unavailable("connect", Effect::None, source))
