@@ -6,9 +6,15 @@ use std::{
     panic::Location,
     pin::Pin,
     sync::Arc,
+    time::Duration,
 };
 
-use crate::{DistributedLock, Locks, Requirement, Result, StoreUrl};
+use crate::{
+    Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl, deadline::jitter,
+};
+
+/// The pauses between tries: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -18,7 +24,7 @@ pub type Opener = fn(StoreUrl) -> Opening;
 /// A driver on its way.
 pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 
-/// A connection in the making: await it.
+/// A connection in the making: await it. Its clones connect anew.
 ///
 /// ```no_run
 /// use lock_core::Requirement;
@@ -31,11 +37,14 @@ pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 ///     .await?;
 /// # Ok(()) }
 /// ```
+#[derive(Clone)]
 #[must_use = "nothing is connected until it is awaited"]
 pub struct Connect {
     url: String,
     required: Vec<Requirement>,
     open: Opener,
+    timeout: Option<Duration>,
+    retry: Duration,
     place: &'static Location<'static>,
 }
 
@@ -43,7 +52,34 @@ impl Connect {
     /// A connection to `url` by `open`, with no requirements.
     #[track_caller]
     pub fn new(url: impl Into<String>, open: Opener) -> Self {
-        Self { url: url.into(), required: Vec::new(), open, place: Location::caller() }
+        let (url, required) = (url.into(), Vec::new());
+        let (timeout, retry) = (None, Duration::ZERO);
+        Self { url, required, open, timeout, retry, place: Location::caller() }
+    }
+
+    /// How long one try may take; more than nothing. A try ends by itself within 5 s, so a longer
+    /// limit changes nothing: [`retry`](Self::retry) is how to wait for a store. Default: those 5 s.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
+    /// starts together with its store need not fail. The pauses between two tries grow from 100 ms to
+    /// 2 s. No try begins when the time is over, and the last one may take its whole
+    /// [`timeout`](Self::timeout). A bad URL, a wrong password or a requirement that is not met is an
+    /// error at once. Default: zero, one try.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
+    /// # async fn example() -> lock_core::Result<()> {
+    /// let locks = connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn retry(mut self, time: Duration) -> Self {
+        self.retry = time;
+        self
     }
 
     /// Refuses a store that does not promise this. May be called several times; what is missing is
@@ -61,14 +97,56 @@ impl IntoFuture for Connect {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](crate::Error::InvalidUrl), [`Error::InvalidOption`](crate::Error::InvalidOption),
-    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s), [`Error::Denied`](crate::Error::Denied),
+    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began), [`Error::Denied`](crate::Error::Denied),
     /// [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let driver = (self.open)(StoreUrl::parse(&self.url)?).await?;
+            let url = StoreUrl::parse(&self.url)?;
+            if self.timeout.is_some_and(|limit| limit.is_zero()) {
+                return Err(Error::InvalidOption {
+                    option: "timeout".to_owned(),
+                    value: format!("{:?}", Duration::ZERO),
+                    allowed: "more than nothing".to_owned(),
+                });
+            }
+            let driver = self.insist(&url).await?;
             driver.guarantees().require(&self.required)?;
             Ok(Locks::connected(driver, self.place))
         })
+    }
+}
+
+impl Connect {
+    /// Tries until it is connected, or there is no time for one more try.
+    async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+        let until = Clock::Boot.now() + self.retry;
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let error = match self.once(url.clone()).await {
+                Err(error @ Error::Unavailable { .. }) => error,
+                answer => return answer,
+            };
+            let next = jitter(pause);
+            if Clock::Boot.now() + next >= until {
+                return Err(error);
+            }
+            tokio::time::sleep(next).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    async fn once(&self, url: StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+        let Some(limit) = self.timeout else { return (self.open)(url).await };
+        let told = url.to_string();
+        let unanswered = |_| {
+            Err(Error::Unavailable {
+                store: "the store",
+                op: "connect",
+                effect: Effect::None,
+                source: format!("no answer from {told} within {limit:?}").into(),
+            })
+        };
+        tokio::time::timeout(limit, (self.open)(url)).await.unwrap_or_else(unanswered)
     }
 }
 
@@ -78,6 +156,7 @@ impl fmt::Debug for Connect {
         if let Ok(url) = StoreUrl::parse(&self.url) {
             debug.field("url", &url);
         }
-        debug.field("required", &self.required).finish_non_exhaustive()
+        debug.field("required", &self.required).field("timeout", &self.timeout);
+        debug.field("retry", &self.retry).finish_non_exhaustive()
     }
 }

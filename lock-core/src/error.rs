@@ -146,7 +146,7 @@ pub enum Error {
         source: BoxError,
     },
 
-    /// The connection is closed: this program closed it, or the runtime that connected has ended.
+    /// The connection is closed: this program closed or drained it, or the runtime that connected has ended.
     #[error("{store} connection is closed{by}")]
     Closed {
         /// The store's name.
@@ -162,6 +162,8 @@ pub enum Error {
 pub enum ClosedBy {
     /// This program, by [`Locks::close`](crate::Locks::close).
     Program,
+    /// This program, by [`Locks::drain`](crate::Locks::drain): nobody new may hold anything.
+    Drain,
     /// The end of the tokio runtime that connected, and which one that was: a connection lives in
     /// it, see [`Locks`](crate::Locks#runtimes). What was held is free after its TTL.
     Runtime(Arc<str>),
@@ -171,6 +173,9 @@ impl fmt::Display for ClosedBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Program => Ok(()),
+            Self::Drain => {
+                f.write_str(": it is being drained, and this program acquires nothing more")
+            }
             Self::Runtime(runtime) => write!(
                 f,
                 ": the tokio runtime that connected has ended ({runtime}); connect once in each \

@@ -10,6 +10,7 @@ use std::{
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     alarm::Slot,
+    drain::Stay,
     grip::{Beginning, Grip},
     held::Inner,
     locks::Client,
@@ -35,6 +36,8 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
+    /// What a drain waits for.
+    _stay: Stay,
 }
 
 impl LockGuard {
@@ -57,7 +60,8 @@ impl LockGuard {
 
     /// A guard that has been counted among those of its grant.
     pub(crate) fn counted(held: Held) -> Self {
-        Self { held, counts: true }
+        let stay = held.0.client.drain.enter();
+        Self { held, counts: true, _stay: stay }
     }
 
     pub(crate) fn granted(&self) -> Instant {

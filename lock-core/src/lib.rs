@@ -27,6 +27,7 @@ pub mod blocking;
 mod connect;
 pub mod deadline;
 mod diagnosis;
+mod drain;
 mod driver;
 mod election;
 mod entry;

@@ -6,12 +6,17 @@ use uuid::Uuid;
 
 use crate::{
     Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket, adopt::adopt, alarm::Alarm, held::Inner,
-    home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace, vain::Looks,
+    LockName, LockSet, Result, Semaphore, Ticket, adopt::adopt, alarm::Alarm, drain::Drain,
+    held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
+    vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// How long [`Locks::ping`] may take at the most.
+const PING_LIMIT: Duration = Duration::from_secs(5);
+/// The name that [`Locks::ping`] looks at.
+const PING_NAME: &str = "distlock/ping";
 
 /// A store of locks: what `connect` returns. Cheap to clone; all clones share one session.
 ///
@@ -44,6 +49,7 @@ pub(crate) struct Client {
     pub(crate) looks: Looks,
     pub(crate) returns: Returns,
     pub(crate) heard: Arc<Heard>,
+    pub(crate) drain: Arc<Drain>,
 }
 
 impl Locks {
@@ -72,6 +78,7 @@ impl Locks {
             looks: Looks::default(),
             returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
+            drain: Arc::default(),
         };
         Self { client: Arc::new(client) }
     }
@@ -208,6 +215,86 @@ impl Locks {
         let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
         let revoked = async move { driver.revoke(&name, attempt).await };
         self.client.home.clone().ask(revoked).await.map_err(|error| error.of("revoke"))
+    }
+
+    /// Asks the store for something small, and tells how long the answer took: whether an acquire
+    /// would be answered now. For a readiness check; whether the program itself is well does not
+    /// depend on it. It looks at the queue of the name `distlock/ping`, so it needs the permission to
+    /// read, and changes nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) {
+    /// match locks.ping().await {
+    ///     Ok(took) => println!("ready: answered in {took:.1?}"),
+    ///     Err(error) => println!("not ready: {error}"),
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if there is no answer within 5 s, and what else the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind; so a shorter limit is a `timeout` around it.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn ping(&self) -> Result<Duration> {
+        let started = self.client.clock.now();
+        match tokio::time::timeout(PING_LIMIT, self.inspect(PING_NAME)).await {
+            Ok(Ok(_)) => Ok(self.client.clock.now().since(started)),
+            Ok(Err(error)) => Err(error.of("ping")),
+            Err(_) => Err(Error::Unavailable {
+                store: self.guarantees().store,
+                op: "ping",
+                effect: Effect::None,
+                source: format!("no answer within {PING_LIMIT:.1?}").into(),
+            }),
+        }
+    }
+
+    /// Ends in order: from now on nothing new is acquired, here or by a clone; the guards that there
+    /// are may be used to their end, for at most `limit`; then [closes](Self::close). Answers how many
+    /// guards were still there: 0 if all work was done, and otherwise those that the close has taken
+    /// their locks from.
+    ///
+    /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain). An [`Owner`](crate::Owner) may acquire again what
+    /// it holds. A guard counts until it is dropped or its release is confirmed, also when its lock was
+    /// lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
+    ///
+    /// A limit of zero waits for nobody.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn terminated() {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// terminated().await; // SIGTERM, say
+    /// let left = locks.drain(Duration::from_secs(20)).await?;
+    /// if left > 0 {
+    ///     println!("{left} locks were taken from work that was not done in time");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes nothing; newcomers stay refused. A close that has begun goes on.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn drain(&self, limit: Duration) -> Result<usize> {
+        self.client.home.check()?;
+        let left = self.client.drained(limit).await;
+        self.close().await.map(|()| left).map_err(|error| error.of("drain"))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.

@@ -1,6 +1,6 @@
 //! A connected store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 
@@ -105,6 +105,24 @@ impl Locks {
     /// Those.
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
+    }
+
+    /// As [`crate::Locks::ping`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn ping(&self) -> Result<Duration> {
+        self.0.wait("ping", self.0.locks.ping())
+    }
+
+    /// As [`crate::Locks::drain`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn drain(&self, limit: Duration) -> Result<usize> {
+        self.0.wait("drain", self.0.locks.drain(limit))
     }
 
     /// As [`crate::Locks::close`].
