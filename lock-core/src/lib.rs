@@ -49,6 +49,7 @@ mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
+mod reach;
 mod request;
 mod returns;
 mod run;
@@ -83,6 +84,7 @@ pub use crate::{
     overlap::Overlap,
     owner::Owner,
     queue::Kind,
+    reach::{ConnectionState, Reach},
     request::{Attempt, Request, Term, Wait, this_process},
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},

@@ -2,13 +2,15 @@
 
 use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
+use futures_util::Stream;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket, adopt::adopt, alarm::Alarm, drain::Drain,
-    held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
-    vain::Looks,
+    Clock, ConnectionState, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind,
+    Lock, LockGuard, LockName, LockSet, Reach, Result, Semaphore, Ticket, adopt::adopt,
+    alarm::Alarm, drain::Drain, held::Inner, home::Home, owned::Owned, request::Heard,
+    returns::Returns, signal, trace, vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -50,6 +52,8 @@ pub(crate) struct Client {
     pub(crate) returns: Returns,
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Arc<Drain>,
+    reach: Reach,
+    closed: CancellationToken,
 }
 
 impl Locks {
@@ -70,6 +74,7 @@ impl Locks {
     ) -> Self {
         let clock = driver.clock();
         let home = Home::new(clock, driver.guarantees().store, place);
+        let reach = driver.reach().unwrap_or_default();
         let client = Client {
             driver: Arc::new(driver),
             clock,
@@ -79,6 +84,8 @@ impl Locks {
             returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
             drain: Arc::default(),
+            reach,
+            closed: CancellationToken::new(),
         };
         Self { client: Arc::new(client) }
     }
@@ -256,6 +263,37 @@ impl Locks {
         }
     }
 
+    /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
+    /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
+    /// late; [`ping`](Self::ping) asks. Of a file, and in memory, it is connected until it is closed;
+    /// a file counts as disconnected while it does not answer.
+    pub fn connection(&self) -> ConnectionState {
+        let Client { home, closed, reach, .. } = &*self.client;
+        match closed.is_cancelled() || home.check().is_err() {
+            true => ConnectionState::Closed,
+            false => reach.now(),
+        }
+    }
+
+    /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
+    /// follow each other faster than they are read may be left out; the last one is not. The stream ends
+    /// after [`ConnectionState::Closed`], and does not keep the connection.
+    ///
+    /// ```no_run
+    /// use futures_util::StreamExt;
+    ///
+    /// # async fn example(locks: lock_core::Locks) {
+    /// let mut states = locks.connections();
+    /// while let Some(state) = states.next().await {
+    ///     println!("the store of locks: {state}");
+    /// }
+    /// # }
+    /// ```
+    pub fn connections(&self) -> impl Stream<Item = ConnectionState> + Send + Unpin + use<> {
+        let Client { home, closed, reach, .. } = &*self.client;
+        reach.states([closed.clone(), home.ended()])
+    }
+
     /// Ends in order: from now on nothing new is acquired, here or by a clone; the guards that there
     /// are may be used to their end, for at most `limit`; then [closes](Self::close). Answers how many
     /// guards were still there: 0 if all work was done, and otherwise those that the close has taken
@@ -312,6 +350,7 @@ impl Locks {
     ///
     /// Dropping the future does not stop it.
     pub async fn close(&self) -> Result<()> {
+        self.client.closed.cancel();
         let driver = self.client.driver.clone();
         let close = async move {
             match tokio::time::timeout(CLOSE_LIMIT, driver.close()).await {
@@ -377,6 +416,13 @@ impl Locks {
     /// The driver itself, for tests of drivers.
     pub fn driver(&self) -> &Arc<dyn DistributedLock> {
         &self.client.driver
+    }
+}
+
+impl Drop for Client {
+    /// Ends the streams of states, also where the driver goes on for others.
+    fn drop(&mut self) {
+        self.closed.cancel();
     }
 }
 

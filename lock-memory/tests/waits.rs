@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Guarantees, Lease, LockGuard,
-    LockName, Locks, Observed, Request, Result, Ticket, Wish,
+    LockName, Locks, Observed, Reach, Request, Result, Ticket, Wish,
 };
 use lock_memory::{MemoryLock, MemoryStore};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -56,6 +56,10 @@ impl DistributedLock for Slow {
 
     fn clock(&self) -> Clock {
         self.client.clock()
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        self.client.reach()
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

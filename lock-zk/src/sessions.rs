@@ -12,7 +12,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
     stream::FuturesUnordered,
 };
-use lock_core::{Clock, Effect, Error, Result};
+use lock_core::{Clock, Effect, Error, Reach, Result};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
@@ -41,6 +41,7 @@ pub(crate) struct Sessions {
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
     slots: Mutex<Slots>,
+    pub(crate) reach: Reach,
     /// For what works in the background: the client is closed or dropped.
     closed: CancellationToken,
 }
@@ -74,6 +75,7 @@ impl Sessions {
             tick,
             runtime: Handle::current(),
             slots: Mutex::default(),
+            reach: Reach::default(),
             closed: CancellationToken::new(),
         })
     }
@@ -197,6 +199,7 @@ impl Sessions {
         let mut slots = self.slots();
         slots.by_ttl.remove(&ttl);
         let session = session?;
+        self.reach.works();
         if slots.closed {
             return Err(ZkError::ClientClosed);
         }
@@ -229,6 +232,7 @@ impl Sessions {
             reconnected,
             self.ports.clone(),
             self.hosts.clone(),
+            self.reach.clone(),
         ));
         session
     }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
-use crate::{Connect, Entry, Guarantees, LockName, Result, Ticket};
+use crate::{Connect, ConnectionState, Entry, Guarantees, LockName, Result, Ticket};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
 ///
@@ -114,6 +114,11 @@ impl Locks {
     /// Those.
     pub fn ping(&self) -> Result<Duration> {
         self.0.wait("ping", self.0.locks.ping())
+    }
+
+    /// As [`crate::Locks::connection`].
+    pub fn connection(&self) -> ConnectionState {
+        self.0.locks.connection()
     }
 
     /// As [`crate::Locks::drain`].
