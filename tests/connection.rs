@@ -59,7 +59,8 @@ async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
 
 /// The state while somebody asks the store.
 async fn asked(locks: &Locks) -> ConnectionState {
-    let _ = tokio::time::timeout(Duration::from_millis(500), locks.ping()).await;
+    // Its answer is not the point: an error comes within its limit.
+    let _ = locks.ping().await;
     locks.connection()
 }
 

@@ -14,7 +14,7 @@
 mod per_store;
 mod support;
 
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use distlock::{ClosedBy, Error, Owner};
 use futures_util::FutureExt;
@@ -113,11 +113,11 @@ fn is_drained<T: std::fmt::Debug>(what: &str, answer: Result<T, Error>) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_retry_waits_for_a_store_that_comes_later() {
     let server = lock_lab::Redis::start().await.unwrap();
-    let behind = server.url().trim_start_matches("redis://").trim_end_matches('/').to_owned();
-    let port = TcpListener::bind("127.0.0.1:0").unwrap();
+    let behind = server.addr();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = port.local_addr().unwrap();
     drop(port);
-    let url = format!("redis://{address}");
+    let url = server.url().replace(&behind.to_string(), &address.to_string());
     let once = distlock::connect(&url).await.unwrap_err();
     assert!(matches!(once, Error::Unavailable { .. }), "{once}");
 
@@ -129,7 +129,7 @@ async fn a_retry_waits_for_a_store_that_comes_later() {
         drop(door.accept().await.unwrap());
         loop {
             let (mut near, _) = door.accept().await.unwrap();
-            let mut far = tokio::net::TcpStream::connect(&behind).await.unwrap();
+            let mut far = tokio::net::TcpStream::connect(behind).await.unwrap();
             tokio::spawn(async move { tokio::io::copy_bidirectional(&mut near, &mut far).await });
         }
     });
@@ -154,7 +154,7 @@ async fn a_limit_of_nothing_and_a_bad_url_are_no_outage() {
 #[cfg(feature = "redis")]
 #[tokio::test]
 async fn a_timeout_ends_a_try() {
-    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("redis://{}", silent.local_addr().unwrap());
     let limit = Duration::from_millis(200);
     let told = distlock::connect(&url).timeout(limit).await.unwrap_err();
