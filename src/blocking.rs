@@ -28,6 +28,7 @@ use crate::Result;
 ///
 /// As [`connect`](crate::connect()), and [`Error::Unsupported`](crate::Error::Unsupported) inside an
 /// async runtime.
+#[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Result<Locks> {
     Locks::open(crate::connect(url))
 }

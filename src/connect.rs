@@ -28,6 +28,7 @@ const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 /// When awaited: [`Error::InvalidUrl`] for an unknown scheme (it names the known ones) or a missing
 /// feature, [`Error::InvalidOption`], [`Error::Unavailable`] within 5 s, [`Error::Denied`] for a
 /// wrong password, [`Error::Unmet`].
+#[track_caller]
 pub fn connect(url: impl AsRef<str>) -> Connect {
     Connect::new(url.as_ref(), open)
         .default_port(|scheme| Store::of_scheme(scheme).and_then(|store| store.port))

@@ -65,11 +65,11 @@ mod connect;
 mod stores;
 
 pub use lock_core::{
-    Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm,
-    Gate, Guarantees, Held, HeldSet, Holder, Kind, Leader, Leadership, Leading, Lock, LockGuard,
-    LockKind, LockName, LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap,
-    Owner, Requirement, Result, Semaphore, StaleToken, StoreUrl, Survives, Term, Ticket, Wake,
-    trace,
+    ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
+    FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind, Leader, Leadership,
+    Leading, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks, LossReason,
+    LossSignal, Observer, Overlap, Owner, Requirement, Result, Semaphore, StaleToken, StoreUrl,
+    Survives, Term, Ticket, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

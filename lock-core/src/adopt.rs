@@ -21,14 +21,13 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     }
     guarantees.check_ttl(ticket.ttl())?;
     let attempt = Attempt::of(&client.heard);
-    let (ttl, home) = (ticket.ttl(), client.home.clone());
+    let (ttl, home, waiting) = (ticket.ttl(), client.home.clone(), client.clone());
     let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
-    let teller = client.clone();
     let work = take_up(client, ticket, attempt.clone()).instrument(span);
-    let guard = Owned::new(&home, work, move || attempt.cancel())
-        .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
-        .await
-        .map_err(|error| teller.told("adopt", error))?;
+    let owned = Owned::new(&home, work, move || attempt.cancel())
+        .collected_within(ttl, |adopted| Err(adopted?.not_collected()));
+    let adopted = waiting.unless_drained(owned).await;
+    let guard = adopted.map_err(|error| waiting.told("adopt", error))?;
     // Lost since it was adopted, while the caller did not poll.
     guard.check()?;
     Ok(guard)

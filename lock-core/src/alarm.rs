@@ -9,6 +9,7 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Notify};
+use tokio_util::sync::DropGuard;
 
 use crate::{Clock, Instant};
 
@@ -49,15 +50,16 @@ impl Slot {
 }
 
 impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
-    /// Starts the alarm's task; it ends when the alarm is dropped.
-    pub(crate) fn start(clock: Clock, runtime: &Handle) -> Arc<Self> {
+    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
+    /// `guard` is dropped with the task.
+    pub(crate) fn start(clock: Clock, runtime: &Handle, guard: Option<DropGuard>) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
             due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
             armed: AtomicU64::new(Instant::NEVER.nanos()),
             earlier: Arc::new(Notify::new()),
         });
-        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone()));
+        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone(), guard));
         alarm
     }
 
@@ -132,6 +134,7 @@ async fn watch<W: Watched + HasSlot + ?Sized>(
     alarm: Weak<Alarm<W>>,
     clock: Clock,
     earlier: Arc<Notify>,
+    guard: Option<DropGuard>,
 ) {
     while let Some(next) = alarm.upgrade().map(|alarm| alarm.ring_due()) {
         tokio::select! {
@@ -139,6 +142,8 @@ async fn watch<W: Watched + HasSlot + ?Sized>(
             () = earlier.notified() => {}
         }
     }
+    // The alarm has ended, and not the runtime.
+    let _ = guard.map(DropGuard::disarm);
 }
 
 impl<W: Watched + ?Sized> Drop for Alarm<W> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
-    Observed, Request, Result, Ticket, Validity,
+    Observed, Reach, Request, Result, Ticket, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -61,6 +61,12 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
 
     /// The clock of all its deadlines.
     fn clock(&self) -> Clock;
+
+    /// Where the driver says whether it reaches its store: always the same one. It needs no requests of
+    /// its own for that. Default: `None`, which counts as connected.
+    fn reach(&self) -> Option<Reach> {
+        None
+    }
 
     /// Waits for the lock, then holds it until the lease ends. What is asked for may be any of the
     /// [kinds](Guarantees::kinds) that the driver promises; lock-core asks for no other.
@@ -327,6 +333,10 @@ macro_rules! forward {
 
             fn clock(&self) -> Clock {
                 (**self).clock()
+            }
+
+            fn reach(&self) -> Option<Reach> {
+                (**self).reach()
             }
 
             async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

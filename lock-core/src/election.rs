@@ -4,16 +4,18 @@ use std::{
     fmt,
     future::{Future, poll_fn},
     ops::Deref,
+    pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
 
 use tokio::sync::mpsc;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
     Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    locks::Client, options::options, owned::Owned,
+    home::Home, locks::Client, options::options, owned::Owned,
 };
 
 /// How long [`Election::leader`] may take at the most.
@@ -166,13 +168,15 @@ impl Election {
     ///
     /// Dropping the future leaves nothing behind.
     pub async fn observe(&self) -> Result<Observer> {
-        let changes = self.lock.client.driver.observe(&self.lock.request.name).await;
-        let changes = changes.map_err(|error| self.lock.client.told("observe", error))?;
-        Ok(Observer { changes, last: None, newest: None })
+        let (client, name) = (&self.lock.client, self.lock.request.name.clone());
+        let driver = client.driver.clone();
+        let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
+        let changes = changes.map_err(|error| client.told("observe", error))?;
+        Ok(Observer::new(changes, client.home.clone()))
     }
 
     fn closed(&self) -> Error {
-        Error::Closed { store: self.lock.client.driver.guarantees().store }
+        Error::closed(self.lock.client.driver.guarantees().store)
     }
 
     pub(crate) fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
@@ -248,7 +252,7 @@ impl Held {
     /// As [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
         let inner = self.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         let home = inner.client.home.clone();
         let publish = async move {
             // In order, also if an earlier caller has left.
@@ -272,22 +276,28 @@ impl Deref for Leadership {
 /// It survives reconnects, and never reports an older leader after a newer one. While it is out of
 /// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
 /// may be left out.
-#[derive(Debug)]
 pub struct Observer {
     changes: mpsc::Receiver<Observed>,
+    home: Arc<Home>,
+    ended: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What was reported last.
     last: Option<Option<Leader>>,
     newest: Option<FencingToken>,
 }
 
 impl Observer {
+    fn new(changes: mpsc::Receiver<Observed>, home: Arc<Home>) -> Self {
+        let ended = Box::pin(home.ended().cancelled_owned());
+        Self { changes, home, ended, last: None, newest: None }
+    }
+
     /// Waits for the next change: who leads now, or `None` that nobody does. The stream ends after
     /// an error, and when the connection is closed.
     ///
     /// # Errors
     ///
     /// [`Error::Denied`], [`Error::Rejected`]: what no
-    /// patience helps against.
+    /// patience helps against. [`Error::Closed`] when the runtime that connected has ended.
     ///
     /// # Cancel safety
     ///
@@ -298,7 +308,14 @@ impl Observer {
 
     fn poll_change(&mut self, cx: &mut Context<'_>) -> Poll<Option<Observed>> {
         loop {
-            match ready!(self.changes.poll_recv(cx)) {
+            let change = match self.changes.poll_recv(cx) {
+                Poll::Ready(change) => change,
+                Poll::Pending => {
+                    ready!(self.ended.as_mut().poll(cx));
+                    Some(Err(self.home.closed()))
+                }
+            };
+            match change {
                 None => return Poll::Ready(None),
                 Some(Ok(now)) if self.is_old(now.as_ref()) => {}
                 Some(Ok(now)) => return Poll::Ready(Some(Ok(self.report(now)))),
@@ -328,17 +345,23 @@ impl Observer {
 impl futures_core::Stream for Observer {
     type Item = Observed;
 
-    fn poll_next(
-        mut self: std::pin::Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Observed>> {
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Observed>> {
         self.poll_change(cx)
+    }
+}
+
+impl fmt::Debug for Observer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Observer").field("last", &self.last).finish_non_exhaustive()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::panic::Location;
+
     use super::*;
+    use crate::Clock;
 
     fn leader(token: u64, value: &str) -> Option<Leader> {
         Some(Leader::new(FencingToken::new(token), value.into(), Holder::default()))
@@ -347,7 +370,8 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_reported_twice_and_nothing_old_after_something_newer() {
         let (tell, changes) = mpsc::channel(16);
-        let mut observer = Observer { changes, last: None, newest: None };
+        let home = Home::new(Clock::Tokio, "a store", Location::caller());
+        let mut observer = Observer::new(changes, home);
         let told = [
             None,
             None,
@@ -378,11 +402,12 @@ mod tests {
         use futures_util::StreamExt as _;
 
         let (tell, changes) = mpsc::channel(16);
-        let observer = Observer { changes, last: None, newest: None };
+        let home = Home::new(Clock::Tokio, "a store", Location::caller());
+        let observer = Observer::new(changes, home);
         for now in [None, None, leader(1, "a")] {
             tell.send(Ok(now)).await.unwrap();
         }
-        tell.send(Err(Error::Closed { store: "memory" })).await.unwrap();
+        tell.send(Err(Error::closed("memory"))).await.unwrap();
         let seen: Vec<_> = observer.collect().await;
         assert!(
             matches!(seen.as_slice(), [Ok(None), Ok(Some(_)), Err(Error::Closed { .. })]),

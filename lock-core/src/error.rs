@@ -1,6 +1,6 @@
 //! Errors, by what the caller does next.
 
-use std::{fmt, time::Duration};
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{Holder, LockName, LossReason, Requirement, duration::about};
 
@@ -140,11 +140,42 @@ pub enum Error {
         source: BoxError,
     },
 
-    /// The connection was closed by this program.
+    /// The connection is closed: this program closed or drained it, or the runtime that connected has ended.
     Closed {
         /// The store's name.
         store: &'static str,
+        /// What closed it.
+        by: ClosedBy,
     },
+}
+
+/// What closed a connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum ClosedBy {
+    /// This program, by [`Locks::close`](crate::Locks::close).
+    Program,
+    /// This program, by [`Locks::drain`](crate::Locks::drain): nobody new may hold anything.
+    Drain,
+    /// The end of the tokio runtime that connected, and which one that was: a connection lives in
+    /// it, see [`Locks`](crate::Locks#runtimes). What was held is free after its TTL.
+    Runtime(Arc<str>),
+}
+
+impl fmt::Display for ClosedBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Program => Ok(()),
+            Self::Drain => {
+                f.write_str(": it is being drained, and this program acquires nothing more")
+            }
+            Self::Runtime(runtime) => write!(
+                f,
+                ": the tokio runtime that connected has ended ({runtime}); connect once in each \
+                 runtime (once in each test), or in one that lives as long as the connection"
+            ),
+        }
+    }
 }
 
 /// Whether a failed request may have changed the store.
@@ -168,6 +199,11 @@ impl Effect {
 }
 
 impl Error {
+    /// For drivers: this program closed the connection.
+    pub fn closed(store: &'static str) -> Self {
+        Self::Closed { store, by: ClosedBy::Program }
+    }
+
     /// Whether the failed request may have changed the store.
     pub fn effect(&self) -> Effect {
         match self {
@@ -283,7 +319,7 @@ impl fmt::Display for Error {
             Self::Rejected { store, op, effect, source } => {
                 write!(f, "{store} rejected {op}{}: {source}", effect.note())
             }
-            Self::Closed { store } => write!(f, "{store} connection is closed"),
+            Self::Closed { store, by } => write!(f, "{store} connection is closed{by}"),
         }
     }
 }

@@ -10,6 +10,7 @@ use std::{
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     alarm::Slot,
+    drain::Stay,
     grip::{Beginning, Grip},
     held::Inner,
     locks::Client,
@@ -35,6 +36,8 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
+    /// What a drain waits for.
+    _stay: Stay,
 }
 
 impl LockGuard {
@@ -57,7 +60,8 @@ impl LockGuard {
 
     /// A guard that has been counted among those of its grant.
     pub(crate) fn counted(held: Held) -> Self {
-        Self { held, counts: true }
+        let stay = held.0.client.drain.enter();
+        Self { held, counts: true, _stay: stay }
     }
 
     pub(crate) fn granted(&self) -> Instant {
@@ -113,7 +117,7 @@ impl LockGuard {
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         inner.client.driver.guarantees().check_kind(LockKind::Shared)?;
         let conversion = async move {
             let _turn = inner.grip.turn.lock().await;
@@ -162,13 +166,15 @@ impl LockGuard {
     ///   held it meanwhile.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm as long as
     ///   it mattered; the lock is then free after its TTL.
+    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock is
+    ///   then free after its TTL.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop the release: it goes on in the background.
     pub async fn release(mut self) -> Result<()> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         if !self.leave() {
             return Ok(());
         }
@@ -217,7 +223,7 @@ impl LockGuard {
     /// lock is free after its TTL.
     pub async fn detach(mut self) -> Result<Ticket> {
         let inner = self.held.0.clone();
-        inner.check()?;
+        inner.check_all()?;
         let refused = |what: &str| {
             let store = inner.client.driver.guarantees().store;
             Err(Error::Unsupported { store, what: what.to_owned() })

@@ -98,16 +98,27 @@ impl Held {
     }
 
     /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
-    /// lock; never ready after a release. The future borrows nothing. It
-    /// needs the runtime in which the store was connected; when that has ended, only
-    /// [`is_valid`](Self::is_valid) tells.
+    /// lock; never ready after a release. The future borrows nothing. It is also ready when the
+    /// runtime in which the store was connected has ended
+    /// ([`LossReason::RuntimeEnded`]): nothing renews the lock from then on, and only
+    /// [`is_valid`](Self::is_valid) tells for how long it is still held.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future forgets the wait and nothing else.
     pub fn lost(&self) -> impl Future<Output = LossReason> + Send + use<> {
-        let validity = self.0.lease.validity().clone();
-        async move { validity.lost().await }
+        let (validity, ended) = (self.0.lease.validity().clone(), self.0.client.home.ended());
+        async move {
+            tokio::select! {
+                biased;
+                reason = validity.lost() => reason,
+                () = ended.cancelled() => match validity.has_ended() {
+                    // Released: never ready.
+                    true => validity.lost().await,
+                    false => LossReason::RuntimeEnded,
+                },
+            }
+        }
     }
 
     /// Renews the lock for one TTL now. Only needed for a fixed term; the watchdog does it
@@ -116,13 +127,13 @@ impl Held {
     /// # Errors
     ///
     /// [`Error::Lost`] if the lock is not held any more, [`Error::Unavailable`] if the store did
-    /// not answer.
+    /// not answer, [`Error::Closed`] if the runtime that connected has ended.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop a renewal that was sent.
     pub async fn renew(&self) -> Result<()> {
-        self.0.check()?;
+        self.0.check_all()?;
         let inner = self.0.clone();
         let renewal = async move {
             inner.lease.renew().await.map_err(|error| inner.client.told("renew", error))
@@ -154,6 +165,16 @@ impl Inner {
             Some(reason) => Err(self.loss_error(reason)),
             None => Ok(()),
         }
+    }
+
+    /// Whether anything can still be done with the grant.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the client's runtime has ended, [`Error::Lost`] if the grant is over.
+    pub(crate) fn check_all(self: &Arc<Self>) -> Result<()> {
+        self.client.home.check()?;
+        self.check()
     }
 
     pub(crate) fn loss_error(&self, reason: LossReason) -> Error {

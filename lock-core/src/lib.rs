@@ -27,6 +27,7 @@ pub mod blocking;
 mod connect;
 pub mod deadline;
 mod diagnosis;
+mod drain;
 mod driver;
 pub mod duration;
 mod election;
@@ -39,6 +40,7 @@ mod guarantees;
 mod guard;
 mod held;
 mod held_set;
+mod home;
 mod lock;
 mod locks;
 mod name;
@@ -49,6 +51,7 @@ mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
+mod reach;
 mod request;
 mod returns;
 mod run;
@@ -69,7 +72,7 @@ pub use crate::{
     driver::{DistributedLock, Lease, Wish, limit_conflict},
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
-    error::{BoxError, Effect, Error, Result},
+    error::{BoxError, ClosedBy, Effect, Error, Result},
     facts::Facts,
     gate::{Gate, StaleToken},
     guarantees::{
@@ -84,6 +87,7 @@ pub use crate::{
     overlap::Overlap,
     owner::Owner,
     queue::Kind,
+    reach::{ConnectionState, Reach},
     request::{Attempt, Request, Term, Wait, this_process},
     run::Leading,
     semaphore::Semaphore,

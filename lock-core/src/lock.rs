@@ -113,7 +113,7 @@ impl Lock {
     /// # Panics
     ///
     /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
-    /// do.
+    /// do while that one lives and runs; see [`Locks`](crate::Locks#runtimes).
     pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
         let lock = self.clone();
         async move {
@@ -236,8 +236,10 @@ impl Lock {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for the first option that does not fit.
+    /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
+    /// client's runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
+        self.client.home.check()?;
         let Request { ttl, term, .. } = self.request;
         self.client.driver.guarantees().check_ttl(ttl)?;
         if self.max_hold.is_some_and(|limit| limit.is_zero()) {
@@ -269,9 +271,9 @@ impl Lock {
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
         let ttl = self.request.ttl;
-        let guard = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-            .collected_within(ttl, |granted| Err(granted?.not_collected()))
-            .await?;
+        let owned = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+            .collected_within(ttl, |granted| Err(granted?.not_collected()));
+        let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check()?;
         // Not before the caller has it: what comes too late for one that has left is given back at once.

@@ -1,31 +1,42 @@
 //! A connected store.
 
-use std::{fmt, sync::Arc, time::Duration};
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
-use tokio::runtime::Handle;
+use futures_util::Stream;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, LossReason, Result, Semaphore, Ticket,
-    adopt::adopt,
-    alarm::Alarm,
-    duration::shown,
-    held::Inner,
-    owned::{Home, Owned},
-    request::Heard,
-    returns::Returns,
-    signal, trace,
-    vain::Looks,
+    Clock, ConnectionState, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind,
+    Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result, Semaphore, Ticket, adopt::adopt,
+    alarm::Alarm, drain::Drain, duration::shown, held::Inner, home::Home, owned::Owned,
+    request::Heard, returns::Returns, signal, trace, vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+/// How long [`Locks::ping`] may take at the most.
+const PING_LIMIT: Duration = Duration::from_secs(5);
+/// The name that [`Locks::ping`] looks at.
+const PING_NAME: &str = "distlock/ping";
 
 /// A store of locks: what `connect` returns. Cheap to clone; all clones share one session.
 ///
 /// Locks that are held keep the session alive. When the last clone and the last guard are gone, the
 /// session ends in the background.
+///
+/// # Runtimes
+///
+/// A connection lives in the tokio runtime in which it was made: what renews the locks runs there.
+/// Calls may come from any runtime; they wait until that one has done the work. So it must live, and
+/// run: a current-thread runtime does so only within its `block_on`.
+///
+/// When that runtime has ended, every call is [`Error::Closed`] at once, with
+/// [`ClosedBy::Runtime`](crate::ClosedBy::Runtime) naming the runtime, and
+/// [`Held::lost`](crate::Held::lost) is ready. What was held is free after its TTL. So a connection in
+/// a `static` is for a program with one runtime: each `#[tokio::test]` has a runtime of its own, and
+/// connects for itself. Where runtimes come and go, one that lives as long as the connection makes it,
+/// or [`blocking`](crate::blocking) does, which has a runtime of its own.
 #[derive(Clone)]
 pub struct Locks {
     client: Arc<Client>,
@@ -40,8 +51,11 @@ pub(crate) struct Client {
     pub(crate) looks: Looks,
     pub(crate) returns: Returns,
     pub(crate) heard: Arc<Heard>,
+    pub(crate) drain: Arc<Drain>,
+    reach: Reach,
+    closed: CancellationToken,
     /// The servers' addresses, where a URL named them.
-    place: Option<String>,
+    servers: Option<String>,
 }
 
 impl Client {
@@ -52,7 +66,7 @@ impl Client {
 
     /// The same error with the servers' addresses.
     pub(crate) fn placed(&self, error: Error) -> Error {
-        error.at(self.place.as_deref())
+        error.at(self.servers.as_deref())
     }
 }
 
@@ -62,22 +76,32 @@ impl Locks {
     /// # Panics
     ///
     /// If it is called outside a tokio runtime.
+    #[track_caller]
     pub fn new(driver: impl DistributedLock) -> Self {
-        Self::at(driver, None)
+        Self::connected(driver, Location::caller(), None)
     }
 
-    /// The same, of servers at these addresses.
-    pub(crate) fn at(driver: impl DistributedLock, place: Option<String>) -> Self {
-        let (clock, runtime) = (driver.clock(), Handle::current());
+    /// Locks of a driver that was connected at `place`, with the addresses of its servers.
+    pub(crate) fn connected(
+        driver: impl DistributedLock,
+        place: &'static Location<'static>,
+        servers: Option<String>,
+    ) -> Self {
+        let clock = driver.clock();
+        let home = Home::new(clock, driver.guarantees().store, place);
+        let reach = driver.reach().unwrap_or_default();
         let client = Client {
             driver: Arc::new(driver),
             clock,
-            alarm: Alarm::start(clock, &runtime),
-            home: Home::new(clock, &runtime),
+            alarm: Alarm::start(clock, &home.runtime, None),
+            home,
             looks: Looks::default(),
             returns: Returns::default(),
             heard: Arc::new(Heard::new(clock)),
-            place,
+            drain: Arc::default(),
+            reach,
+            closed: CancellationToken::new(),
+            servers,
         };
         Self { client: Arc::new(client) }
     }
@@ -179,8 +203,9 @@ impl Locks {
     ///
     /// [`Error::InvalidName`], and what the store answers.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
-        let queue = self.client.driver.inspect(&LockName::new(name)?).await;
-        queue.map_err(|error| self.client.told("inspect", error))
+        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
+        let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
+        queue.await.map_err(|error| self.client.told("inspect", error))
     }
 
     /// The names that somebody holds or waits for and that start with `prefix` (all of them if it
@@ -190,8 +215,9 @@ impl Locks {
     ///
     /// What the store answers.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
-        let names = self.client.driver.names(prefix.as_ref()).await;
-        names.map_err(|error| self.client.told("names", error))
+        let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
+        let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
+        names.await.map_err(|error| self.client.told("names", error))
     }
 
     /// For operators: takes a lock away from a holder, or a place from a waiter, of whatever
@@ -209,8 +235,121 @@ impl Locks {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
-        let revoked = self.client.driver.revoke(&LockName::new(name)?, attempt).await;
+        let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
+        let revoked = async move { driver.revoke(&name, attempt).await };
+        let revoked = self.client.home.clone().ask(revoked).await;
         revoked.map_err(|error| self.client.told("revoke", error))
+    }
+
+    /// Asks the store for something small, and tells how long the answer took: whether an acquire
+    /// would be answered now. For a readiness check; whether the program itself is well does not
+    /// depend on it. It looks at the queue of the name `distlock/ping`, so it needs the permission to
+    /// read, and changes nothing.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) {
+    /// match locks.ping().await {
+    ///     Ok(took) => println!("ready: answered in {took:.1?}"),
+    ///     Err(error) => println!("not ready: {error}"),
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if there is no answer within 5 s, and what else the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind; so a shorter limit is a `timeout` around it.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn ping(&self) -> Result<Duration> {
+        let started = self.client.clock.now();
+        match tokio::time::timeout(PING_LIMIT, self.inspect(PING_NAME)).await {
+            Ok(Ok(_)) => Ok(self.client.clock.now().since(started)),
+            Ok(Err(error)) => Err(error.of("ping")),
+            Err(_) => Err(self.client.placed(Error::Unavailable {
+                store: self.guarantees().store,
+                op: "ping",
+                effect: Effect::None,
+                source: format!("no answer within {}", shown(PING_LIMIT)).into(),
+            })),
+        }
+    }
+
+    /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
+    /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
+    /// late; [`ping`](Self::ping) asks. Of a file, and in memory, it is connected until it is closed;
+    /// a file counts as disconnected while it does not answer.
+    pub fn connection(&self) -> ConnectionState {
+        let Client { home, closed, reach, .. } = &*self.client;
+        match closed.is_cancelled() || home.check().is_err() {
+            true => ConnectionState::Closed,
+            false => reach.now(),
+        }
+    }
+
+    /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
+    /// follow each other faster than they are read may be left out; the last one is not. The stream ends
+    /// after [`ConnectionState::Closed`], and does not keep the connection.
+    ///
+    /// ```no_run
+    /// use futures_util::StreamExt;
+    ///
+    /// # async fn example(locks: lock_core::Locks) {
+    /// let mut states = locks.connections();
+    /// while let Some(state) = states.next().await {
+    ///     println!("the store of locks: {state}");
+    /// }
+    /// # }
+    /// ```
+    pub fn connections(&self) -> impl Stream<Item = ConnectionState> + Send + Unpin + use<> {
+        let Client { home, closed, reach, .. } = &*self.client;
+        reach.states([closed.clone(), home.ended()])
+    }
+
+    /// Ends in order: from now on nothing new is acquired, here or by a clone; the guards that there
+    /// are may be used to their end, for at most `limit`; then [closes](Self::close). Answers how many
+    /// guards were still there: 0 if all work was done, and otherwise those that the close has taken
+    /// their locks from.
+    ///
+    /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain). An [`Owner`](crate::Owner) may acquire again what
+    /// it holds. A guard counts until it is dropped or its release is confirmed, also when its lock was
+    /// lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
+    ///
+    /// A limit of zero waits for nobody.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn terminated() {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// terminated().await; // SIGTERM, say
+    /// let left = locks.drain(Duration::from_secs(20)).await?;
+    /// if left > 0 {
+    ///     println!("{left} locks were taken from work that was not done in time");
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`close`](Self::close).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future closes nothing; newcomers stay refused. A close that has begun goes on.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn drain(&self, limit: Duration) -> Result<usize> {
+        self.client.home.check()?;
+        let left = self.client.drained(limit).await;
+        self.close().await.map(|()| left).map_err(|error| error.of("drain"))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
@@ -221,13 +360,14 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if the store did not confirm in time; what was held is then free
-    /// after its TTL.
+    /// [`Error::Unavailable`] if the store did not confirm in time, [`Error::Closed`] if the runtime
+    /// that connected has ended; what was held is then free after its TTL.
     ///
     /// # Cancel safety
     ///
     /// Dropping the future does not stop it.
     pub async fn close(&self) -> Result<()> {
+        self.client.closed.cancel();
         let client = self.client.clone();
         let close = async move {
             let mut held = client.alarm.drain();
@@ -302,12 +442,19 @@ impl Locks {
     }
 }
 
+impl Drop for Client {
+    /// Ends the streams of states, also where the driver goes on for others.
+    fn drop(&mut self) {
+        self.closed.cancel();
+    }
+}
+
 impl fmt::Debug for Locks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Locks");
         debug.field("store", &self.guarantees().store);
-        if let Some(place) = &self.client.place {
-            debug.field("at", place);
+        if let Some(servers) = &self.client.servers {
+            debug.field("at", servers);
         }
         debug.finish_non_exhaustive()
     }

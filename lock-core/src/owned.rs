@@ -12,35 +12,18 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio::runtime::Handle;
+use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
-    Clock, Instant,
-    alarm::{Alarm, HasSlot, Slot, Watched},
+    Error, Instant, Result,
+    alarm::{HasSlot, Slot, Watched},
+    home::Home,
 };
 
 /// How long work may be under way in its caller's task. Longer than a request takes, so that an
 /// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
 /// it up as long.
 const STAY: Duration = Duration::from_millis(50);
-
-/// Where work goes that leaves its caller's task.
-pub(crate) struct Home {
-    pub(crate) runtime: Handle,
-    clock: Clock,
-    alarm: Arc<Alarm<dyn Moves>>,
-}
-
-impl Home {
-    pub(crate) fn new(clock: Clock, runtime: &Handle) -> Arc<Self> {
-        let alarm = Alarm::start(clock, runtime);
-        Arc::new(Self { runtime: runtime.clone(), clock, alarm })
-    }
-
-    fn is_here(&self) -> bool {
-        Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
-    }
-}
 
 /// A future that is polled to its end even if its caller drops it, or does not poll it.
 ///
@@ -54,12 +37,17 @@ impl Home {
 /// What came out of it may have to be [collected in time](Self::collected_within).
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
-/// they were first polled, and that one may end before the work does.
+/// they were first polled, and that one may end before the work does. If the client's ends before,
+/// the work is gone with it, and the caller is told [`Error::Closed`].
 pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
     place: Place<F>,
     on_drop: Option<D>,
     home: Arc<Home>,
     collect: Option<Collect<F::Output>>,
+    /// Makes an output of an error.
+    refuse: fn(Error) -> F::Output,
+    /// Tells a caller elsewhere that there will be no answer.
+    ended: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 enum Place<F: Future> {
@@ -83,13 +71,21 @@ impl<T> Clone for Collect<T> {
 
 impl<T> Copy for Collect<T> {}
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
+impl<T, F, D> Owned<F, D>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+    D: FnOnce() + Send + Unpin,
+{
     /// Owns `work`. `on_drop` tells the work that its caller has left.
     pub(crate) fn new(home: &Arc<Home>, work: F, on_drop: D) -> Self {
         let place = Place::New(Box::pin(work));
-        Self { place, on_drop: Some(on_drop), home: home.clone(), collect: None }
+        let (on_drop, home) = (Some(on_drop), home.clone());
+        Self { place, on_drop, home, collect: None, refuse: Err, ended: None }
     }
+}
 
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
     /// Has what comes out discarded if the caller has not polled for so long after it came, and
     /// gives the caller what `discard` makes of it. Only work that has moved can come out
     /// unnoticed.
@@ -105,7 +101,12 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
     /// Polls the work for the first time, which is often the only one in memory.
     fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let is_here = self.home.is_here();
-        if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
+        if !is_here {
+            if let Err(closed) = self.home.check() {
+                return Poll::Ready((self.refuse)(closed));
+            }
+            self.ended = Some(Box::pin(self.home.ended().cancelled_owned()));
+        } else if let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
         let moving = Arc::new(Moving {
@@ -120,7 +121,17 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
             false => drop(moving.clone().ring(now)),
         }
         self.place = Place::Begun(moving);
-        Poll::Pending
+        self.unless_ended(cx)
+    }
+
+    /// The end of the client's runtime, for a caller elsewhere whose work is not done.
+    fn unless_ended(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let Some(ended) = &mut self.ended else { return Poll::Pending };
+        if ended.as_mut().poll(cx).is_pending() {
+            return Poll::Pending;
+        }
+        self.place = Place::Over;
+        Poll::Ready((self.refuse)(self.home.closed()))
     }
 }
 
@@ -134,10 +145,11 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
             Place::New(work) => this.begin(work, cx),
             Place::Begun(moving) => {
                 let polled = moving.poll(cx);
-                if polled.is_pending() {
-                    this.place = Place::Begun(moving);
+                if polled.is_ready() {
+                    return polled;
                 }
-                polled
+                this.place = Place::Begun(moving);
+                this.unless_ended(cx)
             }
             // Polling again after the end is the caller's mistake; waiting for ever is no answer to
             // anything but does not panic.
@@ -277,14 +289,15 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
 
 #[cfg(test)]
 mod tests {
-    use std::{future::poll_fn, pin::pin};
+    use std::{future::poll_fn, panic::Location, pin::pin};
 
     use tokio::sync::oneshot;
 
     use super::*;
+    use crate::Clock;
 
     fn home() -> Arc<Home> {
-        Home::new(Clock::Tokio, &Handle::current())
+        Home::new(Clock::Tokio, "a store", Location::caller())
     }
 
     async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -299,6 +312,7 @@ mod tests {
         let work = async move {
             wait.await.unwrap();
             done.send(()).unwrap();
+            Ok(())
         };
         let mut owned = Box::pin(Owned::new(&home(), work, move || told.send(()).unwrap()));
         assert!(poll_once(&mut owned).await.is_pending());
@@ -315,13 +329,13 @@ mod tests {
         let work = async move {
             wait.await.unwrap();
             done.send(()).unwrap();
-            7
+            Ok(7)
         };
         let mut owned = Box::pin(Owned::new(&home(), work, || {}));
         assert!(poll_once(&mut owned).await.is_pending());
         go.send(()).unwrap();
         finished.await.unwrap();
-        assert_eq!(owned.await, 7);
+        assert_eq!(owned.await.unwrap(), 7);
     }
 
     #[tokio::test(start_paused = true)]
@@ -331,15 +345,16 @@ mod tests {
             let (go, wait) = oneshot::channel::<()>();
             let work = async move {
                 wait.await.unwrap();
-                "whole"
+                Ok("whole")
             };
-            let owned = Owned::new(&home(), work, || {}).collected_within(limit, |_| "discarded");
+            let owned = Owned::new(&home(), work, || {});
+            let owned = owned.collected_within(limit, |_| Ok("discarded"));
             let mut owned = pin!(owned);
             assert!(poll_once(&mut owned).await.is_pending());
             tokio::time::sleep(STAY * 2).await;
             go.send(()).unwrap();
             tokio::time::sleep(late + STAY).await;
-            assert_eq!(owned.await, expected);
+            assert_eq!(owned.await.unwrap(), expected);
         }
     }
 
@@ -349,8 +364,10 @@ mod tests {
         let work = async {
             tokio::time::sleep(STAY * 2).await;
             panic!("at work");
+            #[allow(unreachable_code, reason = "it says what the work would come to")]
+            Ok(())
         };
-        Owned::new(&home(), work, || {}).await
+        let _: Result<()> = Owned::new(&home(), work, || {}).await;
     }
 
     #[tokio::test]
@@ -358,9 +375,27 @@ mod tests {
         let home = home();
         let answer = std::thread::spawn(move || {
             let elsewhere = tokio::runtime::Builder::new_current_thread().build().unwrap();
-            let work = async { tokio::time::sleep(Duration::from_millis(1)).await };
-            elsewhere.block_on(Owned::new(&home, work, || {}));
+            let work = async {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                Ok(())
+            };
+            elsewhere.block_on(Owned::new(&home, work, || {})).unwrap();
         });
         tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
+    }
+
+    /// The runtime that has the work ends while a caller elsewhere waits, and before one asks.
+    #[test]
+    fn a_caller_in_another_runtime_is_told_of_the_end() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
+        let home = theirs.block_on(async { home() });
+        let never = || Owned::new(&home, std::future::pending::<Result<()>>(), || {});
+        let mut waiting = never();
+        assert!(here.block_on(poll_once(&mut waiting)).is_pending());
+        drop(theirs);
+        for told in [here.block_on(waiting), here.block_on(never())] {
+            assert!(matches!(told, Err(Error::Closed { .. })), "{told:?}");
+        }
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{Error, Instant, Result, held::Inner, locks::Client};
+use crate::{Instant, Result, held::Inner, locks::Client};
 
 /// Grants that are given back later.
 ///
@@ -47,16 +47,15 @@ impl Inner {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if it is lost before, [`Error::Closed`] if the client's runtime ends before.
+    /// [`Error::Lost`](crate::Error::Lost) if it is lost before,
+    /// [`Error::Closed`](crate::Error::Closed) if the client's runtime ends before.
     pub(crate) fn release_at(self: Arc<Self>, at: Instant) -> impl Future<Output = Result<()>> {
         let (done, released) = oneshot::channel();
         self.client.clone().return_at(at, Returned::Kept(self.clone(), done));
         async move {
             tokio::select! {
                 biased;
-                released = released => released.unwrap_or_else(|_| {
-                    Err(Error::Closed { store: self.client.driver.guarantees().store })
-                }),
+                released = released => released.unwrap_or_else(|_| Err(self.client.home.closed())),
                 reason = self.lease.validity().lost() => Err(self.loss_error(reason)),
             }
         }

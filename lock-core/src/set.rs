@@ -199,12 +199,12 @@ impl LockSet {
                 done = work => done,
             }
         };
-        let held = Owned::new(&self.lock.client.home, work, move || caller.cancel())
+        let owned = Owned::new(&self.lock.client.home, work, move || caller.cancel())
             .collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
-            })
-            .await?;
+            });
+        let held = self.lock.client.unless_drained(owned).await?;
         if let Some(held) = &held {
             held.check()?;
             held.keep_for(self.lock.at_least);

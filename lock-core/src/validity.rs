@@ -52,6 +52,9 @@ pub enum LossReason {
     /// [`Locks::close`](crate::Locks::close) was called here, and gave the lock back: a release, which
     /// whoever still works under the lock is told as a loss.
     Closed,
+    /// The tokio runtime that connected has ended, so nothing renews the lock any more; the store
+    /// keeps it for the rest of its TTL. Only [`Held::lost`](crate::Held::lost) says so.
+    RuntimeEnded,
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
     EntryGone,
@@ -71,6 +74,7 @@ impl fmt::Display for LossReason {
             Self::NotCollected => "its acquire was not polled for one TTL after the grant",
             Self::SessionEnded => "the store ended the session",
             Self::Closed => "its connection was closed here, and gave it back",
+            Self::RuntimeEnded => "the runtime that connected has ended, and nothing renews it",
             Self::EntryGone => "its entry was revoked, or vanished from the store",
             Self::Adopted => "its ticket has been used: another client adopted it",
             Self::TicketOver => {

@@ -17,7 +17,7 @@ use std::{
 use etcd_client::{
     Client, ClusterClient, ConnectOptions, KvClient, LeaseClient, MaintenanceClient, WatchClient,
 };
-use lock_core::{Attempt, Clock, Instant, Wait, trace};
+use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -64,6 +64,7 @@ pub(crate) struct Connection {
     /// How many rounds of dialing there were.
     dialed: AtomicU64,
     down: AtomicBool,
+    pub(crate) reach: Reach,
     /// When a request was answered last that no member answers without a leader.
     heard: Mutex<Instant>,
     /// The member may crash at a read-only transaction.
@@ -123,6 +124,7 @@ impl Connection {
                         watch_login: tokio::sync::Mutex::new(None),
                         dialed: AtomicU64::new(0),
                         down: AtomicBool::new(false),
+                        reach: Reach::default(),
                         heard: Mutex::new(Clock::Boot.now()),
                         reads_alone: AtomicBool::new(false),
                         closed: CancellationToken::new(),
@@ -311,6 +313,7 @@ impl Connection {
         }
         if !self.down.swap(true, Ordering::Relaxed) {
             trace::disconnected(STORE, failure);
+            self.reach.broke(failure);
         }
         // The client mends a connection that broke, but not one that is silent.
         if !self.endpoints.is_one() || failure.kind == Kind::Silent {
@@ -344,6 +347,7 @@ impl Connection {
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
+            self.reach.works();
         }
     }
 

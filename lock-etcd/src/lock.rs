@@ -5,7 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Request, Result, StoreUrl, Ticket, Wake, Wish, trace,
+    LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket, Wake, Wish,
+    trace,
 };
 use tokio::{
     runtime::Handle,
@@ -156,6 +157,10 @@ impl DistributedLock for EtcdLock {
 
     fn clock(&self) -> Clock {
         Clock::Boot
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(self.store.connection.reach.clone())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

@@ -79,7 +79,7 @@ impl Sessions {
     /// Fails once the client is closed.
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.closed.is_cancelled() {
-            true => Err(Error::Closed { store: STORE }),
+            true => Err(Error::closed(STORE)),
             false => Ok(()),
         }
     }
@@ -125,7 +125,7 @@ impl Sessions {
                 () = attempt.cancelled() => {
                     return Err(unsent("the caller has left").into_error("acquire", false));
                 }
-                () = self.closed.cancelled() => return Err(Error::Closed { store: STORE }),
+                () = self.closed.cancelled() => return Err(Error::closed(STORE)),
                 made = told.wait_for(Made::is_done) => made.is_err(),
                 () = Clock::Boot.sleep_until(until) => false,
             };

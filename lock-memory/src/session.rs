@@ -100,7 +100,7 @@ impl Session {
 
     pub(crate) fn check_open(&self) -> Result<()> {
         match self.closed.load(std::sync::atomic::Ordering::Acquire) {
-            true => Err(Error::Closed { store: "memory" }),
+            true => Err(Error::closed("memory")),
             false => Ok(()),
         }
     }

@@ -11,7 +11,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Guarantees, Lease, LockGuard,
-    LockName, Locks, Observed, Request, Result, Ticket, Wish,
+    LockName, Locks, Observed, Reach, Request, Result, Ticket, Wish,
 };
 use lock_memory::{MemoryLock, MemoryStore};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -45,7 +45,7 @@ impl DistributedLock for Slow {
         tokio::time::sleep(self.takes).await;
         under_way.fetch_sub(1, Ordering::SeqCst);
         match self.fails {
-            true => Err(Error::Closed { store: "memory" }),
+            true => Err(Error::closed("memory")),
             false => self.client.diagnose(name, attempts).await,
         }
     }
@@ -56,6 +56,10 @@ impl DistributedLock for Slow {
 
     fn clock(&self) -> Clock {
         self.client.clock()
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        self.client.reach()
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

@@ -114,7 +114,7 @@ pub(crate) fn again(error: &Error) -> Error {
 }
 
 pub(crate) fn closed() -> Error {
-    Error::Closed { store: STORE }
+    Error::closed(STORE)
 }
 
 /// For an attempt that somebody or something else has removed from the queue.

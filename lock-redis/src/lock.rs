@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Request, Result, Ticket,
-    Wake, Wish,
+    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
+    Ticket, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -114,6 +114,10 @@ impl DistributedLock for RedisLock {
 
     fn clock(&self) -> Clock {
         CLOCK
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(self.session.reach.clone())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

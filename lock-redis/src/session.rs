@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use lock_core::{Attempt, Clock, Effect, Error, Instant, Result, trace};
+use lock_core::{Attempt, Clock, Effect, Error, Instant, Reach, Result, trace};
 use redis::{Cmd, PushInfo, PushKind, RedisError, Value, cmd};
 use tokio::{
     sync::{Notify, Semaphore, SemaphorePermit, watch},
@@ -64,6 +64,7 @@ pub(crate) struct Session {
     pub(crate) database: i64,
     connector: Connector,
     link: watch::Sender<Link>,
+    pub(crate) reach: Reach,
     connections: AtomicU64,
     book: Mutex<Book>,
     janitor: Janitor,
@@ -112,6 +113,7 @@ impl Session {
             database: config.database,
             connector,
             link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
+            reach: Reach::default(),
             connections: AtomicU64::new(0),
             book: Mutex::new(Book::default()),
             janitor: Janitor::default(),
@@ -316,6 +318,7 @@ impl Session {
         self.link.send_if_modified(|link| match link {
             Link::Up(connection) if connection.number == number => {
                 trace::disconnected(STORE, &error);
+                self.reach.broke(&error);
                 *link = Link::Down(Arc::new(error), connection.peer.take());
                 true
             }

@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, Kind, LockName, Result};
+use lock_core::{Attempt, Error, Instant, Kind, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
@@ -84,6 +84,11 @@ impl Database {
         }
     }
 
+    /// Whether it answers.
+    pub(crate) fn reach(&self) -> Reach {
+        self.turns().reach.clone()
+    }
+
     /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
     /// database of `patience` ends the wait: a turn in this process is no outage.
     ///
@@ -155,8 +160,13 @@ impl Database {
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.run(script, limit, turn, attempt).await,
         };
-        if matches!(answer, Ok(_) | Err(Failure::Refused(_))) {
-            self.turns().note_answer();
+        match &answer {
+            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
+            // Its caller has left, or this client has.
+            Err(_) if attempt.is_some_and(Attempt::is_cancelled) => {}
+            Err(Failure::Closed) => {}
+            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
+            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
         }
         answer
     }

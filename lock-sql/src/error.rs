@@ -226,7 +226,7 @@ pub(crate) fn unavailable(
 }
 
 pub(crate) fn closed(dialect: Dialect) -> Error {
-    Error::Closed { store: dialect.store() }
+    Error::closed(dialect.store())
 }
 
 /// For a server that cannot keep locks, as it is set up.

@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket,
-    Wake, Wish,
+    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -132,6 +132,10 @@ impl DistributedLock for SqlLock {
 
     fn clock(&self) -> Clock {
         CLOCK
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(self.session.database.reach())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Instant, Reach};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -35,6 +35,7 @@ pub(crate) struct Turns {
     gates: [Arc<Semaphore>; 3],
     /// When the database last answered a script.
     answered: Mutex<Instant>,
+    pub(crate) reach: Reach,
 }
 
 /// A script may be on its way until this is dropped.
@@ -57,7 +58,7 @@ impl Turns {
     /// [`HandOver`](Rank::HandOver) and those after it; of the rank [`Ask`](Rank::Ask).
     pub(crate) fn new(places: [usize; 3]) -> Self {
         let gates = places.map(|places| Arc::new(Semaphore::new(places)));
-        Self { gates, answered: Mutex::default() }
+        Self { gates, answered: Mutex::default(), reach: Reach::default() }
     }
 
     /// The gates of a rank, in the order in which it passes them.
@@ -117,6 +118,7 @@ impl Turns {
     /// The database has answered a script.
     pub(crate) fn note_answer(&self) {
         *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = CLOCK.now();
+        self.reach.works();
     }
 
     /// There are no turns any more.

@@ -10,7 +10,7 @@
 use std::sync::{Arc, Weak};
 
 use futures_util::{FutureExt, future::Fuse};
-use lock_core::{Clock, trace};
+use lock_core::{Clock, Reach, trace};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
@@ -106,6 +106,7 @@ pub(crate) async fn follow(
     reconnected: Arc<Notify>,
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
+    reach: Reach,
 ) {
     let ask = || ask_deployment(session.clone(), hosts.clone()).boxed().fuse();
     let mut asking = Fuse::terminated();
@@ -120,11 +121,14 @@ pub(crate) async fn follow(
         let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
         match state {
             SessionState::Disconnected => {
-                trace::disconnected(STORE, &"the connection broke; the session is kept");
+                let what = "the connection broke; the session is kept";
+                trace::disconnected(STORE, &what);
+                reach.broke(&what);
             }
             SessionState::SyncConnected | SessionState::ConnectedReadOnly => {
                 nodelay::set(&ports).await;
                 trace::connected(STORE);
+                reach.works();
                 asking = ask();
                 reconnected.notify_one();
             }

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
     StoreUrl, Survives, Wake, Wish, duration::shown,
 };
 use tokio::sync::mpsc;
@@ -199,6 +199,10 @@ impl DistributedLock for ZkLock {
 
     fn clock(&self) -> Clock {
         Clock::Boot
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(self.sessions.reach.clone())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

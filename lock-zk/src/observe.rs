@@ -119,7 +119,7 @@ impl Observer {
     /// first still is, unless its node is gone.
     async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
         if self.session.is_over() {
-            let sessions = self.sessions.upgrade().ok_or(Error::Closed { store: STORE })?;
+            let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
             let session = sessions.any(self.ttl).await?;
             let first = first_of(session.list_after_sync(&self.directory, Turn::Look).await?);
             self.session = session;

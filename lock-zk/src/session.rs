@@ -217,7 +217,7 @@ impl Session {
     /// What a call is told after the end.
     pub(crate) fn error(&self, op: &'static str) -> Error {
         match self.end() {
-            Some(End::Closed) => Error::Closed { store: STORE },
+            Some(End::Closed) => Error::closed(STORE),
             Some(End::Silent) => {
                 let source =
                     format!("no answer for {}; the session is given up", shown(self.ttl()));

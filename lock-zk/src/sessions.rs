@@ -12,7 +12,7 @@ use futures_util::{
     future::{BoxFuture, Shared},
     stream::FuturesUnordered,
 };
-use lock_core::{Clock, Effect, Error, Result, duration::shown};
+use lock_core::{Clock, Effect, Error, Reach, Result, duration::shown};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
@@ -41,6 +41,7 @@ pub(crate) struct Sessions {
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
     slots: Mutex<Slots>,
+    pub(crate) reach: Reach,
     /// For what works in the background: the client is closed or dropped.
     closed: CancellationToken,
 }
@@ -74,6 +75,7 @@ impl Sessions {
             tick,
             runtime: Handle::current(),
             slots: Mutex::default(),
+            reach: Reach::default(),
             closed: CancellationToken::new(),
         })
     }
@@ -94,7 +96,7 @@ impl Sessions {
         let opening = {
             let mut slots = self.slots();
             if slots.closed {
-                return Err(Error::Closed { store: STORE });
+                return Err(Error::closed(STORE));
             }
             slots.retire_if(ttl, |session| session.has_lost_all());
             match slots.by_ttl.get(&ttl) {
@@ -111,7 +113,7 @@ impl Sessions {
         match opening.await {
             Ok(session) if session.ttl() != ttl => Err(clamped(ttl, session.ttl())),
             Ok(session) => Ok(session),
-            Err(ZkError::ClientClosed) => Err(Error::Closed { store: STORE }),
+            Err(ZkError::ClientClosed) => Err(Error::closed(STORE)),
             Err(ZkError::Timeout) => {
                 let source = format!("no server opened a session within {}", shown(ttl));
                 Err(error::unavailable("connect", Effect::None, source))
@@ -197,6 +199,7 @@ impl Sessions {
         let mut slots = self.slots();
         slots.by_ttl.remove(&ttl);
         let session = session?;
+        self.reach.works();
         if slots.closed {
             return Err(ZkError::ClientClosed);
         }
@@ -229,6 +232,7 @@ impl Sessions {
             reconnected,
             self.ports.clone(),
             self.hosts.clone(),
+            self.reach.clone(),
         ));
         session
     }

@@ -43,11 +43,14 @@ pub async fn start(store: &str) -> Running {
 pub enum Store {
     Server(Running),
     File(TempDir),
+    /// Of this process, by its name.
+    Memory(String),
 }
 
 impl Store {
     pub async fn open(store: &str) -> Self {
         match store {
+            "memory" => Self::Memory(uuid::Uuid::new_v4().simple().to_string()),
             "sqlite" => Self::File(tempfile::tempdir().expect("a directory")),
             server => Self::Server(start(server).await),
         }
@@ -56,6 +59,7 @@ impl Store {
     pub fn url(&self) -> String {
         match self {
             Self::Server(server) => server.url(),
+            Self::Memory(name) => format!("memory:{name}"),
             Self::File(directory) => format!("sqlite:{}/locks.db", directory.path().display()),
         }
     }

@@ -7,7 +7,9 @@ use std::{
 
 use async_trait::async_trait;
 use distlock::{Entry, Guarantees, LockName, Result, Ticket};
-use lock_core::{Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Request, Wish};
+use lock_core::{
+    Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Reach, Request, Wish,
+};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -63,6 +65,10 @@ impl DistributedLock for Namespace {
 
     fn clock(&self) -> Clock {
         self.driver.clock()
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        self.driver.reach()
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

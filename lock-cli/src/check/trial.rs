@@ -241,7 +241,7 @@ mod tests {
         let name = LockName::new("n").unwrap();
         let lost = || Error::Lost { name: name.clone(), reason: LossReason::EntryGone };
         let no_name = || LockName::new("").unwrap_err();
-        let closed = Error::Closed { store: "a store" };
+        let closed = Error::closed("a store");
         let failures: [(properties::Failure, bool, &str); 7] = [
             ("two holders".into(), false, "broken"),
             (Missed("a grant".to_owned()).into(), true, "broken"),

@@ -82,7 +82,7 @@ impl Observer {
     /// As [`crate::Observer::next`], [`Error::Closed`] when there will be no change any more, and
     /// [`Error::Unsupported`] inside an async runtime.
     pub fn next_within(&mut self, limit: Duration) -> Result<Option<Option<Leader>>> {
-        let closed = || Error::Closed { store: self.connected.locks.guarantees().store };
+        let closed = || Error::closed(self.connected.locks.guarantees().store);
         let observer = self.observer.as_mut().ok_or_else(closed)?;
         let next = async { Ok(tokio::time::timeout(limit, observer.next()).await) };
         match self.connected.wait("observe", next)? {

@@ -1,11 +1,11 @@
 //! A connected store.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
-use crate::{Connect, Entry, Guarantees, LockName, Result, Ticket};
+use crate::{Connect, ConnectionState, Entry, Guarantees, LockName, Result, Ticket};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
 ///
@@ -105,6 +105,29 @@ impl Locks {
     /// Those.
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
+    }
+
+    /// As [`crate::Locks::ping`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn ping(&self) -> Result<Duration> {
+        self.0.wait("ping", self.0.locks.ping())
+    }
+
+    /// As [`crate::Locks::connection`].
+    pub fn connection(&self) -> ConnectionState {
+        self.0.locks.connection()
+    }
+
+    /// As [`crate::Locks::drain`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn drain(&self, limit: Duration) -> Result<usize> {
+        self.0.wait("drain", self.0.locks.drain(limit))
     }
 
     /// As [`crate::Locks::close`].

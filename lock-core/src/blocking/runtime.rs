@@ -57,7 +57,7 @@ impl Connected {
         match &self.runtime {
             Some(runtime) => runtime.block_on(work),
             // Only while it is being dropped, and then nobody can call this.
-            None => Err(Error::Closed { store: self.locks.guarantees().store }),
+            None => Err(Error::closed(self.locks.guarantees().store)),
         }
     }
 

@@ -81,6 +81,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
             Link::Down(_, previous) => match session.connect(previous.as_ref()).await {
                 Ok(()) => {
                     trace::connected(STORE);
+                    session.reach.works();
                     pause = FIRST_PAUSE;
                 }
                 Err(error) => {

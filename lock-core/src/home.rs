@@ -1,0 +1,116 @@
+//! The runtime in which a connection lives.
+
+use std::{fmt, panic::Location, sync::Arc, thread};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Clock, ClosedBy, Error, Result,
+    alarm::Alarm,
+    owned::{Moves, Owned},
+};
+
+/// Where work goes that leaves its caller's task, and what notices that there is no such place any
+/// more.
+///
+/// The task of the alarm holds a guard, which a runtime drops with its tasks when it ends. So one
+/// flag says it for all stores, however the runtime ends, and nobody asks a driver any more whose
+/// tasks are gone.
+pub(crate) struct Home {
+    pub(crate) runtime: Handle,
+    pub(crate) clock: Clock,
+    pub(crate) alarm: Arc<Alarm<dyn Moves>>,
+    ended: CancellationToken,
+    store: &'static str,
+    origin: Origin,
+}
+
+impl Home {
+    /// The present runtime, for a connection to `store` that was made at `place`.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    pub(crate) fn new(
+        clock: Clock,
+        store: &'static str,
+        place: &'static Location<'static>,
+    ) -> Arc<Self> {
+        let (runtime, ended) = (Handle::current(), CancellationToken::new());
+        let alarm = Alarm::start(clock, &runtime, Some(ended.clone().drop_guard()));
+        let origin = Origin::here(&runtime, place);
+        Arc::new(Self { runtime, clock, alarm, ended, store, origin })
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the runtime has ended.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.ended.is_cancelled() {
+            true => Err(self.closed()),
+            false => Ok(()),
+        }
+    }
+
+    /// What a call is told after the end.
+    pub(crate) fn closed(&self) -> Error {
+        let (store, runtime) = (self.store, self.origin.to_string());
+        Error::Closed { store, by: ClosedBy::Runtime(runtime.into()) }
+    }
+
+    /// Tells when the runtime has ended. It keeps nothing alive.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    /// Does something with the driver in the runtime where its timers and connections live. A caller
+    /// that is there does it in its own task.
+    ///
+    /// # Errors
+    ///
+    /// Its own, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match self.is_here() {
+            true => work.await,
+            false => Owned::new(&self, work, || {}).await,
+        }
+    }
+}
+
+/// Which runtime connected, for people.
+struct Origin {
+    id: tokio::runtime::Id,
+    flavor: &'static str,
+    place: &'static Location<'static>,
+    thread: Option<String>,
+}
+
+impl Origin {
+    fn here(runtime: &Handle, place: &'static Location<'static>) -> Self {
+        let flavor = match runtime.runtime_flavor() {
+            RuntimeFlavor::CurrentThread => "current-thread",
+            _ => "multi-thread",
+        };
+        let thread = thread::current().name().map(ToOwned::to_owned);
+        Self { id: runtime.id(), flavor, place, thread }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, flavor, place, thread } = self;
+        write!(f, "{flavor} runtime {id}, in which {}:{} connected", place.file(), place.line())?;
+        match thread {
+            Some(thread) => write!(f, " on thread {thread:?}"),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Whether the store is reached, as a value and as a stream: through an outage to the close, on every
+//! store with a server.
+#![cfg(any(
+    feature = "etcd",
+    feature = "redis",
+    feature = "zookeeper",
+    feature = "postgres",
+    feature = "mysql"
+))]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+#[allow(unused_macros, reason = "a file has no outage")]
+mod per_store;
+mod support;
+
+use std::time::Duration;
+
+use distlock::{ConnectionState, Locks};
+use futures_util::StreamExt;
+use support::{connect, eventually, start};
+
+/// For what must happen; longer than a stall of a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+on_every_server!(an_outage_is_told_and_its_end_and_the_close);
+test_on!("postgres" postgres an_outage_is_told_and_its_end_and_the_close);
+test_on!("mysql" mysql an_outage_is_told_and_its_end_and_the_close);
+
+async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
+    let server = start(store).await;
+    let url = server.url();
+    let with = if url.contains('?') { '&' } else { '?' };
+    let locks = connect(&format!("{url}{with}ttl=6s")).await;
+    let told = tokio::spawn(locks.connections().collect::<Vec<_>>());
+    assert_eq!(locks.connection(), ConnectionState::Connected);
+    // Renewals ask, too.
+    let guard = locks.lock("held").unwrap().acquire().await.unwrap();
+
+    server.stop();
+    let lost = |state: &ConnectionState| matches!(state, ConnectionState::Disconnected(_));
+    eventually("it is disconnected", async || lost(&asked(&locks).await)).await;
+    server.resume();
+    let back = async || asked(&locks).await == ConnectionState::Connected;
+    eventually("it is connected again", back).await;
+    drop(guard);
+    locks.close().await.unwrap();
+    assert_eq!(locks.connection(), ConnectionState::Closed);
+
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("the stream ends").unwrap();
+    let first_loss = told.iter().position(lost).unwrap_or_else(|| panic!("no outage: {told:?}"));
+    assert_eq!(told[..first_loss], [ConnectionState::Connected], "{told:?}");
+    assert!(told[first_loss..].contains(&ConnectionState::Connected), "{told:?}");
+    assert_eq!(told.last(), Some(&ConnectionState::Closed), "{told:?}");
+    assert!(told.windows(2).all(|two| two[0] != two[1]), "told twice: {told:?}");
+    let why = told[first_loss].to_string();
+    assert!(why.len() > "disconnected: ".len(), "no reason: {why:?}");
+}
+
+/// The state while somebody asks the store.
+async fn asked(locks: &Locks) -> ConnectionState {
+    // Its answer is not the point: an error comes within its limit.
+    let _ = locks.ping().await;
+    locks.connection()
+}
+
+/// Whoever listens does not keep a connection that nobody uses, and hears of its end.
+#[cfg(feature = "sqlite")]
+#[tokio::test]
+async fn a_stream_ends_with_the_connection() {
+    let file = support::Store::open("sqlite").await;
+    let locks = connect(&file.url()).await;
+    let told = tokio::spawn(locks.connections().collect::<Vec<_>>());
+    drop(locks);
+    let told = tokio::time::timeout(PATIENCE, told).await.expect("the stream ends").unwrap();
+    assert_eq!(told.last(), Some(&ConnectionState::Closed));
+}

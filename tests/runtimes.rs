@@ -1,0 +1,260 @@
+//! A connection that outlives the runtime that made it, as one in a `static` does that two tests
+//! share: every call is an error at once, on every store, and says which runtime it was.
+#![cfg(feature = "memory")]
+
+#[macro_use]
+#[path = "support/per_store.rs"]
+mod per_store;
+mod support;
+
+use std::{
+    fmt::Debug,
+    future::Future,
+    sync::{Arc, OnceLock, mpsc},
+    thread,
+    time::Duration,
+};
+
+use distlock::{ClosedBy, Error, LockGuard, Locks, LossReason, Owner, Result};
+use support::{Store, eventually};
+use tokio::runtime::{Builder, Runtime};
+
+/// For what must happen at once.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+test_on!("memory" memory every_call_is_told waiters_are_told another_runtime_will_do);
+on_every_store!(every_call_is_told, waiters_are_told, another_runtime_will_do);
+
+/// What a program has of a connection.
+struct Shared {
+    locks: Locks,
+    guards: Vec<LockGuard>,
+    owner: Owner,
+    /// What the owner holds.
+    own: String,
+}
+
+async fn every_call_is_told(store: &str) {
+    let server = Store::open(store).await;
+    for first in [one_thread as fn() -> Runtime, two_threads] {
+        let url = server.url();
+        // The test's own runtime keeps the server.
+        let turns = move || {
+            static_in_two_turns(&url, first());
+        };
+        tokio::task::spawn_blocking(turns).await.unwrap();
+    }
+}
+
+/// Two runtimes in turn, as two `#[tokio::test]`s.
+fn static_in_two_turns(url: &str, first: Runtime) {
+    let shared: OnceLock<Shared> = OnceLock::new();
+    let begun = first.block_on(Shared::begin(url));
+    let shared = shared.get_or_init(|| begun);
+    drop(first);
+    one_thread().block_on(shared.is_told());
+}
+
+impl Shared {
+    async fn begin(url: &str) -> Self {
+        let (locks, owner) = (distlock::connect(url).await.unwrap(), Owner::new());
+        let mut guards = Vec::new();
+        for name in ["a", "b", "c"] {
+            guards.push(locks.lock(unique(name)).unwrap().acquire().await.unwrap());
+        }
+        let own = unique("own");
+        guards.push(locks.lock(&own).unwrap().owner(&owner).acquire().await.unwrap());
+        Self { locks, guards, owner, own }
+    }
+
+    async fn is_told(&self) {
+        self.calls_are_told().await;
+        self.holders_are_told().await;
+        told("close", self.locks.close()).await;
+        // Each clone knows it, also when all of it is dropped here.
+        told("a clone", self.locks.clone().names("")).await;
+    }
+
+    async fn calls_are_told(&self) {
+        let Self { locks, owner, own, .. } = self;
+        let free = || locks.lock("free").unwrap();
+        told("acquire", free().acquire()).await;
+        told("acquire with a limit", free().wait(PATIENCE * 2).acquire()).await;
+        told("acquire at once", free().wait(Duration::ZERO).acquire()).await;
+        told("try_acquire", free().try_acquire()).await;
+        told("run", free().run(|_| async {})).await;
+        told("acquire again", locks.lock(own).unwrap().owner(owner).acquire()).await;
+        told("shared", locks.shared("free").unwrap().acquire()).await;
+        told("permits", locks.semaphore("permits", 2).unwrap().acquire()).await;
+        told("all", locks.all(["a", "b"]).unwrap().acquire()).await;
+        told("try all", locks.all(["a", "b"]).unwrap().try_acquire()).await;
+        let election = locks.election("election").unwrap();
+        told("campaign", election.campaign("b")).await;
+        told("leader", election.leader()).await;
+        told("observe", election.observe()).await;
+        told("inspect", locks.inspect("free")).await;
+        told("names", locks.names("")).await;
+        told("revoke", locks.revoke("free", uuid::Uuid::new_v4())).await;
+    }
+
+    async fn holders_are_told(&self) {
+        for guard in &self.guards {
+            told("renew", guard.renew()).await;
+            assert_eq!(soon("lost", guard.lost()).await, LossReason::RuntimeEnded);
+        }
+    }
+}
+
+/// Others wait from another runtime when the first one ends; then what takes its guard away is told.
+async fn waiters_are_told(store: &str) {
+    let server = Store::open(store).await;
+    let url = server.url();
+    let there = Elsewhere::connect(&url);
+    let locks = there.locks.clone();
+    let held = there.run(|locks| async move { locks.lock("busy")?.acquire().await });
+    let [released, detached, downgraded] = ["released", "detached", "downgraded"].map(|name| {
+        there.run(move |locks| async move { locks.lock(name)?.acquire().await }).unwrap()
+    });
+    let held = held.unwrap();
+    let mut leading =
+        there.run(|locks| async move { locks.election("leads")?.campaign("a").await }).unwrap();
+    let mut observer = locks.election("led").unwrap().observe().await.unwrap();
+    assert!(soon("the first observation", observer.next()).await.unwrap().unwrap().is_none());
+    let waiter = tokio::spawn(locks.lock("busy").unwrap().acquire());
+    let queued = async || locks.inspect("busy").await.unwrap().len() == 2;
+    eventually("it waits", queued).await;
+    let work = held.held();
+    let lost = tokio::spawn(async move { work.lost().await });
+    tokio::task::spawn_blocking(move || drop(there)).await.unwrap();
+    told("the waiter", async { waiter.await.unwrap() }).await;
+    assert_eq!(soon("the loss", lost).await.unwrap(), LossReason::RuntimeEnded);
+    // The driver may have ended the stream before it was asked why.
+    if let Some(last) = soon("the last observation", observer.next()).await {
+        assert!(matches!(last, Err(Error::Closed { .. })), "{last:?}");
+    }
+    told("proclaim", leading.proclaim("b")).await;
+    told("resign", leading.resign()).await;
+    told("release", released.release()).await;
+    told("detach", detached.detach()).await;
+    let mut downgraded = downgraded;
+    told("downgrade", downgraded.downgrade()).await;
+    // Dropped in a runtime that it does not belong to: nothing to do, nothing panics.
+    drop((held, downgraded, locks));
+}
+
+/// While the first runtime lives, calls from other ones do all that they do there, also when those end.
+async fn another_runtime_will_do(store: &str) {
+    let server = Store::open(store).await;
+    let there = Elsewhere::connect(&server.url());
+    for turn in 0..3 {
+        let locks = there.locks.clone();
+        let visit = move || one_thread().block_on(visit(&locks, turn));
+        tokio::task::spawn_blocking(visit).await.unwrap();
+    }
+    tokio::task::spawn_blocking(move || drop(there)).await.unwrap();
+}
+
+async fn visit(locks: &Locks, turn: u32) {
+    let guard = soon("acquire", locks.lock("a").unwrap().acquire()).await.unwrap();
+    assert_eq!(soon("inspect", locks.inspect("a")).await.unwrap().len(), 1, "turn {turn}");
+    assert_eq!(soon("names", locks.names("")).await.unwrap().len(), 1, "turn {turn}");
+    let busy = soon("try_acquire", locks.lock("a").unwrap().try_acquire()).await.unwrap();
+    assert!(busy.is_none());
+    soon("renew", guard.renew()).await.unwrap();
+    soon("release", guard.release()).await.unwrap();
+    let leading = locks.election("e").unwrap().campaign(format!("{turn}")).await.unwrap();
+    let leader = locks.election("e").unwrap().leader().await.unwrap().expect("a leader");
+    assert_eq!(leader.value, turn.to_string().into_bytes());
+    leading.resign().await.unwrap();
+}
+
+/// A connection whose runtime ends when this is dropped.
+struct Elsewhere {
+    locks: Locks,
+    runtime: Option<Arc<Runtime>>,
+}
+
+impl Elsewhere {
+    fn connect(url: &str) -> Self {
+        let (runtime, url) = (Arc::new(two_threads()), url.to_owned());
+        let connect = async move { distlock::connect(url).await };
+        let locks = on_a_thread(runtime.clone(), connect).unwrap();
+        Self { locks, runtime: Some(runtime) }
+    }
+
+    /// Does something in that runtime.
+    fn run<T: Send + 'static, F: Future<Output = Result<T>> + Send + 'static>(
+        &self,
+        work: impl FnOnce(Locks) -> F,
+    ) -> Result<T> {
+        let runtime = self.runtime.clone().expect("it is there until it is dropped");
+        on_a_thread(runtime, work(self.locks.clone()))
+    }
+}
+
+impl Drop for Elsewhere {
+    fn drop(&mut self) {
+        // Ends the runtime on this thread, which may block.
+        let runtime = self.runtime.take().and_then(Arc::into_inner);
+        drop(runtime.expect("nobody else has it"));
+    }
+}
+
+fn on_a_thread<T: Send + 'static>(
+    runtime: Arc<Runtime>,
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
+    let (tell, told) = mpsc::channel();
+    let thread = thread::spawn(move || {
+        let done = runtime.block_on(work);
+        drop(runtime);
+        tell.send(done).expect("the test waits for it");
+    });
+    let done = told.recv().expect("an answer");
+    thread.join().unwrap();
+    done
+}
+
+fn one_thread() -> Runtime {
+    Builder::new_current_thread().enable_all().build().unwrap()
+}
+
+fn two_threads() -> Runtime {
+    Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
+}
+
+fn unique(name: &str) -> String {
+    format!("{name}/{}", uuid::Uuid::new_v4())
+}
+
+/// What comes at once, or soon on a slow machine: no TTL and no limit of a wait passes before.
+async fn soon<T>(what: &str, call: impl Future<Output = T>) -> T {
+    let answer = tokio::time::timeout(PATIENCE, call).await;
+    answer.unwrap_or_else(|_| panic!("{what} has not returned"))
+}
+
+async fn told<T: Debug>(what: &str, call: impl Future<Output = Result<T>>) {
+    let answer = soon(what, call).await;
+    let Err(error @ Error::Closed { .. }) = answer else { panic!("{what}: {answer:?}") };
+    let text = error.to_string();
+    for part in ["runtime that connected has ended", file!(), "connect once in each"] {
+        assert!(text.contains(part), "{what}: {text}");
+    }
+    let Error::Closed { by, .. } = error else { unreachable!("it is that") };
+    assert!(matches!(by, ClosedBy::Runtime(_)), "{what}: {by:?}");
+}
+
+/// The store's name and the place where the program connected: what a newcomer needs to read.
+#[test]
+fn the_text_says_which_runtime_it_was() {
+    let first = one_thread();
+    let locks = first.block_on(async { distlock::connect("memory:").await.unwrap() });
+    let place = format!("{}:{}", file!(), line!() - 1);
+    drop(first);
+    let error = one_thread().block_on(locks.lock("a").unwrap().acquire()).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("memory connection is closed: "), "{text}");
+    assert!(text.contains("current-thread runtime") && text.contains(&place), "{text}");
+    let thread = thread::current().name().map(ToOwned::to_owned).unwrap();
+    assert!(text.contains(&format!("{thread:?}")), "{text}");
+}
