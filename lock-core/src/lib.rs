@@ -32,6 +32,7 @@ mod election;
 mod entry;
 mod error;
 mod facts;
+mod floor;
 mod gate;
 mod grip;
 mod guarantees;
@@ -69,6 +70,7 @@ pub use crate::{
     entry::{Entry, Holder},
     error::{BoxError, Effect, Error, Result},
     facts::Facts,
+    floor::TokenFloor,
     gate::{Gate, StaleToken},
     guarantees::{
         Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,

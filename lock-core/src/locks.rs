@@ -6,10 +6,11 @@ use tokio::runtime::Handle;
 use uuid::Uuid;
 
 use crate::{
-    Clock, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind, Lock, LockGuard,
-    LockName, LockSet, Result, Semaphore, Ticket,
+    Clock, DistributedLock, Effect, Election, Entry, Error, FencingToken, Guarantees, Kind, Lock,
+    LockGuard, LockName, LockSet, Result, Semaphore, Ticket, TokenFloor,
     adopt::adopt,
     alarm::Alarm,
+    floor,
     held::Inner,
     owned::{Home, Owned},
     request::Heard,
@@ -190,6 +191,41 @@ impl Locks {
     pub async fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         let revoked = self.client.driver.revoke(&LockName::new(name)?, attempt).await;
         revoked.map_err(|error| error.of("revoke"))
+    }
+
+    /// How far the store's fencing tokens have come: what they are above, and up to which number
+    /// they were handed out.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers; [`Error::Unsupported`] if it keeps no such record.
+    pub async fn token_floor(&self) -> Result<TokenFloor> {
+        self.client.driver.token_floor().await.map_err(|error| error.of("token floor"))
+    }
+
+    /// For operators: makes every later token of every name greater than `above`, of all clients,
+    /// whenever they connected. To be called when a store takes the place of another one, with the
+    /// [newest](TokenFloor::newest) token of that one, and when a store was restored from a backup or
+    /// made anew, with the greatest token that the resources have seen: else these refuse its holders.
+    /// Only upwards; a floor that is as high stays.
+    ///
+    /// It ends what was there before: holders whose token is not above the floor are
+    /// [revoked](Self::revoke), and so are waiters whose token would not be. Their next acquire is
+    /// above it. When this returns, nobody holds or is granted a lock with a token at or below
+    /// `above`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and what
+    /// the store answers. After a failure call it again: the floor may be raised, and not everybody
+    /// below it ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave some that were there before; calling it again ends them.
+    pub async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let raised = floor::raise(&*self.client.driver, above).await;
+        raised.map_err(|error| error.of("raise the token floor"))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.

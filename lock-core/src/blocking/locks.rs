@@ -5,7 +5,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
-use crate::{Connect, Entry, Guarantees, LockName, Result, Ticket};
+use crate::{Connect, Entry, FencingToken, Guarantees, LockName, Result, Ticket, TokenFloor};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
 ///
@@ -105,6 +105,24 @@ impl Locks {
     /// Those.
     pub fn revoke(&self, name: impl AsRef<str>, attempt: Uuid) -> Result<bool> {
         self.0.wait("revoke", self.0.locks.revoke(name, attempt))
+    }
+
+    /// As [`crate::Locks::token_floor`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn token_floor(&self) -> Result<TokenFloor> {
+        self.0.wait("token floor", self.0.locks.token_floor())
+    }
+
+    /// As [`crate::Locks::raise_token_floor`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.0.wait("raise the token floor", self.0.locks.raise_token_floor(above))
     }
 
     /// As [`crate::Locks::close`].
