@@ -23,7 +23,7 @@ use crate::{
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, Header, NewEntry, Outcome},
+    requests::{self, Entered, Header, NewEntry, Outcome, Terms},
     session::{Session, User},
     slots::Slot,
     store::Store,
@@ -143,9 +143,9 @@ impl Claim {
         let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let entered = self.send(request, attempt, began, |guard| match alone {
-                true => requests::enter_if_free(&queue, entry, guard),
-                false => requests::enter_or_list(&queue, entry, guard),
+            let entered = self.send(request, attempt, began, |terms| match alone {
+                true => requests::enter_if_free(&queue, entry, terms),
+                false => requests::enter_or_list(&queue, entry, terms),
             });
             let entered = entered.await?;
             match &entered {
@@ -154,7 +154,7 @@ impl Claim {
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |guard| requests::queue_up(&queue, entry, guard)).await
+        self.send(request, attempt, began, |terms| requests::queue_up(&queue, entry, terms)).await
     }
 
     /// Sends the transaction that is to make the entry until there is an answer, or the caller that
@@ -164,7 +164,7 @@ impl Claim {
         request: &Request,
         attempt: &Attempt,
         began: Instant,
-        txn: impl Fn(Guard<'_>) -> Txn,
+        txn: impl Fn(Terms<'_>) -> Txn,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let session = self.session.clone();
         let until = self.store.connection.patience(began, request.ttl);
@@ -184,12 +184,16 @@ impl Claim {
                 Some(epoch) => epoch,
                 None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
             };
-            let txn = txn(Guard { key: &guarding, epoch });
+            let floor = self.store.floor.known();
+            let guard = Guard { key: &guarding, epoch };
+            let terms = Terms { guard, floor: (&self.store.floor.key, &floor) };
+            let txn = txn(terms);
             let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
-            match patience.answer(call).await.and_then(|answer| requests::entered(answer, epoch)) {
+            match patience.answer(call).await.and_then(|answer| requests::entered(answer, terms)) {
                 Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
                 Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
                 Ok(Outcome::Over) => over = Some(epoch),
+                Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
                 Err(failure) => {
                     self.failed(&failure, epoch);
                     if !failure.kind.is_passing() || patience.is_over() {

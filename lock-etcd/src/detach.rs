@@ -213,7 +213,7 @@ pub(crate) async fn adopt(
 ) -> Result<EtcdLease> {
     let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
     whole_seconds("ttl", request.ttl)?;
-    let token = i64::try_from(ticket.token().value()).unwrap_or(i64::MAX);
+    let mut floor = store.floor.known();
     let began = Clock::Boot.now();
     let until = began + request.ttl;
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
@@ -226,6 +226,8 @@ pub(crate) async fn adopt(
         let mut claim =
             Claim::new(store, session.clone(), queue.clone(), Role::Ours(LockKind::Exclusive));
         claim.key = key.clone();
+        // No token is below the floor.
+        let token = floor.revision(ticket.token()).unwrap_or(i64::MAX);
         let rewrite = Rewrite {
             key: &key,
             revision: token,
@@ -246,7 +248,15 @@ pub(crate) async fn adopt(
                 return hold(claim, request, attempt, (token, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
-            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
+            Ok(Rewritten::Gone) => {
+                // The token may count from a floor that is not known here yet.
+                let asked = store.floor.refresh(&store.connection).await;
+                let now = asked.map_err(|failure| failure.into_error("adopt", false))?;
+                if now.is_same(&floor) {
+                    return Err(lost(request, LossReason::TicketOver));
+                }
+                floor = now;
+            }
             // What was sent with it did nothing, or has ended with it.
             Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_core::{Entry, FencingToken, Holder, wall_clock};
+use lock_core::{Entry, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{layout::Role, listing::Standing};
+use crate::{floor::Record, layout::Role, listing::Standing};
 
 /// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
 /// but whose entry it is.
@@ -32,17 +32,17 @@ pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
 }
 
 /// An entry as others see it. All that is known of a foreign client's is that it is there.
-pub(crate) fn read(standing: &Standing) -> Entry {
+pub(crate) fn read(standing: &Standing, floor: &Record) -> Entry {
     if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
     }
-    let holder = holder(&standing.note, standing.place.revision);
+    let holder = holder(&standing.note, standing.place.revision, floor);
     Entry::new(attempt(&standing.note), holder).with_kind(standing.place.kind)
 }
 
 /// Who made the entry with this note and create revision.
-pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
-    let token = Some(FencingToken::new(revision.unsigned_abs()));
+pub(crate) fn holder(note: &[u8], revision: i64, floor: &Record) -> Holder {
+    let token = Some(floor.token(revision));
     match serde_json::from_slice::<Note<'_>>(note) {
         Ok(note) => Holder::new(Some(note.holder.into_owned()), time(note.since), token),
         Err(_) => Holder::new(None, None, token),

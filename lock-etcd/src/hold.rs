@@ -163,7 +163,9 @@ impl Hold {
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
+        let floor = store.floor.known();
         let upgrade = Upgrade {
+            floor: (&store.floor.key, &floor),
             queue,
             lease: session.lease,
             old: key,

@@ -52,13 +52,17 @@ pub struct EtcdLease {
 struct Shown {
     key: Arc<str>,
     token: FencingToken,
+    /// The entry's create revision.
+    revision: i64,
     header: Header,
 }
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
-        let token = FencingToken::new(hold.revision.unsigned_abs());
-        Self { key: hold.claim.key.clone(), token, header: hold.claim.header }
+        let (claim, revision) = (&hold.claim, hold.revision);
+        // It is the one of the entry, unless it was raised since: then the entry is being ended.
+        let token = claim.store.floor.known().token(revision);
+        Self { key: claim.key.clone(), token, revision, header: claim.header }
     }
 }
 
@@ -102,8 +106,7 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, token, .. } = self.shown().clone();
-        let revision = i64::try_from(token.value()).unwrap_or(i64::MAX);
+        let Shown { key, revision, .. } = self.shown().clone();
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
 

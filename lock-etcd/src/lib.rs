@@ -181,6 +181,7 @@ mod entry;
 mod epoch;
 mod error;
 mod estate;
+mod floor;
 mod hold;
 mod janitor;
 mod keepalive;

@@ -83,7 +83,7 @@ async fn enter(
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
     let entered =
-        claims[0].send(request, caller, began, |guard| requests::enter_all(entries.clone(), guard));
+        claims[0].send(request, caller, began, |terms| requests::enter_all(entries.clone(), terms));
     let entered = entered.await;
     let Claim { stake, header, .. } = claims[0];
     for claim in &mut *claims {
