@@ -3,12 +3,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::future::try_join_all;
-use lock_core::{Diagnosis, Entry, FencingToken, Holder, Kind, Result};
+use lock_core::{Diagnosis, Entry, Holder, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     child, error,
+    floor::Above,
     note::{Became, Note},
     queue,
     session::Session,
@@ -28,13 +29,14 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
         Ok(exchange.data(&format!("{directory}/{name}")).await)
     });
     let mut notes = try_join_all(notes).await?.into_iter();
+    let above = session.above().await?;
     let mut entries = Vec::with_capacity(names.len());
     for name in &names {
         match notes.next() {
             // It has gone meanwhile.
             Some(Err(ZkError::NoNode)) => {}
             Some(Err(error)) => return Err(error::read_failed("inspect", error)),
-            Some(Ok((note, stat))) => entries.push(read(name, &note, &stat)),
+            Some(Ok((note, stat))) => entries.push(read(name, &note, &stat, above)),
             None => entries.push(unread(name)),
         }
     }
@@ -55,7 +57,7 @@ pub(crate) async fn diagnose(
         let exchange = session.begin_in_turn(Turn::Look).await?;
         // Only the first one can be something else than its name says: a writer that shares by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
-            *entry = read(name, &note, &stat);
+            *entry = read(name, &note, &stat, session.above().await?);
         }
     }
     Entry::judge(&mut entries);
@@ -68,7 +70,7 @@ fn unread(name: &str) -> Entry {
 }
 
 /// Curator names its nodes as we do; only the note tells them apart.
-pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
+pub(crate) fn read(name: &str, note: &[u8], stat: &Stat, above: Above) -> Entry {
     let Some(note) = Note::read(note) else {
         return Entry::new(None, Holder::default()).with_kind(child::kind(name));
     };
@@ -77,7 +79,7 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
         _ => child::kind(name),
     };
     let since = UNIX_EPOCH + Duration::from_millis(note.since);
-    let token = FencingToken::new(stat.czxid.unsigned_abs());
+    let token = above.token(stat);
     let holder = Holder::new(Some(note.holder), Some(since), Some(token));
     Entry::new(note.attempt.or_else(|| child::attempt(name)), holder).with_kind(kind)
 }
