@@ -64,8 +64,7 @@ pub use lock_core::{
     Connect, Effect, Election, Entry, Error, Facts, Fairness, Fencing, FencingToken, FixedTerm,
     Gate, Guarantees, Held, Holder, Kind, Leader, Leadership, Lock, LockGuard, LockKind, LockName,
     LockSet, LockSetGuard, Locks, LossReason, LossSignal, Observer, Overlap, Owner, Requirement,
-    Result, Semaphore, StaleToken, Survives, Term, Ticket, TokenFloor, Wake,
-    trace,
+    Result, Semaphore, StaleToken, Survives, Term, Ticket, TokenFloor, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

@@ -212,7 +212,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     }
 
     /// The attempts, of whatever client, that hold with a token at or below the floor, or wait and
-    /// would be granted with one. The default finds the holders; it is for stores that make the token
+    /// would be granted with one; those of a name in the order of their places. The default finds the holders; it is for stores that make the token
     /// with the grant. `floor` is what [`raise_token_floor`](Self::raise_token_floor) answered.
     ///
     /// # Errors

@@ -44,7 +44,8 @@ pub(crate) async fn raise(driver: &dyn DistributedLock, above: FencingToken) -> 
         });
     }
     let floor = driver.raise_token_floor(above).await?;
-    for (name, attempt) in driver.below_token_floor(floor).await? {
+    // The last in line first: nobody below the floor is granted because somebody before was ended.
+    for (name, attempt) in driver.below_token_floor(floor).await?.into_iter().rev() {
         driver.revoke(&name, attempt).await?;
     }
     Ok(floor)

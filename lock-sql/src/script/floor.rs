@@ -40,6 +40,6 @@ impl Script {
     /// Answers the entries of all names with a token that is not above this one.
     pub(crate) fn up_to(self, token: FencingToken) -> String {
         let columns = Row::columns(&self.0.now(), false);
-        format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token};")
+        format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token} ORDER BY token;")
     }
 }
