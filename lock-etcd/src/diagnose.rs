@@ -29,13 +29,14 @@ pub(crate) async fn diagnose(
 ) -> Result<Diagnosis> {
     let queue = store.layout.queue(name)?;
     let (first, places) = store.watcher.names().standing(&queue, attempts);
+    let connection = &store.connection;
     let known = match first {
-        Some(first) => known(store, &first).await,
+        Some(first) => known(connection, &first).await,
         None => Ok(None),
     };
     let holder = match known {
         // Nothing is known here, or the entry is gone.
-        Ok(None) => first_of(store, &queue).await,
+        Ok(None) => first_of(connection, &queue).await,
         known => known,
     };
     let holder = holder.map_err(|failure| failure.into_error("inspect", false))?;
@@ -43,35 +44,34 @@ pub(crate) async fn diagnose(
 }
 
 /// The holder whose entry this is; `None` if it is gone.
-async fn known(store: &Store, key: &[u8]) -> Result<Option<Holder>, Failure> {
+async fn known(connection: &Connection, key: &[u8]) -> Result<Option<Holder>, Failure> {
     let role = role(key);
     let key = match role {
         Role::Candidate => layout::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
-    let found = get(&store.connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
-    let floor = store.floor.known();
+    let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
     Ok(found.map(|kv| match role {
         // A note was written together with the entry.
-        Role::Candidate => entry::holder(&kv.value, kv.mod_revision, &floor),
+        Role::Candidate => entry::holder(&kv.value, kv.mod_revision),
         Role::Foreign => Holder::default(),
-        _ => entry::holder(&kv.value, kv.create_revision, &floor),
+        _ => entry::holder(&kv.value, kv.create_revision),
     }))
 }
 
 /// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
 /// beginning only.
-async fn first_of(store: &Store, queue: &str) -> Result<Option<Holder>, Failure> {
+async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>, Failure> {
     let options = GetOptions::new()
         .with_prefix()
         .with_keys_only()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
         .with_limit(FIRST);
-    let first = get(&store.connection, queue.to_owned(), options).await?;
+    let first = get(connection, queue.to_owned(), options).await?;
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
     let nothing = || Some(Holder::default());
-    Ok(known(store, &first.key).await?.or_else(nothing))
+    Ok(known(connection, &first.key).await?.or_else(nothing))
 }
 
 /// Asks the member at hand: it is for the text of an error, and may be a while ago.

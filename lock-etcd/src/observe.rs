@@ -7,14 +7,13 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use etcd_client::{GetOptions, GetResponse};
-use lock_core::{Clock, Holder, Leader, LockName, Observed, Result};
+use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
     connection::{Connection, Pause, Word},
     entry,
     error::Failure,
-    floor::{Floor, Record},
     layout::{Role, role},
     observers::{News, Observers},
     reads,
@@ -36,9 +35,6 @@ const LATE: Duration = Duration::from_secs(1);
 struct Observer {
     connection: Arc<Connection>,
     observers: Arc<Observers>,
-    floor: Arc<Floor>,
-    /// The token floor when the last leader was told of.
-    record: Arc<Record>,
     queue: Arc<str>,
     view: View,
     /// The last candidate whose note was asked for.
@@ -71,8 +67,6 @@ pub(crate) async fn observe(
     let mut observer = Observer {
         connection: store.connection.clone(),
         observers: store.observers.clone(),
-        floor: store.floor.clone(),
-        record: Arc::default(),
         queue,
         view: View::default(),
         known: (0, Holder::default()),
@@ -194,9 +188,6 @@ impl Observer {
     /// Notes what is to be told.
     async fn tell(&mut self, news: Vec<Option<First>>) -> Result<(), Failure> {
         let last = news.len().saturating_sub(1);
-        if news.iter().any(Option::is_some) {
-            self.record = self.floor.refresh(&self.connection).await?;
-        }
         for (n, first) in news.into_iter().enumerate() {
             let leader = match first {
                 Some(first) => Some(self.introduce(first, n == last).await?),
@@ -216,21 +207,15 @@ impl Observer {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
                     let note = reads::note(&self.connection, &key, revision).await?;
-                    self.known = (revision, entry::holder(&note, revision, &self.record));
+                    self.known = (revision, entry::holder(&note, revision));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);
-                (
-                    value,
-                    known.map_or_else(
-                        || entry::holder(b"", revision, &self.record),
-                        |known| known.1.clone(),
-                    ),
-                )
+                (value, known.map_or_else(|| entry::holder(b"", revision), |known| known.1.clone()))
             }
             Role::Foreign => (value, Holder::default()),
-            _ => (Vec::new(), entry::holder(&value, revision, &self.record)),
+            _ => (Vec::new(), entry::holder(&value, revision)),
         };
-        Ok(Leader::new(self.record.token(revision), value, holder))
+        Ok(Leader::new(FencingToken::new(revision.unsigned_abs()), value, holder))
     }
 
     /// Tells what is noted, however long it takes the observer.

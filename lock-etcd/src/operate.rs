@@ -12,10 +12,8 @@ use crate::{entry, error::Failure, layout::queue_of, reads, requests, store::Sto
 pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
     let (queue, connection) = (store.layout.queue(name)?, &store.connection);
     let failed = |failure: Failure| failure.into_error("inspect", false);
-    let (standing, floor) =
-        tokio::try_join!(reads::inspect(connection, &queue), store.floor.refresh(connection))
-            .map_err(failed)?;
-    let mut entries: Vec<_> = standing.iter().map(|one| entry::read(one, &floor)).collect();
+    let standing = reads::inspect(connection, &queue).await.map_err(failed)?;
+    let mut entries: Vec<_> = standing.iter().map(entry::read).collect();
     Entry::judge(&mut entries);
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
     let leases: BTreeSet<_> =

@@ -17,6 +17,7 @@ mod place;
 mod plan;
 mod sequence;
 #[path = "../../examples/fenced/sql.rs"]
+#[allow(dead_code, reason = "nobody buys anything")]
 mod sql;
 #[path = "../support/mod.rs"]
 mod support;
