@@ -138,14 +138,21 @@ impl Claim {
         began: Instant,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
-        let note = entry::note(&request.holder, attempt.id());
+        let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
+        let note = |terms: Terms<'_>| entry::note(&request.holder, attempt.id(), terms.floor.1);
+        let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
             let entered = self.send(request, attempt, began, |terms| match alone {
-                true => requests::enter_if_free(&queue, entry, terms),
-                false => requests::enter_or_list(&queue, entry, terms),
+                true => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_if_free(&queue, entry, terms)
+                }
+                false => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_or_list(&queue, entry, terms)
+                }
             });
             let entered = entered.await?;
             match &entered {
@@ -154,7 +161,10 @@ impl Claim {
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |terms| requests::queue_up(&queue, entry, terms)).await
+        self.send(request, attempt, began, |terms| {
+            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
+        })
+        .await
     }
 
     /// Sends the transaction that is to make the entry until there is an answer, or the caller that

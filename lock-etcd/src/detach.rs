@@ -158,7 +158,7 @@ impl Hold {
             Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
         };
         let (key, attempt) = (self.claim.key.clone(), Uuid::new_v4());
-        let note = entry::note(holder, attempt);
+        let note = entry::note(holder, attempt, &store.floor.known());
         let rewrite = Rewrite {
             key: &key,
             revision: self.revision,
@@ -217,7 +217,6 @@ pub(crate) async fn adopt(
     let began = Clock::Boot.now();
     let until = began + request.ttl;
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
-    let note = entry::note(&request.holder, attempt.id());
     loop {
         let session = store.sessions.get(request.ttl, attempt, began).await?;
         if !session.is_live() || session.is_retired() {
@@ -228,6 +227,7 @@ pub(crate) async fn adopt(
         claim.key = key.clone();
         // No token is below the floor.
         let token = floor.revision(ticket.token()).unwrap_or(i64::MAX);
+        let note = entry::note(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
             key: &key,
             revision: token,

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lock_core::{Entry, Holder, wall_clock};
+use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -17,35 +17,46 @@ struct Note<'a> {
     /// Milliseconds since 1970.
     since: u64,
     attempt: String,
+    /// The token floor that it counts from.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    floor: u64,
 }
 
-/// The note of an attempt that queues up now.
-pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(floor: &u64) -> bool {
+    *floor == 0
+}
+
+/// The note of an attempt that queues up now, if the token floor is this.
+pub(crate) fn note(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let note = Note {
         holder: holder.into(),
         since: u64::try_from(since).unwrap_or(u64::MAX),
         attempt: attempt.to_string(),
+        floor: floor.above(),
     };
     // Strings and numbers always have a form in JSON.
     serde_json::to_vec(&note).unwrap_or_default()
 }
 
 /// An entry as others see it. All that is known of a foreign client's is that it is there.
-pub(crate) fn read(standing: &Standing, floor: &Record) -> Entry {
+pub(crate) fn read(standing: &Standing) -> Entry {
     if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
     }
-    let holder = holder(&standing.note, standing.place.revision, floor);
+    let holder = holder(&standing.note, standing.place.revision);
     Entry::new(attempt(&standing.note), holder).with_kind(standing.place.kind)
 }
 
 /// Who made the entry with this note and create revision.
-pub(crate) fn holder(note: &[u8], revision: i64, floor: &Record) -> Holder {
-    let token = Some(floor.token(revision));
-    match serde_json::from_slice::<Note<'_>>(note) {
-        Ok(note) => Holder::new(Some(note.holder.into_owned()), time(note.since), token),
-        Err(_) => Holder::new(None, None, token),
+pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
+    let note = serde_json::from_slice::<Note<'_>>(note).ok();
+    let floor = note.as_ref().map_or(0, |note| note.floor);
+    let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
+    match note {
+        Some(note) => Holder::new(Some(note.holder.into_owned()), time(note.since), token),
+        None => Holder::new(None, None, token),
     }
 }
 

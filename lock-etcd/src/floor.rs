@@ -65,6 +65,10 @@ impl Record {
         }
     }
 
+    pub(crate) fn above(&self) -> u64 {
+        self.above
+    }
+
     /// The token of an entry with this create revision that was made since.
     pub(crate) fn token(&self, revision: i64) -> FencingToken {
         FencingToken::new(self.above.saturating_add(revision.unsigned_abs()))
@@ -96,7 +100,7 @@ impl Floor {
         record
     }
 
-    /// Reads it: for those who show tokens of others.
+    /// Reads it.
     pub(crate) async fn refresh(&self, connection: &Connection) -> Result<Arc<Record>, Failure> {
         self.ask(connection).await.map(|(record, _)| record)
     }

@@ -192,7 +192,7 @@ impl Lease for EtcdLease {
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let note = entry::note(&self.holder, self.attempt);
+        let note = entry::note(&self.holder, self.attempt, &self.store.floor.known());
         let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
         hold.watch(&self.validity);
         match insisted.result {

@@ -19,7 +19,7 @@
 //!
 //! | key | value | lease |
 //! |---|---|---|
-//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | the note: JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | the note: JSON `{"holder", "since", "attempt"}`, and `"floor"` if the token floor was raised | the session's |
 //! | .. of a candidate of an election, whose `<kind>` is `.v` | what it says to everybody, raw | the session's |
 //! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
 //! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
