@@ -67,6 +67,8 @@ pub(crate) struct Claim {
     pub(crate) stake: Stake,
     /// Of the answer that told of the entry.
     pub(crate) header: Header,
+    /// The token floor that the entry counts from.
+    pub(crate) floor: u64,
 }
 
 /// How long an attempt goes on without an answer.
@@ -121,7 +123,7 @@ impl Claim {
         let key = layout::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
         let (marked, stake, header) = (false, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, marked, stake, header }
+        Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
     }
 
     /// Whether it has a value for everybody.
@@ -200,8 +202,14 @@ impl Claim {
             let txn = txn(terms);
             let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
             match patience.answer(call).await.and_then(|answer| requests::entered(answer, terms)) {
-                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
-                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
+                Ok(Outcome::Entered(entered)) => {
+                    self.floor = floor.above();
+                    return Ok(Ok(self.entered(entered)));
+                }
+                Ok(Outcome::Found(found)) => {
+                    self.floor = floor.above();
+                    return Box::pin(self.found(found, &patience)).await;
+                }
                 Ok(Outcome::Over) => over = Some(epoch),
                 Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
                 Err(failure) => {

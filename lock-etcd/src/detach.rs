@@ -243,7 +243,7 @@ pub(crate) async fn adopt(
         match result {
             Ok(Rewritten::Done(modified, header)) => {
                 claim.set_stake(Stake::Entry(token));
-                claim.header = header;
+                (claim.header, claim.floor) = (header, floor.above());
                 end_lease(store, left.lease);
                 return hold(claim, request, attempt, (token, modified), sent);
             }

@@ -60,8 +60,7 @@ struct Shown {
 impl Shown {
     fn new(hold: &Hold) -> Self {
         let (claim, revision) = (&hold.claim, hold.revision);
-        // It is the one of the entry, unless it was raised since: then the entry is being ended.
-        let token = claim.store.floor.known().token(revision);
+        let token = FencingToken::new(claim.floor.saturating_add(revision.unsigned_abs()));
         Self { key: claim.key.clone(), token, revision, header: claim.header }
     }
 }

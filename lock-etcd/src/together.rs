@@ -86,10 +86,10 @@ async fn enter(
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
     let entered = claims[0].send(request, caller, began, enter);
     let entered = entered.await;
-    let Claim { stake, header, .. } = claims[0];
+    let Claim { stake, header, floor, .. } = claims[0];
     for claim in &mut *claims {
         claim.set_stake(stake);
-        claim.header = header;
+        (claim.header, claim.floor) = (header, floor);
     }
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
