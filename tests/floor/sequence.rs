@@ -5,7 +5,7 @@ use std::time::Duration;
 use distlock::{FencingToken, LockGuard, Locks, TokenFloor};
 use tokio::time::timeout;
 
-use crate::{place::Place, plan::Random, sql::Stock};
+use crate::{place::Place, plan::Random, sql::Stock, support::eventually};
 
 const NAME: &str = "orders";
 const STEPS: usize = 10;
@@ -144,10 +144,8 @@ impl<'a> Sequence<'a> {
         self.write(&guard).await;
         let lock = second.lock(NAME).expect("a name").ttl(Place::TTL);
         let waiter = tokio::spawn(async move { lock.acquire().await });
-        while first.inspect(NAME).await.expect("a queue").len() < 2 {
-            assert!(!waiter.is_finished(), "{}", self.context());
-            tokio::task::yield_now().await;
-        }
+        let entries = async || first.inspect(NAME).await.expect("a queue").len();
+        eventually("another one waits", async || entries().await == 2).await;
         let above = self.some_floor().await;
         self.raise(above).await;
         let lost = timeout(PATIENCE, guard.lost()).await;
