@@ -69,7 +69,7 @@ pub use lock_core::{
     FencingToken, FixedTerm, Gate, Guarantees, Held, HeldSet, Holder, Kind, Leader, Leadership,
     Leading, Lock, LockGuard, LockKind, LockName, LockSet, LockSetGuard, Locks, LossReason,
     LossSignal, Observer, Overlap, Owner, Requirement, Result, Semaphore, StaleToken, StoreUrl,
-    Survives, Term, Ticket, Wake, trace,
+    Survives, Term, Ticket, TokenFloor, Wake, trace,
 };
 #[cfg(feature = "etcd")]
 pub use lock_etcd as etcd;

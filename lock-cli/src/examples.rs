@@ -60,6 +60,12 @@ Examples:
   distlock revoke nightly 3f2a        the start of an id is enough
   distlock revoke nightly 3f2a --yes  for scripts";
 
+pub(crate) const TOKEN_FLOOR: &str = "\
+Examples:
+  distlock token-floor                                  shows it
+  distlock token-floor --above redis://10.0.0.2         this store takes the place of that one
+  distlock token-floor --above 1765000000000000         after a restore: SELECT max(fence) FROM orders";
+
 pub(crate) const STORES: &str = "\
 Examples:
   distlock stores                                  all of them, with their URLs

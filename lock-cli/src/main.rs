@@ -38,6 +38,7 @@ mod signals;
 mod stores;
 #[cfg(target_os = "linux")]
 mod supervise;
+mod token_floor;
 mod values;
 #[cfg(target_os = "linux")]
 mod wait;
@@ -100,6 +101,7 @@ async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
         Command::Watch(opt) => watch::watch(opt, &store).await?,
         Command::Revoke(opt) => revoke::revoke(opt, &store).await?,
         Command::Stores(opt) => stores::stores(opt, &store).await?,
+        Command::TokenFloor(opt) => token_floor::token_floor(opt, &store).await?,
         #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
         Command::Schema => schema::schema(&store)?,
         #[cfg(target_os = "linux")]

@@ -93,6 +93,7 @@ pub(crate) enum Command {
     Watch(Watch),
     Revoke(Revoke),
     Stores(Stores),
+    TokenFloor(TokenFloor),
     /// Prints the SQL that creates the locks' tables, for a database whose user may not do that.
     ///
     /// Of --store, only the scheme counts: `--store postgres:` is enough. Run what it prints as somebody who
@@ -294,6 +295,24 @@ pub(crate) struct Revoke {
 #[command(after_help = examples::STORES)]
 pub(crate) struct Stores {
     /// Prints an array of objects; with --store, one object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Shows what a store's fencing tokens are above, or raises that.
+///
+/// To be raised when a store takes the place of another one, above the tokens of that one, and when a store
+/// was restored from a backup or made anew, above the greatest token that the resources have seen: else they
+/// refuse its holders. Stop the clients of the other store first. Only upwards: a floor that is as high stays.
+/// Whoever holds a lock with a token that is not above the floor loses it, as by `revoke`, and waiters with
+/// such a place lose their place; the next try is above it.
+#[derive(Args, Debug)]
+#[command(after_help = examples::TOKEN_FLOOR)]
+pub(crate) struct TokenFloor {
+    /// Makes all later tokens greater than this number, or than all of the store with this URL.
+    #[arg(long, value_name = "URL|NUMBER")]
+    pub(crate) above: Option<String>,
+    /// Prints an object.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use distlock::{Fairness, Fencing, Guarantees, STORES, Store, Wake};
+use distlock::{Fairness, Fencing, Guarantees, STORES, Store, TokenFloor, Wake};
 use lock_core::duration::shown;
 use serde::Serialize;
 
@@ -37,6 +37,11 @@ struct Promises {
     waiters_are_told: bool,
     /// `strict`, `best effort` or `none`.
     tokens: &'static str,
+    /// No token is ever greater.
+    greatest_token: u64,
+    /// What all tokens are above since the token floor was raised; 0 if it never was, nothing if the store
+    /// does not tell.
+    token_floor: Option<u64>,
     /// Whether a lock can be left to another process.
     detach: bool,
     ttl_min_ms: u128,
@@ -61,7 +66,9 @@ pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> 
 
 async fn one(opt: &Stores, store: &Choice) -> Result<(), Failure> {
     let locks = store.connect().await?;
-    let promises = Promises::from(locks.guarantees());
+    // A login may see no more than its locks.
+    let floor = locks.token_floor().await.ok();
+    let promises = Promises::new(locks.guarantees(), floor);
     match opt.json {
         true => print::json(&promises)?,
         false => print::table(&["promise", ""], promises.rows())?,
@@ -69,8 +76,8 @@ async fn one(opt: &Stores, store: &Choice) -> Result<(), Failure> {
     Ok(locks.close().await?)
 }
 
-impl From<&Guarantees> for Promises {
-    fn from(guarantees: &Guarantees) -> Self {
+impl Promises {
+    fn new(guarantees: &Guarantees, floor: Option<TokenFloor>) -> Self {
         Self {
             store: guarantees.store,
             kinds: guarantees.kinds.iter().map(ToString::to_string).collect(),
@@ -84,6 +91,8 @@ impl From<&Guarantees> for Promises {
                 Fencing::BestEffort(_) => "best effort",
                 _ => "none",
             },
+            greatest_token: guarantees.greatest_token.value(),
+            token_floor: floor.map(|floor| floor.above.value()),
             detach: guarantees.detach,
             ttl_min_ms: guarantees.ttl.start().as_millis(),
             ttl_max_ms: guarantees.ttl.end().as_millis(),
@@ -109,6 +118,11 @@ impl Promises {
             ("first come, first served", yes(self.first_come_first_served)),
             ("waiters are told, and do not poll", yes(self.waiters_are_told)),
             ("fencing tokens", self.tokens.to_owned()),
+            (
+                ".. are above",
+                self.token_floor.map_or("not told".to_owned(), |above| above.to_string()),
+            ),
+            (".. and at most", self.greatest_token.to_string()),
             ("a lock can be left to another process", yes(self.detach)),
             (
                 "TTL",

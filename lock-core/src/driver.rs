@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
-    Observed, Reach, Request, Result, Ticket, Validity,
+    Observed, Reach, Request, Result, Ticket, TokenFloor, Validity,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -194,6 +194,48 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like; calling it again is safe.
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool>;
 
+    /// Reads the store's [token floor](TokenFloor).
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect); [`Error::Unsupported`](crate::Error::Unsupported) if the store
+    /// keeps none.
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        Err(unsupported("keep a token floor"))
+    }
+
+    /// Raises the token floor in one atomic step of the store, unless it is as high: every entry that
+    /// is made after it counts from it, of whatever client, whenever that connected. lock-core ends
+    /// those that were made [before](Self::below_token_floor). `above` is at most
+    /// [`Guarantees::greatest_floor`].
+    ///
+    /// # Errors
+    ///
+    /// As [`token_floor`](Self::token_floor); calling it again is safe.
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let _ = above;
+        Err(unsupported("keep a token floor"))
+    }
+
+    /// The attempts, of whatever client, that hold with a token at or below the floor, or wait and
+    /// would be granted with one; those of a name in the order of their places. The default finds the holders; it is for stores that make the token
+    /// with the grant. `floor` is what [`raise_token_floor`](Self::raise_token_floor) answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        let mut found = Vec::new();
+        for name in self.names("").await? {
+            let entries = self.inspect(&name).await?.into_iter();
+            let below =
+                |entry: &Entry| entry.holder.token.is_some_and(|token| token <= floor.above);
+            let attempts = entries.filter(below).filter_map(|entry| entry.attempt);
+            found.extend(attempts.map(|attempt| (name.clone(), attempt)));
+        }
+        Ok(found)
+    }
+
     /// Ends the client's sessions: every lock that is still held is free, and later calls answer
     /// [`Error::Closed`](crate::Error::Closed). Returns when the store has confirmed.
     ///
@@ -374,6 +416,18 @@ macro_rules! forward {
 
             async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
                 (**self).revoke(name, attempt).await
+            }
+
+            async fn token_floor(&self) -> Result<TokenFloor> {
+                (**self).token_floor().await
+            }
+
+            async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+                (**self).raise_token_floor(above).await
+            }
+
+            async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+                (**self).below_token_floor(floor).await
             }
 
             async fn close(&self) -> Result<()> {

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, Overlap, Result, duration::shown, queue::Kind};
+use crate::{Error, FencingToken, Overlap, Result, duration::shown, queue::Kind};
 
 /// What a store promises about its locks, as it is deployed and configured. A driver asks the store
 /// when it connects, so a single node of etcd does not promise what a cluster of three does. What
@@ -28,6 +28,9 @@ pub struct Guarantees {
     pub wake: Wake,
     /// How strictly fencing tokens rise, and where they come from.
     pub fencing: Fencing,
+    /// No token is ever greater. Below 2^63 on every store, so that all fit a signed `BIGINT`; on
+    /// Redis below 2^53, up to which its scripts count exactly.
+    pub greatest_token: FencingToken,
     /// How a holder learns that it lost the lock, besides its own deadline, which every store has.
     pub loss: LossSignal,
     /// Who ends a fixed term.
@@ -49,8 +52,8 @@ pub struct Guarantees {
 impl Guarantees {
     /// The least: a driver raises what its store keeps.
     ///
-    /// Defaults: survives nothing, every overlap, no order, polling, no fencing, loss by deadline
-    /// only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
+    /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
+    /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
     /// once, no lock left to another process.
     pub fn least(store: &'static str) -> Self {
         Self {
@@ -61,6 +64,7 @@ impl Guarantees {
             fairness: Fairness::None,
             wake: Wake::Poll,
             fencing: Fencing::None,
+            greatest_token: FencingToken::new(i64::MAX.unsigned_abs()),
             loss: LossSignal::Deadline,
             fixed_term: FixedTerm::Client,
             ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
@@ -102,6 +106,12 @@ impl Guarantees {
             true => Ok(()),
             false => Err(Error::Unsupported { store: self.store, what: format!("keep {kind}") }),
         }
+    }
+
+    /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of
+    /// [`greatest_token`](Self::greatest_token), so that there is room for tokens above it.
+    pub fn greatest_floor(&self) -> FencingToken {
+        FencingToken::new(self.greatest_token.value().div_ceil(2))
     }
 
     /// Whether the store promises what is required.

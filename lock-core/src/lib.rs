@@ -34,6 +34,7 @@ mod election;
 mod entry;
 mod error;
 mod facts;
+mod floor;
 mod gate;
 mod grip;
 mod guarantees;
@@ -74,6 +75,7 @@ pub use crate::{
     entry::{Entry, Holder},
     error::{BoxError, ClosedBy, Effect, Error, Result},
     facts::Facts,
+    floor::TokenFloor,
     gate::{Gate, StaleToken},
     guarantees::{
         Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,

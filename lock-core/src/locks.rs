@@ -7,10 +7,11 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Clock, ConnectionState, DistributedLock, Effect, Election, Entry, Error, Guarantees, Kind,
-    Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result, Semaphore, Ticket, adopt::adopt,
-    alarm::Alarm, drain::Drain, duration::shown, held::Inner, home::Home, owned::Owned,
-    request::Heard, returns::Returns, signal, trace, vain::Looks,
+    Clock, ConnectionState, DistributedLock, Effect, Election, Entry, Error, FencingToken,
+    Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result, Semaphore,
+    Ticket, TokenFloor, adopt::adopt, alarm::Alarm, drain::Drain, duration::shown, floor,
+    held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
+    vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -350,6 +351,45 @@ impl Locks {
         self.client.home.check()?;
         let left = self.client.drained(limit).await;
         self.close().await.map(|()| left).map_err(|error| error.of("drain"))
+    }
+
+    /// How far the store's fencing tokens have come: what they are above, and up to which number
+    /// they were handed out.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers; [`Error::Unsupported`] if it keeps no such record.
+    pub async fn token_floor(&self) -> Result<TokenFloor> {
+        let driver = self.client.driver.clone();
+        let floor = self.client.home.clone().ask(async move { driver.token_floor().await });
+        floor.await.map_err(|error| self.client.told("token floor", error))
+    }
+
+    /// For operators: makes every later token of every name greater than `above`, of all clients,
+    /// whenever they connected. To be called when a store takes the place of another one, with the
+    /// [newest](TokenFloor::newest) token of that one, and when a store was restored from a backup or
+    /// made anew, with the greatest token that the resources have seen: else these refuse its holders.
+    /// Only upwards; a floor that is as high stays.
+    ///
+    /// It ends what was there before: holders whose token is not above the floor are
+    /// [revoked](Self::revoke), and so are waiters whose token would not be. Their next acquire is
+    /// above it. When this returns, nobody holds or is granted a lock with a token at or below
+    /// `above`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and what
+    /// the store answers. After a failure call it again: the floor may be raised, and not everybody
+    /// below it ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future may leave some that were there before; calling it again ends them.
+    pub async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let driver = self.client.driver.clone();
+        let raise = async move { floor::raise(&*driver, above).await };
+        let raised = self.client.home.clone().ask(raise).await;
+        raised.map_err(|error| self.client.told("raise the token floor", error))
     }
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.

@@ -23,7 +23,7 @@ use crate::{
     lease::EtcdLease,
     named::Turn,
     queue::Place,
-    requests::{self, Entered, Header, NewEntry, Outcome},
+    requests::{self, Entered, Header, NewEntry, Outcome, Terms},
     session::{Session, User},
     slots::Slot,
     store::Store,
@@ -67,6 +67,8 @@ pub(crate) struct Claim {
     pub(crate) stake: Stake,
     /// Of the answer that told of the entry.
     pub(crate) header: Header,
+    /// The token floor that the entry counts from.
+    pub(crate) floor: u64,
 }
 
 /// How long an attempt goes on without an answer.
@@ -121,7 +123,7 @@ impl Claim {
         let key = layout::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
         let (marked, stake, header) = (false, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, marked, stake, header }
+        Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
     }
 
     /// Whether it has a value for everybody.
@@ -138,14 +140,21 @@ impl Claim {
         began: Instant,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
-        let note = entry::note(&request.holder, attempt.id());
+        let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let entry = NewEntry { key: &key, lease: self.session.lease, note: &note, value };
+        let note = |terms: Terms<'_>| entry::note(&request.holder, attempt.id(), terms.floor.1);
+        let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let entered = self.send(request, attempt, began, |guard| match alone {
-                true => requests::enter_if_free(&queue, entry, guard),
-                false => requests::enter_or_list(&queue, entry, guard),
+            let entered = self.send(request, attempt, began, |terms| match alone {
+                true => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_if_free(&queue, entry, terms)
+                }
+                false => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_or_list(&queue, entry, terms)
+                }
             });
             let entered = entered.await?;
             match &entered {
@@ -154,7 +163,10 @@ impl Claim {
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |guard| requests::queue_up(&queue, entry, guard)).await
+        self.send(request, attempt, began, |terms| {
+            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
+        })
+        .await
     }
 
     /// Sends the transaction that is to make the entry until there is an answer, or the caller that
@@ -164,7 +176,7 @@ impl Claim {
         request: &Request,
         attempt: &Attempt,
         began: Instant,
-        txn: impl Fn(Guard<'_>) -> Txn,
+        txn: impl Fn(Terms<'_>) -> Txn,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         let session = self.session.clone();
         let until = self.store.connection.patience(began, request.ttl);
@@ -184,12 +196,22 @@ impl Claim {
                 Some(epoch) => epoch,
                 None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
             };
-            let txn = txn(Guard { key: &guarding, epoch });
+            let floor = self.store.floor.known();
+            let guard = Guard { key: &guarding, epoch };
+            let terms = Terms { guard, floor: (&self.store.floor.key, &floor) };
+            let txn = txn(terms);
             let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
-            match patience.answer(call).await.and_then(|answer| requests::entered(answer, epoch)) {
-                Ok(Outcome::Entered(entered)) => return Ok(Ok(self.entered(entered))),
-                Ok(Outcome::Found(found)) => return Box::pin(self.found(found, &patience)).await,
+            match patience.answer(call).await.and_then(|answer| requests::entered(answer, terms)) {
+                Ok(Outcome::Entered(entered)) => {
+                    self.floor = floor.above();
+                    return Ok(Ok(self.entered(entered)));
+                }
+                Ok(Outcome::Found(found)) => {
+                    self.floor = floor.above();
+                    return Box::pin(self.found(found, &patience)).await;
+                }
                 Ok(Outcome::Over) => over = Some(epoch),
+                Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
                 Err(failure) => {
                     self.failed(&failure, epoch);
                     if !failure.kind.is_passing() || patience.is_over() {

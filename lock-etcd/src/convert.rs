@@ -7,6 +7,7 @@ use crate::{
     connection::{Connection, Insisted},
     entry,
     error::Failure,
+    floor::Record,
     layout::{end_of_entry, end_of_prefix, mark, signal},
     requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
 };
@@ -29,6 +30,8 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) new: &'a str,
     pub(crate) note: &'a [u8],
     pub(crate) attempt: Uuid,
+    /// As far as it is known: an upgrade makes a new entry, which must count from it.
+    pub(crate) floor: (&'a str, &'a Record),
 }
 
 /// What became of an upgrade.
@@ -36,7 +39,7 @@ pub(crate) struct Upgrade<'a> {
 pub(crate) enum Upgraded {
     /// The new entry stands since this revision, and the old one is gone.
     Done(i64, Header),
-    /// Somebody else is there; the new entry will never be.
+    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the new entry will never be.
     Busy,
     /// The old entry has gone, and the new one will never be.
     Gone,
@@ -103,6 +106,7 @@ impl Upgrade<'_> {
             .when([
                 stands(self.old, self.revision),
                 Compare::mod_revision(self.old, CompareOp::Equal, modified),
+                self.floor.1.compare(self.floor.0),
                 nobody(self.queue, self.old.into()),
                 nobody(&after, end_of_prefix(self.queue.as_bytes())),
             ])

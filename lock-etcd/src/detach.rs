@@ -158,7 +158,7 @@ impl Hold {
             Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
         };
         let (key, attempt) = (self.claim.key.clone(), Uuid::new_v4());
-        let note = entry::note(holder, attempt);
+        let note = entry::note(holder, attempt, &store.floor.known());
         let rewrite = Rewrite {
             key: &key,
             revision: self.revision,
@@ -213,11 +213,10 @@ pub(crate) async fn adopt(
 ) -> Result<EtcdLease> {
     let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
     whole_seconds("ttl", request.ttl)?;
-    let token = i64::try_from(ticket.token().value()).unwrap_or(i64::MAX);
+    let mut floor = store.floor.known();
     let began = Clock::Boot.now();
     let until = began + request.ttl;
     let key: Arc<str> = [&*queue, &left.suffix].concat().into();
-    let note = entry::note(&request.holder, attempt.id());
     loop {
         let session = store.sessions.get(request.ttl, attempt, began).await?;
         if !session.is_live() || session.is_retired() {
@@ -226,6 +225,9 @@ pub(crate) async fn adopt(
         let mut claim =
             Claim::new(store, session.clone(), queue.clone(), Role::Ours(LockKind::Exclusive));
         claim.key = key.clone();
+        // No token is below the floor.
+        let token = floor.revision(ticket.token()).unwrap_or(i64::MAX);
+        let note = entry::note(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
             key: &key,
             revision: token,
@@ -241,12 +243,20 @@ pub(crate) async fn adopt(
         match result {
             Ok(Rewritten::Done(modified, header)) => {
                 claim.set_stake(Stake::Entry(token));
-                claim.header = header;
+                (claim.header, claim.floor) = (header, floor.above());
                 end_lease(store, left.lease);
                 return hold(claim, request, attempt, (token, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
-            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
+            Ok(Rewritten::Gone) => {
+                // The token may count from a floor that is not known here yet.
+                let asked = store.floor.refresh(&store.connection).await;
+                let now = asked.map_err(|failure| failure.into_error("adopt", false))?;
+                if now.is_same(&floor) {
+                    return Err(lost(request, LossReason::TicketOver));
+                }
+                floor = now;
+            }
             // What was sent with it did nothing, or has ended with it.
             Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {

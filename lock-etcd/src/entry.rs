@@ -6,7 +6,7 @@ use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{layout::Role, listing::Standing};
+use crate::{floor::Record, layout::Role, listing::Standing};
 
 /// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
 /// but whose entry it is.
@@ -17,15 +17,24 @@ struct Note<'a> {
     /// Milliseconds since 1970.
     since: u64,
     attempt: String,
+    /// The token floor that it counts from.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    floor: u64,
 }
 
-/// The note of an attempt that queues up now.
-pub(crate) fn note(holder: &str, attempt: Uuid) -> Vec<u8> {
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(floor: &u64) -> bool {
+    *floor == 0
+}
+
+/// The note of an attempt that queues up now, if the token floor is this.
+pub(crate) fn note(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let note = Note {
         holder: holder.into(),
         since: u64::try_from(since).unwrap_or(u64::MAX),
         attempt: attempt.to_string(),
+        floor: floor.above(),
     };
     // Strings and numbers always have a form in JSON.
     serde_json::to_vec(&note).unwrap_or_default()
@@ -42,10 +51,12 @@ pub(crate) fn read(standing: &Standing) -> Entry {
 
 /// Who made the entry with this note and create revision.
 pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
-    let token = Some(FencingToken::new(revision.unsigned_abs()));
-    match serde_json::from_slice::<Note<'_>>(note) {
-        Ok(note) => Holder::new(Some(note.holder.into_owned()), token).queued(time(note.since)),
-        Err(_) => Holder::new(None, token),
+    let note = serde_json::from_slice::<Note<'_>>(note).ok();
+    let floor = note.as_ref().map_or(0, |note| note.floor);
+    let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
+    match note {
+        Some(note) => Holder::new(Some(note.holder.into_owned()), token).queued(time(note.since)),
+        None => Holder::new(None, token),
     }
 }
 

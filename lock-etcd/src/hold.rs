@@ -161,9 +161,12 @@ impl Hold {
         let Claim { store, session, queue, key, .. } = &self.claim;
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
+        let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
+        new.floor = floor.above();
         let upgrade = Upgrade {
+            floor: (&store.floor.key, &floor),
             queue,
             lease: session.lease,
             old: key,

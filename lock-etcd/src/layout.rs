@@ -38,6 +38,12 @@ impl Layout {
         format!("{}#{lease:x}", self.prefix)
     }
 
+    /// The key of the [token floor](crate::floor): `<prefix>#floor`, which is no epoch's, since those
+    /// go on in hexadecimal.
+    pub(crate) fn floor(&self) -> String {
+        format!("{}#floor", self.prefix)
+    }
+
     /// The name whose queue this is.
     pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
         let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
@@ -293,10 +299,10 @@ mod tests {
             let keys: Vec<_> = keys.collect();
             let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
             assert_eq!(all.len(), keys.len());
-            assert!(!all.contains(&layout.epoch(1)));
+            assert!(!all.contains(&layout.epoch(1)) && !all.contains(&layout.floor()));
             assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
-            let epoch = layout.epoch(1);
-            for note in all.iter().chain([&epoch]) {
+            let (epoch, floor) = (layout.epoch(1), layout.floor());
+            for note in all.iter().chain([&epoch, &floor]) {
                 assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");
                 assert_eq!(layout.name(queue_of(note.as_bytes())), None, "{note}");
             }

@@ -52,13 +52,16 @@ pub struct EtcdLease {
 struct Shown {
     key: Arc<str>,
     token: FencingToken,
+    /// The entry's create revision.
+    revision: i64,
     header: Header,
 }
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
-        let token = FencingToken::new(hold.revision.unsigned_abs());
-        Self { key: hold.claim.key.clone(), token, header: hold.claim.header }
+        let (claim, revision) = (&hold.claim, hold.revision);
+        let token = FencingToken::new(claim.floor.saturating_add(revision.unsigned_abs()));
+        Self { key: claim.key.clone(), token, revision, header: claim.header }
     }
 }
 
@@ -102,8 +105,7 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, token, .. } = self.shown().clone();
-        let revision = i64::try_from(token.value()).unwrap_or(i64::MAX);
+        let Shown { key, revision, .. } = self.shown().clone();
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
 
@@ -189,7 +191,7 @@ impl Lease for EtcdLease {
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let note = entry::note(&self.holder, self.attempt);
+        let note = entry::note(&self.holder, self.attempt, &self.store.floor.known());
         let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
         hold.watch(&self.validity);
         match insisted.result {

@@ -19,17 +19,19 @@
 //!
 //! | key | value | lease |
 //! |---|---|---|
-//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | the note: JSON `{"holder", "since", "attempt"}` | the session's |
+//! | `<prefix><name>/<lease id, hex>.<slot, hex><kind>` | the note: JSON `{"holder", "since", "attempt"}`, and `"floor"` if the token floor was raised | the session's |
 //! | .. of a candidate of an election, whose `<kind>` is `.v` | what it says to everybody, raw | the session's |
 //! | `<prefix><name>#<lease id, hex>.<slot, hex>.v` | the candidate's note | the session's |
 //! | `<exclusive entry's key>.s`: it is shared now | nothing | the session's |
 //! | `<exclusive entry's key>.x`: for a moment, while it becomes shared | nothing | the session's |
 //! | `<prefix>#<lease id, hex>`: the session's epoch, once an acquire was not answered | nothing | the session's |
+//! | `<prefix>#floor`: the token floor, once it was raised | the number, decimal | none |
 //!
 //! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
 //! permits. A name's queue is the entries under `<prefix><name>/`, in order of their create
 //! revision. The first one holds the lock, and those right behind it that may be beside it
-//! ([`lock_core::queue`]). The create revision is the fencing token. Keys of any other form, like
+//! ([`lock_core::queue`]). The create revision is the fencing token;
+//! if the [token floor](lock_core::TokenFloor) was raised, that is added. Keys of any other form, like
 //! Go's `<name>/<lease id>`, are exclusive entries, and foreign clients take all of ours for such:
 //! a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no queue
 //! stands in another; `layout=native` takes them verbatim and refuses `/`, which goes into
@@ -181,6 +183,7 @@ mod entry;
 mod epoch;
 mod error;
 mod estate;
+mod floor;
 mod history;
 mod hold;
 mod janitor;

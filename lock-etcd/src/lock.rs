@@ -4,9 +4,9 @@ use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket, Wake, Wish,
-    trace,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, Guarantees,
+    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket,
+    TokenFloor, Wake, Wish, trace,
 };
 use tokio::{
     runtime::Handle,
@@ -23,6 +23,7 @@ use crate::{
     connection::{ANSWER_LIMIT, Connection, Member},
     detach, diagnose,
     error::STORE,
+    floor::{self, Floor},
     keepalive, lister, observe,
     observers::Observers,
     operate, requests,
@@ -77,6 +78,7 @@ impl EtcdLock {
         }
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
+            floor: Arc::new(Floor::new(config.layout.floor())),
             layout: config.layout,
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(connection.clone(), probe)),
@@ -138,7 +140,8 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.overlaps = server.overlaps();
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
-    guarantees.fencing = Fencing::Strict("the create revision of the lock's key");
+    guarantees.fencing =
+        Fencing::Strict("the create revision of the lock's key, plus the token floor");
     guarantees.loss = LossSignal::Push;
     guarantees.ttl = shortest..=*guarantees.ttl.end();
     guarantees.default_ttl = default_ttl;
@@ -208,6 +211,21 @@ impl DistributedLock for EtcdLock {
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.store.sessions.check_open()?;
         operate::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.store.sessions.check_open()?;
+        floor::read(&self.store).await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.store.sessions.check_open()?;
+        floor::raise(&self.store, above).await
+    }
+
+    async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        self.store.sessions.check_open()?;
+        floor::before(&self.store).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -37,6 +37,8 @@ struct Observer {
     observers: Arc<Observers>,
     queue: Arc<str>,
     view: View,
+    /// What the tokens of the last leader counted from.
+    floor: u64,
     /// The last candidate whose note was asked for.
     known: (i64, Holder),
     /// What the observer has not taken yet.
@@ -69,6 +71,7 @@ pub(crate) async fn observe(
         observers: store.observers.clone(),
         queue,
         view: View::default(),
+        floor: store.floor.known().above(),
         known: (0, Holder::default()),
         pending: VecDeque::new(),
         out: out.clone(),
@@ -215,7 +218,12 @@ impl Observer {
             Role::Foreign => (value, Holder::default()),
             _ => (Vec::new(), entry::holder(&value, revision)),
         };
-        Ok(Leader::new(FencingToken::new(revision.unsigned_abs()), value, holder))
+        if let (Some(_), Some(token)) = (&holder.description, holder.token) {
+            self.floor = token.value().saturating_sub(revision.unsigned_abs());
+        }
+        // Where its note is gone, or was never there, it counts as the one before.
+        let token = FencingToken::new(self.floor.saturating_add(revision.unsigned_abs()));
+        Ok(Leader::new(token, value, holder))
     }
 
     /// Tells what is noted, however long it takes the observer.

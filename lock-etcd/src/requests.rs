@@ -14,6 +14,7 @@ use crate::{
     connection::{Connection, Member, Word},
     epoch::{self, Guard},
     error::Failure,
+    floor::Record,
     layout::{self, Role, end_of_entry, role},
     listing::places,
     queue::Place,
@@ -38,6 +39,10 @@ impl Header {
             member: header.member_id(),
             term: header.raft_term(),
         })
+    }
+
+    pub(crate) fn revision(self) -> i64 {
+        self.revision
     }
 
     pub(crate) fn facts(self) -> Facts {
@@ -80,39 +85,63 @@ impl NewEntry<'_> {
     }
 }
 
+/// What an acquiring transaction asks for besides its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) guard: Guard<'a>,
+    /// The token floor's key, and what it must have.
+    pub(crate) floor: (&'a str, &'a Record),
+}
+
+impl Terms<'_> {
+    fn compares(&self) -> [Compare; 2] {
+        let (key, record) = self.floor;
+        [self.guard.compare(), record.compare(key)]
+    }
+
+    /// Tells what is there, if it is something else.
+    fn reads(&self) -> [TxnOp; 2] {
+        [self.guard.read(), TxnOp::get(self.floor.0, None)]
+    }
+}
+
 /// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
-pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
+pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
     // The range comes first and so does not see the put.
     let operations = std::iter::once(range(queue)).chain(entry.puts());
     Txn::new()
-        .when([guard.compare(), Compare::create_revision(entry.key, CompareOp::Equal, 0)])
+        .when(
+            [&terms.compares()[..], &[Compare::create_revision(entry.key, CompareOp::Equal, 0)]]
+                .concat(),
+        )
         .and_then(operations.collect::<Vec<_>>())
-        .or_else([guard.read()])
+        .or_else(terms.reads())
 }
 
 /// The transaction that enters an empty queue only. Sent again, it does nothing.
-pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), guard).or_else([guard.read()])
+pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), terms).or_else(terms.reads())
 }
 
 /// As [`enter_if_free`], and tells who is there if the queue is not empty.
-pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, guard: Guard<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), guard).or_else([guard.read(), range(queue)])
+pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), terms)
+        .or_else([&terms.reads()[..], &[range(queue)]].concat())
 }
 
 /// As [`enter_if_free`] for several queues: all or none.
 pub(crate) fn enter_all<'a>(
     entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
-    guard: Guard<'_>,
+    terms: Terms<'_>,
 ) -> Txn {
-    enter_all_if_free(entries, guard).or_else([guard.read()])
+    enter_all_if_free(entries, terms).or_else(terms.reads())
 }
 
 fn enter_all_if_free<'a>(
     entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
-    guard: Guard<'_>,
+    terms: Terms<'_>,
 ) -> Txn {
-    let (mut free, mut puts) = (vec![guard.compare()], Vec::new());
+    let (mut free, mut puts) = (terms.compares().to_vec(), Vec::new());
     for (queue, entry) in entries {
         free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
@@ -168,15 +197,24 @@ pub(crate) enum Outcome {
     Found(Vec<Place>),
     /// It did nothing: its epoch is over.
     Over,
+    /// It did nothing: the token floor is another one.
+    Raised(Record),
 }
 
-/// What one of these came to that was sent in this epoch.
-pub(crate) fn entered(answer: TxnResponse, epoch: i64) -> Result<Outcome, Failure> {
+/// What one of these came to that was sent on these terms.
+pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, Failure> {
     let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
     let header = Header::of(answer.header());
     let mut ranges = ranges(answer);
-    if !succeeded && epoch::found(ranges.next().map(|range| range.kvs)) != epoch {
-        return Ok(Outcome::Over);
+    if !succeeded {
+        let mut next = || ranges.next().map(|range| range.kvs);
+        let (epoch, floor) = (epoch::found(next()), next().unwrap_or_default());
+        let floor = Record::read(floor.first())?;
+        if epoch != terms.guard.epoch {
+            return Ok(Outcome::Over);
+        } else if !floor.is_same(terms.floor.1) {
+            return Ok(Outcome::Raised(floor));
+        }
     }
     let found = ranges.next().map(|range| places(range.kvs)).unwrap_or_default();
     Ok(match succeeded {

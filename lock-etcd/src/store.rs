@@ -6,8 +6,8 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection, layout::Layout, observers::Observers, sessions::Sessions, slots::Slots,
-    watch::Watcher,
+    connection::Connection, floor::Floor, layout::Layout, observers::Observers, sessions::Sessions,
+    slots::Slots, watch::Watcher,
 };
 
 /// One client's connection, sessions and watches.
@@ -15,6 +15,7 @@ use crate::{
 pub(crate) struct Store {
     pub(crate) layout: Layout,
     pub(crate) connection: Arc<Connection>,
+    pub(crate) floor: Arc<Floor>,
     pub(crate) slots: Arc<Slots>,
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) watcher: Arc<Watcher>,

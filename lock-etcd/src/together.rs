@@ -11,7 +11,7 @@ use crate::{
     error::{self, Failure},
     layout::Role,
     lease::EtcdLease,
-    requests::{self, Entered, NewEntry},
+    requests::{self, Entered, NewEntry, Terms},
     session::Session,
     store::Store,
 };
@@ -71,24 +71,25 @@ async fn enter(
     session: &Session,
     began: Instant,
 ) -> Result<Option<i64>, Failure> {
-    let notes: Vec<_> = wishes
-        .iter()
-        .map(|(request, attempt)| entry::note(&request.holder, attempt.id()))
-        .collect();
     let keys: Vec<_> =
         claims.iter().map(|claim| (claim.queue.clone(), claim.key.clone())).collect();
-    let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
-        (&**queue, NewEntry { key, lease: session.lease, note, value: None })
-    });
+    let enter = |terms: Terms<'_>| {
+        let note =
+            |(request, attempt): &Wish| entry::note(&request.holder, attempt.id(), terms.floor.1);
+        let notes: Vec<_> = wishes.iter().map(note).collect();
+        let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
+            (&**queue, NewEntry { key, lease: session.lease, note, value: None })
+        });
+        requests::enter_all(entries, terms)
+    };
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
-    let entered =
-        claims[0].send(request, caller, began, |guard| requests::enter_all(entries.clone(), guard));
+    let entered = claims[0].send(request, caller, began, enter);
     let entered = entered.await;
-    let Claim { stake, header, .. } = claims[0];
+    let Claim { stake, header, floor, .. } = claims[0];
     for claim in &mut *claims {
         claim.set_stake(stake);
-        claim.header = header;
+        (claim.header, claim.floor) = (header, floor);
     }
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }

@@ -89,6 +89,7 @@
 
 mod account;
 mod ask;
+mod backup;
 mod builder;
 mod client;
 mod clock;
@@ -113,6 +114,7 @@ mod user;
 mod zookeeper;
 
 pub use self::{
+    backup::Backup,
     builder::Builder,
     clock::Shift,
     cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},

@@ -248,6 +248,11 @@ impl Server {
         }
     }
 
+    /// Where its data and its log are.
+    pub(crate) fn home(&self) -> &Path {
+        self.home.path()
+    }
+
     /// Asks the server for its numbers.
     ///
     /// The keys are:

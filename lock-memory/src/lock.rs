@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm, Guarantees, Lease,
-    LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket, Validity, Wait,
-    Wake, limit_conflict,
+    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket,
+    TokenFloor, Validity, Wait, Wake, limit_conflict,
 };
 
 use tokio::sync::mpsc;
@@ -254,6 +254,18 @@ impl DistributedLock for MemoryLock {
         self.session.check_open()?;
         let revoke = |store: &MemoryStore| store.revoke(name, attempt);
         self.session.request("revoke", self.guarantees.default_ttl, revoke).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.session.check_open()?;
+        let ask = |store: &MemoryStore| store.token_floor();
+        self.session.request("token floor", self.guarantees.default_ttl, ask).await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.session.check_open()?;
+        let raise = |store: &MemoryStore| store.raise_token_floor(above);
+        self.session.request("raise the token floor", self.guarantees.default_ttl, raise).await
     }
 
     async fn close(&self) -> Result<()> {

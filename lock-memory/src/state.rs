@@ -17,6 +17,8 @@ use crate::{defect::Defect, fault::Faults, observe::Watching};
 pub(crate) struct State {
     /// One counter for all names, so that it survives the deletion of any of them.
     pub(crate) last_token: u64,
+    /// What it was raised to.
+    pub(crate) floor: u64,
     pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
     pub(crate) observers: HashMap<LockName, Vec<Watching>>,
 }

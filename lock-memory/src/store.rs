@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-use lock_core::{Clock, Entry, FencingToken, Holder, Instant, Kind, Leader, LockName};
+use lock_core::{Clock, Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, TokenFloor};
 use tokio::sync::mpsc::UnboundedReceiver;
 use uuid::Uuid;
 
@@ -201,6 +201,20 @@ impl MemoryStore {
             }
         });
         found
+    }
+
+    pub(crate) fn token_floor(&self) -> TokenFloor {
+        let state = self.lock();
+        TokenFloor::new(FencingToken::new(state.floor), FencingToken::new(state.last_token))
+    }
+
+    /// Later grants count from there. An upgrade is one of them.
+    pub(crate) fn raise_token_floor(&self, above: FencingToken) -> TokenFloor {
+        let mut state = self.lock();
+        state.floor = state.floor.max(above.value());
+        state.last_token = state.last_token.max(above.value());
+        drop(state);
+        self.token_floor()
     }
 
     /// Makes an exclusive entry a shared one; answers whether it is still there.

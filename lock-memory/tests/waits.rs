@@ -10,8 +10,8 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Guarantees, Lease, LockGuard,
-    LockName, Locks, Observed, Reach, Request, Result, Ticket, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, FencingToken, Guarantees, Lease,
+    LockGuard, LockName, Locks, Observed, Reach, Request, Result, Ticket, TokenFloor, Wish,
 };
 use lock_memory::{MemoryLock, MemoryStore};
 use tokio::{sync::mpsc, task::JoinSet};
@@ -93,6 +93,18 @@ impl DistributedLock for Slow {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.client.revoke(name, attempt).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.client.token_floor().await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.client.raise_token_floor(above).await
+    }
+
+    async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        self.client.below_token_floor(floor).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result};
+use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result, wall_clock};
 use redis::{Value, cmd};
 use uuid::Uuid;
 
@@ -18,6 +18,8 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
+/// How far a server's clock may be ahead of ours. A token that is further ahead is no time.
+const MOST_AHEAD: Duration = Duration::from_secs(60);
 /// Of how many attempts one request asks for the places.
 const PLACES: usize = 1000;
 
@@ -203,9 +205,12 @@ impl Snapshot {
     }
 }
 
-/// What is known of a grant. A token is the time of it, unless the server's clock went back.
+/// What is known of a grant. A token is the time of it, unless the server's clock went back, or the
+/// token floor was raised above the time.
 pub(crate) fn granted(description: Option<String>, token: Option<u64>) -> Holder {
-    Holder::new(description, token.map(FencingToken::new)).granted(token.and_then(time))
+    let latest = wall_clock() + MOST_AHEAD;
+    let since = token.and_then(time).filter(|since| *since <= latest);
+    Holder::new(description, token.map(FencingToken::new)).granted(since)
 }
 
 /// What an attempt says about itself, or else its client.

@@ -15,6 +15,8 @@ pub(crate) struct Key {
     base: Box<[u8]>,
     start: usize,
     end: usize,
+    /// How many bytes of the lock's key every key of the client starts with.
+    prefix: usize,
 }
 
 impl Key {
@@ -23,7 +25,8 @@ impl Key {
             Layout::Escaped => name.escaped(),
             Layout::Native => name.as_str().into(),
         };
-        Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat())
+        let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
+        Self { prefix: config.prefix.len(), ..key }
     }
 
     /// The name whose lock has this key; `None` if no name's has.
@@ -59,7 +62,7 @@ impl Key {
         };
         let before = if after == [MARK] { [&before[..], &[MARK]].concat() } else { before };
         let (start, end) = (before.len(), before.len() + lock.len());
-        Self { base: [&before, lock, after].concat().into(), start, end }
+        Self { base: [&before, lock, after].concat().into(), start, end, prefix: 0 }
     }
 
     /// The lock's own key.
@@ -78,6 +81,11 @@ impl Key {
     pub(crate) fn fence(&self) -> Companion<'_> {
         Companion(&self.base, b"fence")
     }
+
+    /// The token floor of all names with this prefix: [`floor`].
+    pub(crate) fn floor(&self) -> Companion<'_> {
+        Companion(&self.lock()[..self.prefix], FLOOR)
+    }
 }
 
 /// A key beside the lock's, written straight into a command.
@@ -94,6 +102,14 @@ impl ToRedisArgs for Companion<'_> {
 }
 
 impl ToSingleRedisArg for Companion<'_> {}
+
+/// What follows the prefix in the name of the token floor. No companion's name ends like it.
+const FLOOR: &[u8] = b"\xFFfloor";
+
+/// The key of the token floor.
+pub(crate) fn floor(config: &RedisConfig) -> Vec<u8> {
+    [config.prefix.as_bytes(), FLOOR].concat()
+}
 
 /// What every queue's name ends with.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";

@@ -104,6 +104,7 @@
 //! | `{K}` FF `members` | hash | per each of them: token, kind, who; the value of `K` that they hold by; the permits taken; expires with `K` |
 //! | `{K}` FF `leader` | hash | the leader's ticket, token, database, who, value, and how often that was changed; expires with `K` |
 //! | `{K}` FF `fence` | string | the last token; expires a day after the last grant |
+//! | prefix + FF `floor` | string | once the token floor was raised: what is added to the server's time, and what it was raised to |
 //! | `{distlock}` FF `client:<client>` | string | what a client says about itself; expires after an hour |
 //!
 //! FF is the byte 0xFF, which no name contains, so no name can be another's companion. All keys of
@@ -124,6 +125,8 @@
 //!   [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says which of these the server may
 //!   do: a failover if it has a replica or does not tell (`ROLE`), a restart unless each write is
 //!   on disk first.
+//! - What loses keys may lose the [token floor](lock_core::TokenFloor), too; then it is to be raised
+//!   again. Clients of a version without it do not count from it. Tokens stay below 2^53.
 //! - In the simple mode nobody is told of a revoked lock but by its next renewal, every eighth of a
 //!   TTL.
 //! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
-    Ticket, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request,
+    Result, Ticket, TokenFloor, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::{
     detach,
     entry::Entry as Attempted,
     error::STORE,
-    key::Key,
+    key::{Key, floor},
     lease::RedisLease,
     observe, queue,
     session::{CLOCK, Session},
@@ -97,6 +97,8 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
         Overlap::ClockJump,
     ];
     guarantees.fencing = Fencing::BestEffort(FENCING);
+    // A number in a script is a double.
+    guarantees.greatest_token = FencingToken::new((1 << 53) - 1);
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;
     guarantees.default_ttl = config.ttl;
@@ -195,6 +197,15 @@ impl DistributedLock for RedisLock {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.session.revoke(&Key::new(&self.config, name), attempt).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.session.token_floor("token floor", &floor(&self.config), None).await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let op = "raise the token floor";
+        self.session.token_floor(op, &floor(&self.config), Some(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -65,6 +65,7 @@ script!(REVOKE, "queue.lua", "leader.lua", "group.lua", "revoke.lua");
 script!(HAND_OVER, "hand_over.lua");
 script!(INSPECT, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "inspect.lua");
 script!(DIAGNOSE, "queue.lua", "leader.lua", "group.lua", "snapshot.lua", "diagnose.lua");
+script!(FLOOR, "floor.lua");
 script!(SIMPLE_ACQUIRE, "simple_acquire.lua");
 script!(SIMPLE_RELEASE, "simple_release.lua");
 script!(SIMPLE_RELEASE_ALL, "simple_release_all.lua");
@@ -77,7 +78,7 @@ pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
     }
 }
 
-fn all() -> [&'static Lua; 19] {
+fn all() -> [&'static Lua; 20] {
     [
         &ACQUIRE,
         &RELEASE,
@@ -95,6 +96,7 @@ fn all() -> [&'static Lua; 19] {
         &HAND_OVER,
         &INSPECT,
         &DIAGNOSE,
+        &FLOOR,
         &SIMPLE_ACQUIRE,
         &SIMPLE_RELEASE,
         &SIMPLE_RELEASE_ALL,
@@ -115,6 +117,14 @@ fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
     command
 }
 
+/// The last key of a script that may grant. Those of one client have it in common.
+fn floor_of(command: &mut Cmd, any: Option<&Key>) {
+    match any {
+        Some(key) => command.arg(key.floor()),
+        None => command.arg(b""),
+    };
+}
+
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
 }
@@ -126,8 +136,8 @@ pub(crate) fn acquire(
     wait: Wait,
     holder: Option<&str>,
 ) -> Cmd {
-    let mut command = command(&ACQUIRE, 3, 7, 4 * key.lock().len() + 100);
-    command.arg(key.lock()).arg(key.queue()).arg(key.fence());
+    let mut command = command(&ACQUIRE, 4, 8, 4 * key.lock().len() + 100);
+    command.arg(key.lock()).arg(key.queue()).arg(key.fence()).arg(key.floor());
     command.arg(ticket.text()).arg(millis(ttl));
     if wait == Wait::Try || holder.is_some() {
         command.arg(if wait == Wait::Try { b"0" } else { b"1" });
@@ -142,10 +152,11 @@ pub(crate) fn acquire(
 /// if it is not to be written.
 pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
     let mut command =
-        command(&ACQUIRE_ALL, 2 * members.len(), 5 * members.len(), 160 * members.len());
+        command(&ACQUIRE_ALL, 2 * members.len() + 1, 5 * members.len() + 1, 160 * members.len());
     for (key, ..) in members {
         command.arg(key.lock()).arg(key.queue());
     }
+    floor_of(&mut command, members.first().map(|(key, ..)| *key));
     for ((_, ticket, ttl), holder) in members.iter().zip(holders) {
         command.arg(ticket.text()).arg(millis(*ttl)).arg(&**holder);
     }
@@ -161,8 +172,8 @@ pub(crate) fn join(
     wait: Wait,
     holder: Option<&str>,
 ) -> Cmd {
-    let mut command = command(&JOIN, 2, 7, 3 * key.lock().len() + 120);
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(millis(ttl));
+    let mut command = command(&JOIN, 3, 8, 3 * key.lock().len() + 120);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text()).arg(millis(ttl));
     command.arg(if wait == Wait::Try { b"0" } else { b"1" }).arg(&*kind::word(kind));
     if let Some(holder) = holder {
         command.arg(holder);
@@ -172,12 +183,12 @@ pub(crate) fn join(
 
 /// `described` if the holder has given a description of its own, which is to be removed too.
 pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
-    let mut command = command(&RELEASE, 2 + usize::from(described), 4, 4 * key.lock().len() + 80);
+    let mut command = command(&RELEASE, 3 + usize::from(described), 5, 4 * key.lock().len() + 80);
     command.arg(key.lock()).arg(key.queue());
     if described {
         command.arg(key.waiting());
     }
-    command.arg(ticket.text());
+    command.arg(key.floor()).arg(ticket.text());
     command
 }
 
@@ -189,12 +200,16 @@ pub(crate) fn release_all<'a>(
     let simple = mode == Mode::Simple;
     let (script, each) = if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
     let count = entries.len();
-    let mut command = command(script, each * count, 2 * each * count, 160 * count);
+    let floor = usize::from(!simple);
+    let mut command = command(script, each * count + floor, 2 * each * count + floor, 160 * count);
     for (key, ..) in entries.clone() {
         command.arg(key.lock());
         if !simple {
             command.arg(key.queue());
         }
+    }
+    if !simple {
+        floor_of(&mut command, entries.clone().next().map(|(key, ..)| key));
     }
     for (_, ticket, leads) in entries {
         command.arg(ticket.text());
@@ -215,16 +230,16 @@ pub(crate) fn campaign(
     word: &str,
     said: &[u8],
 ) -> Cmd {
-    let mut command = command(&CAMPAIGN, 2, 7, 3 * key.lock().len() + 120 + said.len());
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(millis(ttl));
+    let mut command = command(&CAMPAIGN, 3, 8, 3 * key.lock().len() + 120 + said.len());
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text()).arg(millis(ttl));
     command.arg(if wait == Wait::Try { b"0" } else { b"1" }).arg(word).arg(said);
     command
 }
 
 /// [`release`] of a candidate.
 pub(crate) fn resign(key: &Key, ticket: &Ticket) -> Cmd {
-    let mut command = command(&RESIGN, 2, 4, 3 * key.lock().len() + 80);
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg("resign");
+    let mut command = command(&RESIGN, 3, 5, 3 * key.lock().len() + 80);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text()).arg("resign");
     command
 }
 
@@ -249,8 +264,8 @@ pub(crate) fn observe(key: &Key) -> Cmd {
 }
 
 pub(crate) fn simple_acquire(key: &Key, ticket: &Ticket, ttl: Duration) -> Cmd {
-    let mut command = command(&SIMPLE_ACQUIRE, 2, 4, 2 * key.lock().len() + 70);
-    command.arg(key.lock()).arg(key.fence()).arg(ticket.text()).arg(millis(ttl));
+    let mut command = command(&SIMPLE_ACQUIRE, 3, 5, 2 * key.lock().len() + 70);
+    command.arg(key.lock()).arg(key.fence()).arg(key.floor()).arg(ticket.text()).arg(millis(ttl));
     command
 }
 
@@ -269,13 +284,15 @@ pub(crate) type Turn<'a> = (Member<'a>, u32);
 pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =
-        command(&ROUND, alone.len() + 2 * others.len(), 1 + 5 * members, 130 * members);
+        command(&ROUND, alone.len() + 2 * others.len() + 1, 2 + 5 * members, 130 * members);
     for (key, ..) in alone {
         command.arg(key.lock());
     }
     for ((key, ..), _) in others {
         command.arg(key.lock()).arg(key.queue());
     }
+    let any = alone.first().or(others.first().map(|(member, _)| member));
+    floor_of(&mut command, any.map(|(key, ..)| *key));
     command.arg(alone.len());
     for (_, ticket, ttl) in alone {
         command.arg(ticket.text()).arg(millis(*ttl));
@@ -295,8 +312,8 @@ pub(crate) fn upgrade(key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
 }
 
 fn convert(script: &Lua, key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd {
-    let mut command = command(script, 2, 4, 3 * key.lock().len() + 90);
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text()).arg(token.value());
+    let mut command = command(script, 3, 5, 3 * key.lock().len() + 90);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text()).arg(token.value());
     command
 }
 
@@ -327,8 +344,8 @@ pub(crate) fn hand_over(
 }
 
 pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
-    let mut command = command(&REVOKE, 2, 3, 3 * key.lock().len() + 60);
-    command.arg(key.lock()).arg(key.queue());
+    let mut command = command(&REVOKE, 3, 4, 3 * key.lock().len() + 60);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     command.arg(attempt.simple().encode_lower(&mut Uuid::encode_buffer()).as_bytes());
     command
 }
@@ -347,5 +364,12 @@ pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
     for attempt in attempts {
         command.arg(attempt.text());
     }
+    command
+}
+
+/// Raises the token floor to `above`, if one is given, and tells how far tokens have come.
+pub(crate) fn floor(key: &[u8], above: Option<FencingToken>) -> Cmd {
+    let mut command = command(&FLOOR, 1, 2, key.len() + 40);
+    command.arg(key).arg(above.map_or(0, FencingToken::value));
     command
 }

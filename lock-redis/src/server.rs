@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lock_core::Result;
+use lock_core::{FencingToken, Result, TokenFloor};
 use redis::{Value, cmd};
 
 use crate::{
-    error,
+    error, script,
     session::{CLOCK, Lane, Session},
 };
 
@@ -48,6 +48,23 @@ impl Session {
         scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
         let value = self.question(op, &scan).await?;
         redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
+    }
+
+    /// How far tokens have come, after the floor with this key was raised, if it is to be.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn token_floor(
+        &self,
+        op: &'static str,
+        key: &[u8],
+        above: Option<FencingToken>,
+    ) -> Result<TokenFloor> {
+        let value = self.question(op, &script::floor(key, above)).await?;
+        let (above, newest): (u64, u64) =
+            redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))?;
+        Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 
     /// Asks something that may be asked twice.

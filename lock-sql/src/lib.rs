@@ -171,7 +171,7 @@
 //!
 //! | table | content |
 //! |---|---|
-//! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one |
+//! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 tells what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
 //! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version` |
 //! | `distlock_v1_values` | what leaders have said, until a minute later |
 //! | `distlock_v1_meta` | SQLite: whose clock it is |
@@ -229,6 +229,7 @@ mod entry;
 mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 mod faults;
+mod floor;
 mod janitor;
 mod lease;
 mod limit;

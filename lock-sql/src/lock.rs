@@ -4,9 +4,9 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FixedTerm, Guarantees,
-    Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
-    Ticket, Wake, Wish,
+    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
+    Guarantees, Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request,
+    Result, Ticket, TokenFloor, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -197,6 +197,18 @@ impl DistributedLock for SqlLock {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.session.revoke(name, attempt).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.session.token_floor().await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.session.raise_token_floor(above).await
+    }
+
+    async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        self.session.below(floor).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -14,7 +14,7 @@ use crate::{
     turns::Rank,
 };
 
-const LIMIT: Duration = Duration::from_secs(2);
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Holders and waiters of a name, in order.
@@ -103,7 +103,7 @@ fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
-fn patient() -> Instant {
+pub(crate) fn patient() -> Instant {
     CLOCK.now() + LIMIT * 2
 }
 

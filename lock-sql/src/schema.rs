@@ -4,6 +4,9 @@ use crate::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::script::Script;
 
+/// The row among the counters that tells what the token floor was raised to. No name counts with it.
+pub(crate) const FLOOR: i64 = -1;
+
 /// The statements that create what locks need, for a database whose user may not create tables: run
 /// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
 /// Running them again does nothing.

@@ -3,6 +3,7 @@
 //! They have no parameters, since several statements in one message cannot have any: what is put in
 //! is a number or hexadecimal, and nothing else.
 
+mod floor;
 mod hand_over;
 mod push;
 mod set;
@@ -319,7 +320,7 @@ impl Script {
     /// Answers, as a token, how many counters for tokens there are.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn counters(self) -> String {
-        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots)"))
+        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
 
     /// Answers a number in the place of a token.

@@ -191,7 +191,10 @@ impl Candidate {
             let (created, listed) = tokio::join!(create, list);
             drop(exchange);
             let node = match created {
-                Ok((stat, sequence)) => self.session.adopt(format!("{stem}{sequence}"), &stat),
+                Ok((stat, sequence)) => {
+                    let above = self.session.above().await?;
+                    self.session.adopt(format!("{stem}{sequence}"), &stat, above)
+                }
                 Err(ZkError::NoNode) => {
                     self.make_directory().await?;
                     continue;

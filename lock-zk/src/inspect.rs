@@ -3,12 +3,13 @@
 use std::time::{Duration, UNIX_EPOCH};
 
 use futures_util::future::try_join_all;
-use lock_core::{Diagnosis, Entry, FencingToken, Holder, Kind, Result};
+use lock_core::{Diagnosis, Entry, Holder, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     child, error,
+    floor::Above,
     note::{Became, Note},
     queue,
     session::Session,
@@ -28,19 +29,20 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
         Ok(exchange.data(&format!("{directory}/{name}")).await)
     });
     let mut notes = try_join_all(notes).await?.into_iter();
+    let above = session.above().await?;
     let mut entries = Vec::with_capacity(names.len());
     for name in &names {
         match notes.next() {
             // It has gone meanwhile.
             Some(Err(ZkError::NoNode)) => {}
             Some(Err(error)) => return Err(error::read_failed("inspect", error)),
-            Some(Ok((note, stat))) => entries.push(read(name, &note, &stat)),
+            Some(Ok((note, stat))) => entries.push(read(name, &note, &stat, above)),
             None => entries.push(unread(name)),
         }
     }
     Entry::judge(&mut entries);
     if let [entry] = entries.as_mut_slice()
-        && came_last(session, directory, entry).await?
+        && came_last(session, directory, entry, above).await?
     {
         entry.holder.granted_at = entry.holder.queued_at;
     }
@@ -49,11 +51,16 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
 
 /// Whether nobody has come or gone since the only entry was made, so that it was granted at once.
 /// ZooKeeper has no history, and when a node was deleted is written nowhere.
-async fn came_last(session: &Session, directory: &str, entry: &Entry) -> Result<bool> {
+async fn came_last(
+    session: &Session,
+    directory: &str,
+    entry: &Entry,
+    above: Above,
+) -> Result<bool> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     match exchange.stat(directory).await {
         Ok(stat) => {
-            let last = stat.map(|stat| FencingToken::new(stat.pzxid.unsigned_abs()));
+            let last = stat.map(|stat| above.token_of(stat.pzxid));
             Ok(last.is_some() && last == entry.holder.token)
         }
         Err(error) => Err(error::read_failed("inspect", error)),
@@ -73,7 +80,7 @@ pub(crate) async fn diagnose(
         let exchange = session.begin_in_turn(Turn::Look).await?;
         // Only the first one can be something else than its name says: a writer that shares by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
-            *entry = read(name, &note, &stat);
+            *entry = read(name, &note, &stat, session.above().await?);
         }
     }
     Entry::judge(&mut entries);
@@ -86,7 +93,7 @@ fn unread(name: &str) -> Entry {
 }
 
 /// Curator names its nodes as we do; only the note tells them apart.
-pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
+pub(crate) fn read(name: &str, note: &[u8], stat: &Stat, above: Above) -> Entry {
     let Some(note) = Note::read(note) else {
         return Entry::new(None, Holder::default()).with_kind(child::kind(name));
     };
@@ -95,7 +102,7 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat) -> Entry {
         _ => child::kind(name),
     };
     let since = UNIX_EPOCH.checked_add(Duration::from_millis(note.since));
-    let token = FencingToken::new(stat.czxid.unsigned_abs());
+    let token = above.token(stat);
     let granted = match note.became {
         // By the server's clock, how much later somebody wrote that it was admitted.
         Some(Became::Admitted) => u64::try_from(stat.mtime.saturating_sub(stat.ctime)).ok(),

@@ -32,10 +32,21 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
         "/" => format!("/{path}"),
         prefix => format!("{prefix}/{path}"),
     };
+    if directory == floor(prefix) {
+        return Err(invalid(name, "the token floor is kept there".to_owned()));
+    }
     if directory == "/zookeeper" || directory.starts_with("/zookeeper/") {
         return Err(invalid(name, "/zookeeper belongs to ZooKeeper".to_owned()));
     }
     Ok(directory)
+}
+
+/// The node of the [token floor](crate::floor). No name is escaped to this.
+pub(crate) fn floor(prefix: &str) -> String {
+    match prefix {
+        "/" => "/%floor".to_owned(),
+        prefix => format!("{prefix}/%floor"),
+    }
 }
 
 fn invalid(name: &LockName, reason: String) -> Error {
@@ -109,6 +120,16 @@ mod tests {
         for name in ["/a", "a/", "a//b", ".", "a/..", "a\u{1}", "\u{fff5}", "a/x-0000000001"] {
             let error = directory("/locks", Layout::Native, name).unwrap_err();
             assert!(matches!(error, Error::InvalidName { .. }), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn no_lock_is_where_the_token_floor_is() {
+        for prefix in ["/", "/locks"] {
+            let last = floor(prefix).rsplit_once('/').unwrap().1.to_owned();
+            assert_eq!(LockName::from_escaped(&last), None);
+            assert!(directory(prefix, Layout::Native, &last).is_err());
+            assert!(directory(prefix, Layout::Escaped, &last).is_ok_and(|d| d != floor(prefix)));
         }
     }
 

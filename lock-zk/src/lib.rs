@@ -185,13 +185,15 @@
 //! The fencing token is the node's `czxid`, the number of the transaction that created it. It rises
 //! with every creation in the whole ensemble, whatever happens to nodes and directories; the
 //! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade
-//! brings a new one.
+//! brings a new one. Once the [token floor](lock_core::TokenFloor) was raised, `<prefix>/%floor` has
+//! the number that is added; each session watches it. A login must be allowed to read it.
 
 mod acquire;
 mod child;
 mod config;
 mod entry;
 mod error;
+mod floor;
 mod heartbeat;
 mod inspect;
 mod janitor;

@@ -4,9 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
-    StoreUrl, Survives, Wake, Wish, duration::shown,
+    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
+    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
+    Reach, Request, Result, StoreUrl, Survives, TokenFloor, Wake, Wish, duration::shown,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -145,7 +145,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     }
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Push;
-    guarantees.fencing = Fencing::Strict("czxid");
+    guarantees.fencing = Fencing::Strict("czxid, plus the token floor");
     guarantees.loss = LossSignal::Push;
     guarantees.fixed_term = FixedTerm::Client;
     guarantees.expiry_slack = tick * 3 / 2 + Duration::from_millis(250);
@@ -260,6 +260,20 @@ impl DistributedLock for ZkLock {
         let revoked = session.revoke(&directory, attempt).await?;
         // Another client's node does not go with our session.
         if session.is_over() { Err(session.error("revoke")) } else { Ok(revoked) }
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.any_session().await?.token_floor(self.sessions.config()).await
+    }
+
+    async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let (session, config) = (self.any_session().await?, self.sessions.config());
+        session.raise_floor(config, above).await?;
+        session.token_floor(config).await
+    }
+
+    async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        self.any_session().await?.before_floor(self.sessions.config()).await
     }
 
     async fn close(&self) -> Result<()> {

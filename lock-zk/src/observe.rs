@@ -15,8 +15,8 @@ use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
-    error::STORE, inspect, queue, session::Session, sessions::Sessions, turns::Turn, values,
-    watches::Watch,
+    error::STORE, floor::Above, inspect, queue, session::Session, sessions::Sessions, turns::Turn,
+    values, watches::Watch,
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -159,7 +159,7 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
     drop(exchange);
     match armed {
         Ok(((data, stat), watch)) => {
-            let leader = leader(&name, &data, &stat);
+            let leader = leader(&name, &data, &stat, session.above().await?);
             Ok(Some(Sight { first: Some(name), leader, watch }))
         }
         Err(ZkError::NoNode) => Ok(None),
@@ -188,9 +188,9 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
 }
 
 /// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
-fn leader(name: &str, data: &[u8], stat: &Stat) -> Option<Seen> {
-    let entry = inspect::read(name, data, stat);
-    let token = FencingToken::new(stat.czxid.unsigned_abs());
+fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
+    let entry = inspect::read(name, data, stat, above);
+    let token = above.token(stat);
     let values = values::read(data, stat.version);
     (entry.kind == Kind::Exclusive).then_some(Seen { token, holder: entry.holder, values })
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, FencingToken, Kind, Result};
+use lock_core::{Error, Kind, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
@@ -12,6 +12,7 @@ use crate::{
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
+    floor::Above,
     note::Note,
     queue,
     session::Session,
@@ -59,7 +60,9 @@ impl Session {
             self.remove(&format!("{directory}/{surplus}")).await?;
         }
         let path = format!("{directory}/{name}");
-        Ok(self.stat(&path).await?.and_then(|stat| self.adopt(path, &stat)))
+        let Some(stat) = self.stat(&path).await? else { return Ok(None) };
+        let above = self.above().await?;
+        Ok(self.adopt(path, &stat, above))
     }
 
     /// Deletes whatever an attempt may have left.
@@ -114,13 +117,12 @@ impl Session {
 
     /// The node as ours, if it is: a node of a session that came before this one is as good as
     /// gone.
-    pub(crate) fn adopt(&self, path: String, stat: &Stat) -> Option<Node> {
+    pub(crate) fn adopt(&self, path: String, stat: &Stat, above: Above) -> Option<Node> {
         if stat.ephemeral_owner != self.id() {
             return None;
         }
         let sequence = child::sequence(&path)?;
-        // Transaction ids are positive.
-        Some(Node { path, sequence, token: FencingToken::new(stat.czxid.unsigned_abs()) })
+        Some(Node { path, sequence, token: above.token(stat) })
     }
 
     /// The state of a node; `None` if it does not exist.

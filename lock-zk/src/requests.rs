@@ -127,6 +127,16 @@ impl Exchange {
         self.written(self.client.set_data(path, data, None))
     }
 
+    /// Writes data if they are still of this version.
+    pub(crate) fn replace_data(
+        &self,
+        path: &str,
+        data: &[u8],
+        version: i32,
+    ) -> impl Future<Output = Answer<Stat>> + Send {
+        self.written(self.client.set_data(path, data, Some(version)))
+    }
+
     /// Makes a directory and those above it, one after the other.
     pub(crate) async fn mkdir(&self, path: &str, options: &CreateOptions<'_>) -> Answer<()> {
         self.read(self.client.mkdir(path, options)).await

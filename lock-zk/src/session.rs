@@ -17,6 +17,7 @@ use crate::{
     child,
     entry::Entry,
     error::{self, Meaning, STORE},
+    floor::Floor,
     janitor::Chores,
     life::Life,
     requests::Exchange,
@@ -41,6 +42,7 @@ pub(crate) struct Session {
     pub(crate) chores: Chores,
     /// For watches.
     pub(crate) room: Room,
+    pub(crate) floor: Floor,
     /// Entries whose own nodes are not watched yet.
     pub(crate) young: Young,
     end: OnceLock<End>,
@@ -63,7 +65,13 @@ pub(crate) enum End {
 
 impl Session {
     /// Takes over a session whose handshake began at `sent`, with servers of this tick.
-    pub(crate) fn new(client: Client, ttl: Duration, tick: Duration, sent: Instant) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        ttl: Duration,
+        tick: Duration,
+        sent: Instant,
+        floor: Floor,
+    ) -> Self {
         Self {
             id: client.session_id().0,
             life: Arc::new(Life::new(ttl, tick, sent)),
@@ -71,6 +79,7 @@ impl Session {
             entries: Mutex::default(),
             chores: Chores::default(),
             room: Room::new(client.path()),
+            floor,
             client: Mutex::new(Some(client)),
             young: Young::default(),
             end: OnceLock::new(),

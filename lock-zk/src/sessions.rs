@@ -20,6 +20,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
+    floor::Floor,
     heartbeat, janitor, nodelay, sentinel,
     session::{Session, lock},
 };
@@ -214,7 +215,8 @@ impl Sessions {
         nodelay::set(&self.ports).await;
         let states = client.state_watcher();
         let ttl = client.session_timeout();
-        let session = Arc::new(Session::new(client, ttl, self.tick, sent));
+        let floor = Floor::new(&self.config.prefix);
+        let session = Arc::new(Session::new(client, ttl, self.tick, sent, floor));
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
@@ -225,6 +227,8 @@ impl Sessions {
         self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
         // A break meanwhile is told below.
         heartbeat::ask_deployment(weak.clone(), self.hosts.clone()).await;
+        // So that the first acquire need not. If it fails, that one does.
+        drop(tokio::time::timeout(ttl / 4, session.above()).await);
         self.runtime.spawn(heartbeat::follow(
             weak,
             states,

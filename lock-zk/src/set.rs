@@ -143,7 +143,8 @@ impl CandidateSet {
             true => self.session.stat(path).await?.ok_or_else(vanished)?,
             false => *stat,
         };
-        let nodes = created.into_iter().map(|(path, _)| self.session.adopt(path, &stat));
+        let above = self.session.above().await?;
+        let nodes = created.into_iter().map(|(path, _)| self.session.adopt(path, &stat, above));
         nodes.collect::<Option<_>>().ok_or_else(vanished)
     }
 

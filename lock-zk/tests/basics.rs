@@ -137,7 +137,7 @@ async fn a_ttl_that_the_server_would_clamp_is_an_error_with_the_range() {
     let promised = locks.guarantees();
     assert_eq!(promised.ttl, Duration::from_secs(1)..=Duration::from_secs(10));
     assert_eq!(promised.default_ttl, Duration::from_secs(10));
-    assert_eq!(promised.fencing, Fencing::Strict("czxid"));
+    assert_eq!(promised.fencing, Fencing::Strict("czxid, plus the token floor"));
     for requirement in [Requirement::Fifo, Requirement::Push, Requirement::SurvivesRestart] {
         assert!(promised.meets(requirement));
     }

@@ -7,6 +7,8 @@ use lock_lab::ZooKeeper;
 use support::*;
 
 const MANY: usize = 10;
+/// Each client watches the token floor: one that leads, and the others.
+const FLOORS: u64 = 1 + MANY as u64;
 
 async fn watches(server: &ZooKeeper, count: u64) {
     let there = || async { server.counters().await.unwrap().get("watches") == count };
@@ -41,8 +43,8 @@ async fn a_proclamation_wakes_no_candidate() {
         candidates.push(queue_up(&here, lock, "crowd", position).await);
         clients.push(there);
     }
-    // The own nodes, and the node before.
-    watches(&server, 1 + 2 * MANY as u64).await;
+    // The own nodes, the node before, and the token floor by each client.
+    watches(&server, 1 + 2 * MANY as u64 + FLOORS).await;
     let mut least = u64::MAX;
     for n in 0..5 {
         let (used, said) = cost(&server, leading.proclaim(n.to_string())).await;
@@ -85,12 +87,12 @@ async fn what_a_change_costs_with_ten_observers() {
     let many = MANY as u64;
     let mut least = [u64::MAX; 3];
     for round in 1..6 {
-        watches(&server, 1 + many).await;
+        watches(&server, 1 + many + FLOORS).await;
         let value = round.to_string();
         let (used, ()) = cost(&server, proclaim(&mut leading, &mut observers, &value)).await;
         assert_eq!((used.get("fired.changed"), used.get("requests.update")), (many, 1), "{used}");
         least[0] = least[0].min(used.get("packets_received") - 1);
-        watches(&server, 1 + many).await;
+        watches(&server, 1 + many + FLOORS).await;
         let (used, ()) = cost(&server, async {
             leading.resign().await.unwrap();
             tell(&mut observers, None).await;
@@ -98,7 +100,7 @@ async fn what_a_change_costs_with_ten_observers() {
         .await;
         assert_eq!(used.get("fired.deleted"), 1 + many, "{used}");
         least[1] = least[1].min(used.get("packets_received") - 1);
-        watches(&server, many).await;
+        watches(&server, many + FLOORS).await;
         let (used, again) = cost(&server, async {
             let leading = election.campaign(&value).await.unwrap();
             tell(&mut observers, Some(&value)).await;

@@ -6,7 +6,7 @@ use std::{
 };
 
 use async_trait::async_trait;
-use distlock::{Entry, Guarantees, LockName, Result, Ticket};
+use distlock::{Entry, Error, FencingToken, Guarantees, LockName, Result, Ticket, TokenFloor};
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Lease, Observed, Reach, Request, Wish,
 };
@@ -109,6 +109,20 @@ impl DistributedLock for Namespace {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.driver.revoke(&self.outer(name)?, attempt).await
+    }
+
+    async fn token_floor(&self) -> Result<TokenFloor> {
+        self.driver.token_floor().await
+    }
+
+    /// It would end the locks of everybody, also of those that are not checked.
+    async fn raise_token_floor(&self, _: FencingToken) -> Result<TokenFloor> {
+        let what = "raise the token floor for a check".to_owned();
+        Err(Error::Unsupported { store: self.guarantees().store, what })
+    }
+
+    async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        Ok(Vec::new())
     }
 
     async fn close(&self) -> Result<()> {

@@ -18,4 +18,5 @@ mod screen;
 mod shell;
 mod stores;
 mod terminal;
+mod token_floor;
 mod watch;

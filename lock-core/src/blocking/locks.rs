@@ -5,7 +5,9 @@ use std::{sync::Arc, time::Duration};
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
-use crate::{Connect, ConnectionState, Entry, Guarantees, LockName, Result, Ticket};
+use crate::{
+    Connect, ConnectionState, Entry, FencingToken, Guarantees, LockName, Result, Ticket, TokenFloor,
+};
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
 ///
@@ -128,6 +130,24 @@ impl Locks {
     /// Those.
     pub fn drain(&self, limit: Duration) -> Result<usize> {
         self.0.wait("drain", self.0.locks.drain(limit))
+    }
+
+    /// As [`crate::Locks::token_floor`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn token_floor(&self) -> Result<TokenFloor> {
+        self.0.wait("token floor", self.0.locks.token_floor())
+    }
+
+    /// As [`crate::Locks::raise_token_floor`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        self.0.wait("raise the token floor", self.0.locks.raise_token_floor(above))
     }
 
     /// As [`crate::Locks::close`].

@@ -1,4 +1,4 @@
--- ACQUIRE. KEYS: lock, queue, fence. ARGV: attempt, TTL in ms; then, if they are not the usual ones,
+-- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the usual ones,
 -- 1 to wait or 0 to try, and what the holder says about itself.
 -- Answers the token; 0 if it is busy; {fence, holder's PTTL, place in the queue, mark of a foreign holder or 0}
 -- if it waits.
@@ -9,6 +9,10 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
   local time = redis.call('TIME')
   -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
   local token = time[1] .. string.sub('00000' .. time[2], -6)
+  local floor = redis.call('GET', KEYS[4])
+  if floor then
+    token = string.format('%.0f', token + string.match(floor, '^%d+'))
+  end
   local last = redis.call('SET', KEYS[3], token, 'PX', 86400000, 'GET')
   if last and last >= token then
     token = string.format('%.0f', last + 1)

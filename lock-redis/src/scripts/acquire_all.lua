@@ -1,9 +1,9 @@
 
 -- ACQUIRE of several exclusive locks: of all, if each is free and nobody waits for it, or of none. KEYS: lock
--- and queue of each. ARGV: attempt, TTL in ms, and what the holder says about itself, if it is not the
+-- and queue of each; floor. ARGV: attempt, TTL in ms, and what the holder says about itself, if it is not the
 -- usual, of each. Answers their tokens; 0 if one is busy.
 local now, wishes, free = server_time(), {}, true
-for i = 1, #KEYS / 2 do
+for i = 1, (#KEYS - 1) / 2 do
   local lock, base, attempt = KEYS[2 * i - 1], string.sub(KEYS[2 * i], 1, -6), ARGV[3 * i - 2]
   local value = settle(lock, base, now)
   -- The same request again, if it is the attempt's: its answer was lost.

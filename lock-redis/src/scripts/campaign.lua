@@ -1,5 +1,5 @@
 
--- CAMPAIGN: ACQUIRE of a lock by a candidate. KEYS: lock, queue. ARGV: attempt, TTL in ms, 1 to wait or 0 to
+-- CAMPAIGN: ACQUIRE of a lock by a candidate. KEYS: lock, queue, floor. ARGV: attempt, TTL in ms, 1 to wait or 0 to
 -- try, kind, and what it says about itself, followed by its value. Answers as ACQUIRE does.
 local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)
 local attempt, ttl, kind, said = ARGV[1], ARGV[2], ARGV[4], ARGV[5]

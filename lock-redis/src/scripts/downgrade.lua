@@ -1,5 +1,5 @@
 
--- DOWNGRADE. KEYS: lock, queue. ARGV: attempt, token. Makes the attempt that holds the lock alone the
+-- DOWNGRADE. KEYS: lock, queue, floor. ARGV: attempt, token. Makes the attempt that holds the lock alone the
 -- first member of a group, for as long as it would have held the lock, and lets in who fits beside it.
 -- Answers 1, also if it was done before; 0 if the lock is not the attempt's.
 local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]

@@ -1,5 +1,5 @@
 
--- JOIN: ACQUIRE of a shared lock or of permits. KEYS: lock, queue. ARGV: attempt, TTL in ms, 1 to wait
+-- JOIN: ACQUIRE of a shared lock or of permits. KEYS: lock, queue, floor. ARGV: attempt, TTL in ms, 1 to wait
 -- or 0 to try, kind, and, if it is not the usual one, what the holder says about itself.
 -- Answers as ACQUIRE does, and minus the number of permits that others count with if it is another one.
 local lock, base = KEYS[1], string.sub(KEYS[2], 1, -6)

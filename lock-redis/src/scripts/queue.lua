@@ -20,10 +20,16 @@ local function last_token(base)
   return tonumber(redis.call('GET', base .. 'fence') or 0)
 end
 
+-- What the token floor, the last key of a script that may grant, adds to the time: see FLOOR.
+local function raised()
+  local record = redis.call('GET', KEYS[#KEYS])
+  return record and tonumber(string.match(record, '^%d+')) or 0
+end
+
 -- The fence ends a day after the last grant: by then the server's time is above it, unless the clock
 -- was set back by more than has passed.
 local function next_token(base, now)
-  local token = math.max(last_token(base) + 1, now)
+  local token = math.max(last_token(base) + 1, now + raised())
   redis.call('SET', base .. 'fence', digits(token), 'PX', 86400000)
   return token
 end

@@ -1,6 +1,6 @@
 
 -- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
--- then lock and queue of each other one; leaders are among these. ARGV: how many hold alone, then attempt and
+-- then lock and queue of each other one; leaders are among these; floor. ARGV: how many hold alone, then attempt and
 -- TTL in ms of each of these, then attempt, TTL in ms and turn of each other one. A turn is greater by one in
 -- each round.
 -- It only updates: a late round must not revive what was cancelled.
@@ -95,7 +95,7 @@ local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   answer[i] = renew(KEYS[i], ARGV[2 * i], ARGV[2 * i + 1])
 end
-for i = 1, (#KEYS - held) / 2 do
+for i = 1, (#KEYS - 1 - held) / 2 do
   local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
   answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(
     KEYS[key], string.sub(KEYS[key + 1], 1, -6), ARGV[argument], ARGV[argument + 1], ARGV[argument + 2])

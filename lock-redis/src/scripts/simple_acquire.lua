@@ -1,4 +1,4 @@
--- ACQUIRE without a queue. KEYS: lock, fence. ARGV: attempt, TTL in ms.
+-- ACQUIRE without a queue. KEYS: lock, fence, floor. ARGV: attempt, TTL in ms.
 -- Answers the token, or the number 0 if somebody holds the lock.
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then
@@ -10,6 +10,10 @@ end
 local time = redis.call('TIME')
 -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
 local token = time[1] .. string.sub('00000' .. time[2], -6)
+local floor = redis.call('GET', KEYS[3])
+if floor then
+  token = string.format('%.0f', token + string.match(floor, '^%d+'))
+end
 local last = redis.call('SET', KEYS[2], token, 'PX', 86400000, 'GET')
 if last and last >= token then
   token = string.format('%.0f', last + 1)

@@ -1,5 +1,5 @@
 
--- UPGRADE. KEYS: lock, queue. ARGV: attempt, token. Makes a member that is alone, and for whose lock
+-- UPGRADE. KEYS: lock, queue, floor. ARGV: attempt, token. Makes a member that is alone, and for whose lock
 -- nobody waits, the only holder, for as long as it would have been a member.
 -- Answers the new token, also if it was done before; 0 if somebody else holds or waits; -1 if the
 -- attempt is no member.

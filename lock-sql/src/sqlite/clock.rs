@@ -7,6 +7,8 @@ use std::{fs, io::ErrorKind, path::Path};
 
 use lock_core::{Effect, Error, Result};
 
+use crate::schema::FLOOR;
+
 /// How far tokens jump at each boot of the machine: a power cut may undo the last transactions, and each
 /// of them may have granted one. There are never so many before SQLite writes them to the disk.
 const JUMP: u64 = 1 << 32;
@@ -70,7 +72,8 @@ pub(super) fn settle() -> Result<String> {
     Ok(format!(
         "DELETE FROM distlock_v1_entries WHERE {other}; \
          DELETE FROM distlock_v1_values WHERE {other}; \
-         UPDATE distlock_v1_slots SET token = token + {JUMP} WHERE {other}; \
+         UPDATE distlock_v1_slots SET token = token + {JUMP} \
+         WHERE slot <> {FLOOR} AND {other}; \
          DELETE FROM distlock_v1_meta WHERE boot <> '{boot}'; \
          INSERT INTO distlock_v1_meta SELECT '{boot}', '{namespace}' \
          WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_meta);"

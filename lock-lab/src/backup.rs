@@ -1,0 +1,76 @@
+//! What a server's disk had at some moment.
+
+use std::{
+    fs, io,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use tempfile::TempDir;
+
+use crate::{LabError, Server};
+
+/// A copy of a server's data. It is deleted when it is dropped.
+#[derive(Debug)]
+pub struct Backup(TempDir);
+
+impl Server {
+    /// Kills the server, copies its data and starts it again. What it has confirmed is in the copy,
+    /// if it outlives a kill -9 there.
+    ///
+    /// # Errors
+    ///
+    /// [`LabError::Io`] if the data cannot be copied, and as [`restart`](Self::restart).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`restart`](Self::restart).
+    pub async fn back_up(&self) -> Result<Backup, LabError> {
+        self.kill();
+        let backup = tempfile::tempdir().and_then(|copy| {
+            copy_into(self.home(), copy.path())?;
+            Ok(Backup(copy))
+        });
+        self.restart().await?;
+        backup.map_err(LabError::io("copying a server's data"))
+    }
+
+    /// Kills the server, puts the data of that moment in the place of its own, and starts it again.
+    /// The log is that of that moment, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`back_up`](Self::back_up).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the server killed or started, perhaps not ready yet.
+    pub async fn restore(&self, backup: &Backup) -> Result<(), LabError> {
+        self.kill();
+        let restored = empty(self.home()).and_then(|()| copy_into(backup.0.path(), self.home()));
+        restored.map_err(LabError::io("restoring a server's data"))?;
+        self.restart().await
+    }
+}
+
+fn empty(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        match entry.file_type()?.is_dir() {
+            true => fs::remove_dir_all(entry.path())?,
+            false => fs::remove_file(entry.path())?,
+        }
+    }
+    Ok(())
+}
+
+/// With owners and permissions, which the standard library does not copy.
+fn copy_into(from: &Path, to: &Path) -> io::Result<()> {
+    let mut copy = Command::new("cp");
+    copy.arg("-a").arg(from.join(".")).arg(to).stdin(Stdio::null());
+    let done = copy.output()?;
+    match done.status.success() {
+        true => Ok(()),
+        false => Err(io::Error::other(String::from_utf8_lossy(&done.stderr).into_owned())),
+    }
+}

@@ -1,0 +1,43 @@
+//! The token floor by virtual time: who is ended by a raise, and what comes after it.
+
+use lock_core::{Error, FencingToken, Locks, LossReason};
+use lock_memory::MemoryStore;
+
+const FLOOR: FencingToken = FencingToken::new(1_000_000);
+
+#[tokio::test(start_paused = true)]
+async fn a_raise_ends_holders_below_it_and_lets_waiters_in_above_it() {
+    let store = MemoryStore::new();
+    let [first, second] = [0, 1].map(|_| Locks::new(store.client()));
+    let guard = first.lock("orders").unwrap().acquire().await.unwrap();
+    let lock = second.lock("orders").unwrap();
+    let waiter = tokio::spawn(async move { lock.acquire().await });
+    while first.inspect("orders").await.unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(first.token_floor().await.unwrap().above, FencingToken::new(0));
+    let floor = first.raise_token_floor(FLOOR).await.unwrap();
+    assert_eq!(floor.above, FLOOR);
+    assert_eq!(guard.lost().await, LossReason::EntryGone);
+    let next = waiter.await.unwrap().unwrap();
+    assert!(next.token() > FLOOR);
+    // It is as high already: nobody is ended, and nothing goes down.
+    assert_eq!(second.raise_token_floor(FLOOR).await.unwrap().above, FLOOR);
+    let lower = second.raise_token_floor(FencingToken::new(1)).await.unwrap();
+    assert_eq!((lower.above, lower.newest), (FLOOR, next.token()));
+    assert!(next.is_valid());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_floor_without_room_above_it_is_refused() {
+    let locks = Locks::new(MemoryStore::new().client());
+    let greatest = locks.guarantees().greatest_floor();
+    assert_eq!(greatest.value(), 1 << 62);
+    let above = FencingToken::new(greatest.value() + 1);
+    let refused = locks.raise_token_floor(above).await.unwrap_err();
+    assert!(matches!(refused, Error::InvalidOption { .. }), "{refused}");
+    assert!(refused.to_string().contains(&greatest.to_string()), "{refused}");
+    let floor = locks.raise_token_floor(greatest).await.unwrap();
+    assert_eq!(floor.above, greatest);
+    assert!(locks.lock("x").unwrap().acquire().await.unwrap().token() > greatest);
+}

@@ -1,0 +1,15 @@
+-- FLOOR. KEYS: floor. ARGV: what all later tokens are to be above, or 0. Only upwards.
+-- The record: what is added to the server's time, and what the floor was raised to.
+-- Answers what the floor was raised to, and up to where tokens may have come, as text.
+--
+-- A fence is kept for a day, so tokens are at most so far ahead of the time, if the clock was set back.
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local record, wanted = redis.call('GET', KEYS[1]), tonumber(ARGV[1])
+local offset, above = string.match(record or '0 0', '^(%d+) (%d+)$')
+offset, above = tonumber(offset), tonumber(above)
+if wanted > above then
+  offset, above = math.max(offset, wanted + 1 - now), wanted
+  redis.call('SET', KEYS[1], string.format('%.0f %.0f', offset, above))
+end
+return {string.format('%.0f', above), string.format('%.0f', offset + now + 86400000000)}

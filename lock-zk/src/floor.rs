@@ -1,0 +1,208 @@
+//! The token floor: what is added to transaction ids.
+//!
+//! Its record is the data of one node, which each session watches. A server applies transactions in
+//! order and tells a session of a change before it answers with anything later, so whoever has an
+//! answer about a node that was made after a raise has been told of the raise: that costs no request.
+
+use std::{fmt, pin::Pin};
+
+use futures_util::FutureExt;
+use lock_core::{Effect, Error, FencingToken, LockName, Result, TokenFloor};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+use zookeeper_client::{Acls, CreateMode, Error as ZkError, Stat, WatchedEvent};
+
+use crate::{
+    config::ZkConfig,
+    error::STORE,
+    inspect,
+    layout::{self, directory},
+    names, queue,
+    session::Session,
+    turns::Turn,
+};
+
+/// The record, as far as this session knows it.
+pub(crate) struct Floor {
+    path: String,
+    seen: Mutex<Option<Seen>>,
+}
+
+struct Seen {
+    above: Above,
+    changed: Pin<Box<dyn Future<Output = WatchedEvent> + Send>>,
+}
+
+/// What is added.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Above(u64);
+
+impl Above {
+    /// The token of a node that was made by this transaction.
+    pub(crate) fn token(self, stat: &Stat) -> FencingToken {
+        self.token_of(stat.czxid)
+    }
+
+    /// The token of a node that was made by the transaction with this id.
+    pub(crate) fn token_of(self, id: i64) -> FencingToken {
+        // Transaction ids are positive.
+        FencingToken::new(self.0.saturating_add(id.unsigned_abs()))
+    }
+
+    fn read(data: &[u8]) -> Result<Self> {
+        let above = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+        let above = above.filter(|above| *above <= i64::MAX.unsigned_abs() / 2 + 1);
+        above.map(Self).ok_or_else(|| Error::Rejected {
+            store: STORE,
+            op: "token floor",
+            effect: Effect::None,
+            source: "the data of the token floor's node is no number".into(),
+        })
+    }
+}
+
+impl Floor {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { path: layout::floor(prefix), seen: Mutex::default() }
+    }
+}
+
+impl fmt::Debug for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Floor").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// What to add for nodes that answers before this call have told of: at least what counts for
+    /// each of them. A request is sent only for the first call, and after a raise.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over, or may not read the record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing.
+    pub(crate) async fn above(&self) -> Result<Above> {
+        let mut seen = self.floor.seen.lock().await;
+        if let Some(Seen { above, changed }) = &mut *seen
+            && changed.now_or_never().is_none()
+        {
+            return Ok(*above);
+        }
+        *seen = None;
+        loop {
+            let exchange = self.begin()?;
+            let path = &*self.floor.path;
+            // In this order: what changes after the read is told.
+            let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
+            let above = match data {
+                Ok((data, _)) => Ok(Above::read(&data)?),
+                Err(ZkError::NoNode) => Ok(Above::default()),
+                Err(error) => Err(error),
+            };
+            match (watched, above) {
+                (Ok((_, watcher)), Ok(above)) => {
+                    *seen = Some(Seen { above, changed: Box::pin(watcher.changed()) });
+                    return Ok(above);
+                }
+                (Err(error), _) | (_, Err(error)) => self.again("token floor", error).await?,
+            }
+        }
+    }
+
+    /// The record as it is, if there is one.
+    async fn record(&self) -> Result<Option<(Above, Stat)>> {
+        loop {
+            let exchange = self.begin()?;
+            match exchange.data(&self.floor.path).await {
+                Ok((data, stat)) => return Ok(Some((Above::read(&data)?, stat))),
+                Err(ZkError::NoNode) => return Ok(None),
+                Err(error) => self.again("token floor", error).await?,
+            }
+        }
+    }
+
+    /// How far tokens have come. A node that is made for a moment tells the newest transaction.
+    pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
+        let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
+        let options = CreateMode::Ephemeral.with_acls(config.access.acls());
+        let stat = loop {
+            let exchange = self.begin()?;
+            match exchange.create(&path, b"", &options).await {
+                Ok((stat, _)) => break stat,
+                Err(ZkError::NoNode) => {
+                    self.make_prefix(&config.prefix, config.access.acls()).await?
+                }
+                // Made by a request that was not answered.
+                Err(ZkError::NodeExists) => {
+                    if let Some(stat) = self.stat(&path).await? {
+                        break stat;
+                    }
+                }
+                Err(error) => self.again("token floor", error).await?,
+            }
+        };
+        self.remove(&path).await?;
+        // Read last: a raise meanwhile makes it too great rather than too small.
+        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
+        Ok(TokenFloor::new(FencingToken::new(above.0), above.token(&stat)))
+    }
+
+    /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
+    /// one's.
+    pub(crate) async fn raise_floor(&self, config: &ZkConfig, to: FencingToken) -> Result<()> {
+        let (data, acls) = (to.to_string(), config.access.acls());
+        let options = CreateMode::Persistent.with_acls(acls);
+        loop {
+            let record = self.record().await?;
+            if record.map_or(0, |(above, _)| above.0) >= to.value() {
+                return Ok(());
+            }
+            let exchange = self.begin()?;
+            let (path, data) = (&*self.floor.path, data.as_bytes());
+            let written = match record {
+                Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
+                None => exchange.create(path, data, &options).await.map(drop),
+            };
+            match (written, record) {
+                (Err(ZkError::NoNode), None) => self.make_prefix(&config.prefix, acls).await?,
+                // Whatever it is, the record tells.
+                (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
+                (Err(error), _) => self.again("raise the token floor", error).await?,
+            }
+        }
+    }
+
+    async fn make_prefix(&self, prefix: &str, acls: Acls<'static>) -> Result<()> {
+        let exchange = self.begin()?;
+        match exchange.mkdir(prefix, &CreateMode::Persistent.with_acls(acls)).await {
+            Ok(()) | Err(ZkError::NodeExists) => Ok(()),
+            Err(error) => self.again("create the locks' directory", error).await,
+        }
+    }
+
+    /// The attempts with nodes that were made before the floor was raised the last time.
+    pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
+        let Some((above, raised)) = self.record().await? else { return Ok(Vec::new()) };
+        let mut found = Vec::new();
+        for name in names::names(self, config, "").await? {
+            let directory = directory(&config.prefix, config.layout, &name)?;
+            for child in queue::in_order(self.list(&directory, Turn::Look).await?) {
+                let exchange = self.begin_in_turn(Turn::Look).await?;
+                match exchange.data(&format!("{directory}/{child}")).await {
+                    Ok((note, stat)) if stat.czxid < raised.mzxid => {
+                        let attempt = inspect::read(&child, &note, &stat, above).attempt;
+                        found.extend(attempt.map(|attempt| (name.clone(), attempt)));
+                    }
+                    Ok(_) | Err(ZkError::NoNode) => {}
+                    Err(error) => {
+                        return Err(crate::error::read_failed("raise the token floor", error));
+                    }
+                }
+            }
+        }
+        Ok(found)
+    }
+}
