@@ -145,6 +145,8 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
     }
     desk.browser.click("#panel .close")?;
     desk.expect(IS_OPEN, json!(false))?;
+    // The focus goes back to the cell a moment after the panel is closed.
+    desk.expect(&focused, json!(true))?;
     desk.browser.value("document.querySelector('.matrix td a').focus()")?;
     let at = "document.activeElement.getAttribute('href')";
     desk.expect(at, json!("#C1-sqlite"))?;
