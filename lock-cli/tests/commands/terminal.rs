@@ -363,7 +363,7 @@ fn the_live_view_is_drawn_anew() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     terminal.press("distlock watch\n");
-    terminal.until("0 names");
+    terminal.until("nobody holds or waits for a lock");
     let mut holder = place.start(&["run", "a job", "--", "sh", "-c", "echo; read line"]);
     holder.line();
     terminal.until("HELD BY");
