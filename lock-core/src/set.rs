@@ -206,7 +206,7 @@ impl LockSet {
             });
         let held = self.lock.client.unless_drained(owned).await?;
         if let Some(held) = &held {
-            held.check()?;
+            held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
             held.keep_for(self.lock.at_least);
         }
         Ok(held)
@@ -341,8 +341,9 @@ async fn grant_all(
         LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
     };
     // For a caller who has left, the guards are dropped with the answer: released at once.
-    let guards = wishes.into_iter().zip(leases).map(guard).collect();
-    Ok(Step::Taken(LockSetGuard { guards }))
+    // All are made before one is asked whether it was: a lease without a guard is given back by nobody.
+    let guards: Vec<_> = wishes.into_iter().zip(leases).map(guard).collect();
+    Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
 }
 
 impl fmt::Debug for LockSet {
