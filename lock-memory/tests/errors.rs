@@ -60,11 +60,11 @@ fn a_timeout_says_for_how_long_the_holder_has_the_lock() {
     };
     let said = timeout(Some(Box::new(holder))).to_string();
     assert!(
-        said.starts_with("gave up on lock a after 3.0s: held by the nightly report for 3.2"),
+        said.starts_with("gave up on lock a after 3s: held by the nightly report for 3.2"),
         "{said}"
     );
     let said = timeout(None).to_string();
-    assert_eq!(said, "gave up on lock a after 3.0s: the store did not say who holds it");
+    assert_eq!(said, "gave up on lock a after 3s: the store did not say who holds it");
 }
 
 #[tokio::test(start_paused = true)]
