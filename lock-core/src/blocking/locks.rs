@@ -50,7 +50,8 @@ impl Locks {
     ///
     /// A current-thread runtime works only while a call waits, so nothing is renewed between two calls. It
     /// is for tests, with locks in memory and a paused clock: no time passes between two calls then, and
-    /// while one waits it passes at once. So a TTL or the limit of a wait costs a test no time:
+    /// while one waits it passes at once. So a TTL or the limit of a wait costs a test no time. Such a
+    /// connection is for one thread: while it waits, time passes for the requests of others, too.
     ///
     /// ```no_run
     /// # use std::{sync::Arc, time::Duration};
@@ -63,7 +64,7 @@ impl Locks {
     /// let connect = async { Ok(lock_core::Locks::new(client())) };
     /// let locks = blocking::Locks::open_in(clock.clone(), connect)?;
     /// let guard = locks.lock("orders/42")?.fixed_term().acquire()?;
-    /// clock.block_on(tokio::time::sleep(Duration::from_secs(15)));
+    /// clock.block_on(async { tokio::time::sleep(Duration::from_secs(15)).await });
     /// assert!(!guard.is_valid());
     /// # Ok::<(), lock_core::Error>(())
     /// ```
