@@ -29,7 +29,7 @@ pub struct MemoryLock {
 }
 
 impl MemoryStore {
-    /// Connects.
+    /// Connects. For blocking locks: `blocking::Locks::new(|| store.client())`.
     ///
     /// # Panics
     ///
