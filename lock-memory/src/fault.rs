@@ -33,9 +33,9 @@ use crate::{
 /// # Ok(()) }
 /// ```
 ///
-/// A client sends a request again whose reply does not come, and gives up after one TTL:
-/// [`Error::Unavailable`](lock_core::Error::Unavailable). A request that it has given up does not arrive
-/// any more, and one that has arrived keeps its effect.
+/// A client waits for an answer for one TTL (for that to a renewal a third of it), and then gives up:
+/// [`Error::Unavailable`](lock_core::Error::Unavailable). What it has given up before it arrived does not
+/// arrive any more, and what has arrived keeps its effect.
 #[derive(Clone, Debug)]
 pub struct Faults {
     network: Network,
