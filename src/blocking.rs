@@ -10,10 +10,11 @@
 //! # Ok::<(), distlock::Error>(())
 //! ```
 //!
-//! A connection has a runtime of its own with one thread, which renews what is held. Its functions may
-//! be called from any thread, but not from inside an async runtime: a thread that must not block would
-//! block there, and perhaps wait for itself. That is [`Error::Unsupported`](crate::Error::Unsupported),
-//! never a dead lock.
+//! A connection has a runtime of its own with one thread, which renews what is held; by
+//! [`Locks::open_in`] it has one of the caller's, such as one with a paused clock for tests
+//! (`docs/testing.md` in the repository). Its functions may be called from any thread, but not from inside
+//! an async runtime: a thread that must not block would block there, and perhaps wait for itself. That is
+//! [`Error::Unsupported`](crate::Error::Unsupported), never a dead lock.
 
 pub use lock_core::blocking::{
     Election, Leadership, Lock, LockGuard, LockSet, LockSetGuard, Locks, Observer, Semaphore,

@@ -33,6 +33,9 @@
 //! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
 //! `futures_core::Stream`.
 //!
+//! Code that locks is tested with the store in memory, its faults and a paused clock: `docs/testing.md` in
+//! the repository. The module [`driver`] is for authors of drivers.
+//!
 //! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
 //! its errors and calls to one of these.
 //!
@@ -62,6 +65,7 @@
 
 pub mod blocking;
 mod connect;
+pub mod driver;
 mod stores;
 
 pub use lock_core::{
@@ -86,3 +90,8 @@ pub use crate::{
     connect::connect,
     stores::{STORES, Store},
 };
+
+/// The examples of the chapter about testing, as tests.
+#[cfg(all(doctest, feature = "memory"))]
+#[doc = include_str!("../docs/testing.md")]
+struct Testing;

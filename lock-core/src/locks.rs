@@ -316,8 +316,8 @@ impl Locks {
 
     /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
     /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
-    /// late; [`ping`](Self::ping) asks. Of a file, and in memory, it is connected until it is closed;
-    /// a file counts as disconnected while it does not answer.
+    /// late; [`ping`](Self::ping) asks. A file counts as disconnected while it does not answer, and memory
+    /// while a scripted fault keeps it from answering.
     pub fn connection(&self) -> ConnectionState {
         let Client { home, closed, reach, .. } = &*self.client;
         match closed.is_cancelled() || home.check().is_err() {

@@ -12,7 +12,8 @@
 //! # }
 //! ```
 //!
-//! A connection has a runtime of its own with one thread, which renews what is held. All of it may be
+//! A connection has a runtime of its own with one thread, which renews what is held; by
+//! [`Locks::open_in`] it has one of the caller's, such as one with a paused clock for tests. All of it may be
 //! used from any thread, but not from inside an async runtime: a thread that must not block would
 //! block there, and perhaps wait for itself. That is [`Error::Unsupported`], never a dead lock.
 //!
