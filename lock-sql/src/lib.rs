@@ -36,9 +36,9 @@
 //!
 //! A permit, a reader and a leader cost the same; a leader's release has two statements more, since
 //! his last value is kept for a minute for observers who have not seen it. A set of up to 100 names
-//! is taken as one lock is, if all are free, with one statement more on PostgreSQL; it has as many
-//! of the 256 counters to itself for the time of its transaction. Its locks are released one by
-//! one.
+//! is taken as one lock is, if all are free (shared ones also beside others), with one statement
+//! more on PostgreSQL; it has as many of the 256 counters to itself for the time of its transaction.
+//! Its locks are released one by one.
 //!
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
 //! others, where nothing but its renewal tells a holder that its lock was revoked.
