@@ -39,7 +39,7 @@ pub(crate) enum Grants {
     Undated,
 }
 
-/// What is to be written down, in order.
+/// What is to be written down, mostly in order: what is tried again may keep others waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Undated {
     waiting: Mutex<VecDeque<(Instant, Arc<Entry>)>>,

@@ -15,6 +15,12 @@ pub(crate) const FLOOR: i64 = -1;
 /// println!("{}", lock_sql::schema(lock_sql::Dialect::Postgres));
 /// ```
 pub fn schema(dialect: Dialect) -> String {
+    tables(dialect) + &granted(dialect)
+}
+
+/// The statements that create what is missing. Clients that find no tables run them beside each other
+/// and beside those who use them already: so nothing in them locks a whole table that is there.
+pub(crate) fn tables(dialect: Dialect) -> String {
     let (bytes, text, integer, end) = match dialect {
         Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
         Dialect::MySql => ("VARBINARY(512)", "LONGBLOB", "BIGINT", " ENGINE=InnoDB"),
@@ -61,7 +67,7 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
              clock TEXT NOT NULL\n);\n",
         );
     }
-    sql + &granted(dialect) + &fill(dialect)
+    sql + &fill(dialect)
 }
 
 /// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite

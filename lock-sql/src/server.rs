@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 ///
 /// As [`SqlLock::connect`](crate::SqlLock::connect).
 pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
-    let (dialect, schema) = (database.dialect(), schema::schema(database.dialect()));
+    let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
         let missing = match database.run(Rank::Ask, &schema::probe(dialect, grants), LIMIT).await {
@@ -57,7 +57,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
             return Err(missing.opening(dialect));
         }
-        match database.run(Rank::Ask, &schema, LIMIT).await {
+        match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }

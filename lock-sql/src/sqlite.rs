@@ -223,7 +223,7 @@ async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(),
 }
 
 async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
-    let make = format!("BEGIN IMMEDIATE; {}", schema::schema(Dialect::Sqlite));
+    let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
     // They may be there since an earlier version.
     let columns: i64 = sqlx::query_scalar(
