@@ -66,6 +66,12 @@ fn every_kind_is_there() {
     assert_eq!(names, ["x", "y"]);
     assert!(locks.all(["z", "y"]).unwrap().try_acquire().unwrap().is_none());
     both.release().unwrap();
+
+    let readers = locks.all(["x", "y"]).unwrap().shared().unwrap().acquire().unwrap();
+    let mixed = locks.all(["z"]).unwrap().and_shared(["y"]).unwrap();
+    mixed.try_acquire().unwrap().expect("a reader of y").release().unwrap();
+    assert!(locks.all(["y"]).unwrap().try_acquire().unwrap().is_none());
+    readers.release().unwrap();
 }
 
 #[test]

@@ -11,9 +11,9 @@ use crate::{
 
 /// As everybody may see it.
 #[derive(Serialize)]
-struct Floor {
+pub(crate) struct Floor {
     /// What the floor was raised to; 0 if it never was.
-    above: u64,
+    pub(crate) above: u64,
     /// No token so far is greater.
     newest: u64,
 }

@@ -174,7 +174,8 @@ impl Locks {
         Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
     }
 
-    /// Several exclusive locks, to be acquired together: all or nothing.
+    /// Several exclusive locks, to be acquired together: all or nothing. The set's
+    /// [`shared`](LockSet::shared) and [`and_shared`](LockSet::and_shared) are for shared ones.
     ///
     /// # Errors
     ///

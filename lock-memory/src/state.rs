@@ -138,7 +138,8 @@ impl State {
     ) -> bool {
         self.settle(&wish.name, now, defect);
         let mut entries = self.names.get(&wish.name).into_iter().flatten();
-        entries.all(|entry| entry.attempt == wish.attempt)
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && wish.kind == Kind::Shared;
+        entries.all(|entry| entry.attempt == wish.attempt || beside(entry))
     }
 
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish,
+    Result, Ticket, TokenFloor, Wake, Wish, only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -139,6 +139,7 @@ impl DistributedLock for RedisLock {
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let Some((_, attempt)) = wishes.first() else { return Ok(Some(Vec::new())) };
+        only_exclusive(STORE, &wishes)?;
         let entries: Vec<_> =
             wishes.iter().map(|(request, attempt)| self.entry(request, attempt)).collect();
         let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {

@@ -9,6 +9,7 @@ use crate::{
     connections::{self, Failure},
     dialect::Dialect,
     entry::Entry,
+    grants::Grants,
     limit::Limit,
     row::Row,
     session::Session,
@@ -34,12 +35,13 @@ impl Database {
     /// # Errors
     ///
     /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(config: &SqlConfig) -> Result<Self> {
+    pub(crate) async fn open(config: &SqlConfig) -> Result<(Self, Grants)> {
         match &config.target {
             #[cfg(feature = "sqlite")]
             Target::File { path } => {
                 let file = crate::sqlite::Sqlite::open(path.as_deref()).await?;
-                Ok(Self::Sqlite(Box::new(file)))
+                // Each connection sees to the column: whoever may write a file may alter it.
+                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
@@ -57,9 +59,9 @@ impl Database {
     }
 
     #[cfg(any(feature = "mysql", feature = "postgres"))]
-    async fn prepared(self) -> Result<Self> {
-        crate::server::prepare(&self).await?;
-        Ok(self)
+    async fn prepared(self) -> Result<(Self, Grants)> {
+        let grants = crate::server::prepare(&self).await?;
+        Ok((self, grants))
     }
 
     pub(crate) fn dialect(&self) -> Dialect {

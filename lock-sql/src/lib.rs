@@ -36,9 +36,9 @@
 //!
 //! A permit, a reader and a leader cost the same; a leader's release has two statements more, since
 //! his last value is kept for a minute for observers who have not seen it. A set of up to 100 names
-//! is taken as one lock is, if all are free, with one statement more on PostgreSQL; it has as many
-//! of the 256 counters to itself for the time of its transaction. Its locks are released one by
-//! one.
+//! is taken as one lock is, if all are free (shared ones also beside others), with one statement
+//! more on PostgreSQL; it has as many of the 256 counters to itself for the time of its transaction.
+//! Its locks are released one by one.
 //!
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
 //! others, where nothing but its renewal tells a holder that its lock was revoked.
@@ -172,9 +172,16 @@
 //! | table | content |
 //! |---|---|
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 tells what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
-//! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version` |
+//! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
 //! | `distlock_v1_values` | what leaders have said, until a minute later |
 //! | `distlock_v1_meta` | SQLite: whose clock it is |
+//!
+//! `granted` is when the lock was granted, for operators: a lock that is got at once has it from its
+//! first request. Who has waited hears of the grant by a read, so its client writes it once the lock has
+//! been held for 250 ms, in a request of its own that nobody waits for; who holds for less has none.
+//! Tables of earlier versions have no such column. A client that connects adds it, which older clients
+//! do not notice; if its user may not do that, it locks without it, and what [`schema`] prints adds it
+//! as well.
 //!
 //! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
 //! if all its rows are deleted. Rows that nobody has removed since they expired are swept every
@@ -230,6 +237,7 @@ mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 mod faults;
 mod floor;
+mod grants;
 mod janitor;
 mod lease;
 mod limit;

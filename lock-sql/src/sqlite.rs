@@ -214,13 +214,29 @@ pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConn
 async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
     // The jump of the tokens at a boot must outlive the next power cut.
     raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-    let schema = schema::schema(Dialect::Sqlite);
-    let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
-    if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut *connection).await {
+    if let Err(why) = make_tables(connection, settle).await {
         raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
         return Err(why);
     }
     raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
+    Ok(())
+}
+
+async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
+    let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
+    raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
+    // They may be there since an earlier version.
+    let columns: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let add = match columns {
+        0 => schema::add_granted(Dialect::Sqlite),
+        _ => String::new(),
+    };
+    let finish = format!("{add} {settle} COMMIT;");
+    raw_sql(AssertSqlSafe(finish)).execute(connection).await?;
     Ok(())
 }
 

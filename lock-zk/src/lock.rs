@@ -7,6 +7,7 @@ use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
     Reach, Request, Result, StoreUrl, Survives, TokenFloor, Wake, Wish, duration::shown,
+    only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -221,6 +222,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        only_exclusive(STORE, &wishes)?;
         let ttl = wishes.iter().map(|(request, _)| request.ttl).min();
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
