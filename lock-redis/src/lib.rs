@@ -156,6 +156,7 @@ mod session;
 mod set;
 mod simple;
 mod ticket;
+mod way;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;
