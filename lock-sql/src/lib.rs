@@ -241,6 +241,7 @@ mod observe;
 mod operators;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 mod place;
+mod pool;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
@@ -266,5 +267,6 @@ pub use crate::{
     dialect::Dialect,
     lease::SqlLease,
     lock::SqlLock,
+    pool::OwnPool,
     schema::schema,
 };
