@@ -178,6 +178,7 @@ mod connection;
 mod convert;
 mod detach;
 mod diagnose;
+mod dial;
 mod endpoints;
 mod entry;
 mod epoch;

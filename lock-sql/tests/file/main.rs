@@ -6,6 +6,7 @@ mod child;
 #[cfg(feature = "properties")]
 mod expiry;
 mod killed;
+mod own_client;
 mod processes;
 mod replaced;
 #[cfg(feature = "properties")]

@@ -4,6 +4,7 @@ mod burst;
 mod closing;
 mod costs;
 mod fenced;
+mod own_client;
 mod pushes;
 mod read_only;
 mod replies;
