@@ -190,6 +190,7 @@
 
 mod acquire;
 mod child;
+mod cluster;
 mod config;
 mod entry;
 mod error;
