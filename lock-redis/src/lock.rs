@@ -8,6 +8,7 @@ use lock_core::{
     FixedTerm, Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request,
     Result, Ticket, TokenFloor, Wake, Wish, only_exclusive,
 };
+use redis::Client;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -64,6 +65,30 @@ impl RedisLock {
             _ => true,
         });
         Ok(Self { session, config, guarantees })
+    }
+
+    /// Connects to the server of a client, with its login, database, and way there. The same as
+    /// [`connect`](Self::connect) with [`RedisConfig::from_client`].
+    ///
+    /// ```no_run
+    /// use lock_core::Locks;
+    /// use lock_redis::{RedisLock, client};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = client::Client::open("rediss://me:secret@redis.example/2")?;
+    /// let locks = Locks::new(RedisLock::with_client(&client).await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`connect`](Self::connect).
+    pub async fn with_client(client: &Client) -> Result<Self> {
+        Self::connect(RedisConfig::from_client(client)).await
     }
 
     fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {

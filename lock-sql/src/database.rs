@@ -2,7 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, Kind, LockName, Reach, Result};
+use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
@@ -11,6 +11,7 @@ use crate::{
     entry::Entry,
     grants::Grants,
     limit::Limit,
+    pool::{Kind, OwnPool},
     row::Row,
     session::Session,
     turns::{NoTurn, Rank, Turn, Turns},
@@ -43,8 +44,21 @@ impl Database {
                 // Each connection sees to the column: whoever may write a file may alter it.
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
+            #[cfg(feature = "sqlite")]
+            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
+                let file = crate::sqlite::Sqlite::of_pool(pool).await?;
+                Ok(Self::Sqlite(Box::new(file)))
+            }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
+            #[cfg(feature = "mysql")]
+            Target::Pool(OwnPool(Kind::MySql(pool))) => {
+                Self::MySql(crate::mysql::MySql::of_pool(pool)?).prepared().await
+            }
+            #[cfg(feature = "postgres")]
+            Target::Pool(OwnPool(Kind::Postgres(pool))) => {
+                Self::Postgres(Box::new(crate::postgres::Postgres::of_pool(pool))).prepared().await
+            }
             #[cfg(feature = "postgres")]
             Target::Postgres(server) => {
                 Self::Postgres(Box::new(crate::postgres::Postgres::new(server))).prepared().await
@@ -210,7 +224,7 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
-        } else if entry.kind != Kind::Exclusive {
+        } else if entry.kind != lock_core::Kind::Exclusive {
             // The next one may get in, too.
             self.changed_by(session, &entry.name);
         }

@@ -116,6 +116,42 @@
 //! SQLite's companion files (`-wal`, `-shm`) take over the file's mode, and the directory's group
 //! by its set-group-id bit; they come and go, so the group must be able to write to the directory.
 //!
+//! # Your own client
+//!
+//! [`SqlLock::with_client`] and [`SqlConfig::from_client`] take a pool: a `&sqlx::PgPool`, `&MySqlPool` or
+//! `&SqlitePool`, of the version that [`client`] is. The locks ask the pool for its options, and make
+//! connections of their own with those.
+//!
+//! ```no_run
+//! # #[cfg(feature = "sqlite")] {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_core::Locks;
+//! use lock_sql::{SqlLock, client::SqlitePool};
+//!
+//! let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?; // the program's own
+//! let locks = Locks::new(SqlLock::with_client(&pool).await?);
+//! # Ok(()) }
+//! # }
+//! ```
+//!
+//! The pool's connections are not shared. A renewal would wait for one as long as the program uses all of
+//! them. Locks need settings of the session that a program does not expect, and PostgreSQL's pushes need
+//! a connection for themselves. So count up to eleven connections of a server more than the pool has.
+//!
+//! | of the pool | |
+//! |---|---|
+//! | host, socket, login, database, TLS | used, as they are when a connection is made: `set_connect_options` with a new password is followed |
+//! | PostgreSQL's `options`, as `search_path` | used; ours for isolation and timeouts go first. The name of the application is used if there is one |
+//! | MySQL's character set, time zone and modes | not used |
+//! | SQLite's file, VFS and PRAGMAs | used; but the journal is a write-ahead log, and `read_only`, `immutable`, `shared_cache`, exclusive locking and memory are switched off |
+//! | `after_connect` and other hooks | **not called**: put a `SET search_path` into the options |
+//! | its limits, its timeouts, its log | not used |
+//! | `pool.close()` | is nothing to the locks, and [`Locks::close`](lock_core::Locks::close) is nothing to the pool. The locks keep a handle: a pool that is only dropped closes when they are dropped, too |
+//!
+//! A pool through PgBouncer is refused, as below. A pool of SQLite must have its file already, and none in
+//! memory. The write-ahead log stays with the program's file. SQLite has one writer: a transaction of the
+//! program that writes for longer than a TTL costs the locks, so a file of their own is better.
+//!
 //! # SQLite
 //!
 //! Linux only. There is no server whose clock could count, so it is the machine's boot clock, which
@@ -249,6 +285,7 @@ mod observe;
 mod operators;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 mod place;
+mod pool;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
@@ -274,5 +311,6 @@ pub use crate::{
     dialect::Dialect,
     lease::SqlLease,
     lock::SqlLock,
+    pool::OwnPool,
     schema::schema,
 };

@@ -7,6 +7,7 @@ mod child;
 mod expiry;
 mod grants;
 mod killed;
+mod own_client;
 mod processes;
 mod replaced;
 #[cfg(feature = "properties")]

@@ -5,6 +5,7 @@ mod closing;
 mod costs;
 mod fenced;
 mod grants;
+mod own_client;
 mod pushes;
 mod read_only;
 mod replies;

@@ -2,6 +2,7 @@
 
 pub mod burst;
 pub mod grants;
+pub mod contend;
 mod turn;
 pub mod vain;
 
