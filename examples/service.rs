@@ -1,6 +1,6 @@
-//! A web service of several replicas: one of them does a job, the others stand by, and each tells who
-//! leads. The table of the job refuses a leader that is late. At SIGTERM a replica gets no more
-//! requests and ends the run that it has begun; then the next one leads.
+//! A web service of several replicas: one of them does a job, the others stand by, and each tells
+//! which one leads. The table of the job refuses a leader that is late. At SIGTERM a replica gets no
+//! more requests and ends the run that it has begun; then the next one leads.
 //!
 //! ```text
 //! cargo run --features sqlite --example service -- sqlite:locks.db runs.db a 127.0.0.1:8001
@@ -104,7 +104,7 @@ impl Replica {
         }
     }
 
-    /// Does one run after the other until the replica ends. It is dropped if the leadership is lost.
+    /// Does one run after the other until the replica ends. Dropped if the leadership is lost.
     async fn lead(&self, leading: &Leading) -> Result<(), Failure> {
         let (token, mut ending) = (leading.token(), self.ending.clone());
         println!("leads with token {token}");

@@ -1,5 +1,6 @@
-//! A tool without async: it draws invoice numbers from a file, none twice and none left out, however many
-//! of it run at the same time. Its unit tests run on the store in memory: `cargo test --example tool`.
+//! A tool without async: it draws invoice numbers from a file, none twice and none left out, however
+//! many of it run at the same time. Its unit tests run on the store in memory:
+//! `cargo test --example tool`.
 //!
 //! ```text
 //! cargo run --features sqlite --example tool -- sqlite:locks.db invoices --count 3

@@ -1,6 +1,6 @@
-//! A batch worker of a bank whose accounts are files. Any number of workers share the folder: a transfer
-//! locks two accounts together, and reads rates that nobody changes meanwhile; statements go through a
-//! gateway of three lines. A job that waits or takes too long is given up, and told.
+//! A batch worker of a bank whose accounts are files. Any number of workers share the folder: a
+//! transfer locks two accounts together, and reads rates that do not change meanwhile; statements go
+//! through a gateway of three lines. A job that waits or takes too long is given up, and told.
 //!
 //! ```text
 //! cargo run --features sqlite --example worker -- sqlite:locks.db bank --log debug

@@ -97,7 +97,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
     }
 }
 
-/// distlock's own span is not there at this level: without the caller's nobody knows whose event it is.
+/// distlock's own span is not there at this level, so only the caller's tells whose event it is.
 #[tokio::test(start_paused = true)]
 async fn an_event_is_in_the_caller_s_span_however_long_it_waited() {
     let spans = Spans::default();

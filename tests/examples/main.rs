@@ -1,6 +1,6 @@
-//! The examples `service`, `worker` and `tool` as people run them: several processes side by side on SQLite,
-//! Redis and etcd, with what must not happen between them looked at, and with their ends: asked for, by
-//! force, in vain.
+//! The examples `service`, `worker` and `tool` as people run them: several processes side by side on
+//! SQLite, Redis and etcd. The tests look at what the processes share, and end some of them by a
+//! signal, by force, and while they wait.
 
 mod program;
 mod replicas;

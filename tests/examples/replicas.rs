@@ -21,8 +21,8 @@ pub const TRIES: &[Try] = &[
     ("an_outage_is_no_readiness", |store| Box::pin(an_outage_is_no_readiness(store))),
 ];
 
-/// What a store in a file cannot be put through: it has no server to stop, and a process that is stopped
-/// within a transaction stops everybody.
+/// What cannot be tried on a file: it has no server to stop, and a process that is stopped within a
+/// transaction stops all others.
 pub const SERVERS_ONLY: &[&str] = &["a_stopped_leader_writes_no_more", "an_outage_is_no_readiness"];
 
 /// A replica that listens.
