@@ -47,7 +47,7 @@ impl Database {
             #[cfg(feature = "sqlite")]
             Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
                 let file = crate::sqlite::Sqlite::of_pool(pool).await?;
-                Ok(Self::Sqlite(Box::new(file)))
+                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,

@@ -1,8 +1,8 @@
 //! What the tests on a file and those on servers share.
 
 pub mod burst;
-pub mod grants;
 pub mod contend;
+pub mod grants;
 mod turn;
 pub mod vain;
 
