@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | `memory:[NAME]` | `memory` (default) | this process |
 //! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
-//! | `sqlite:[PATH]` | `sqlite` (default; needs a C compiler to build) | a file of this machine |
+//! | `sqlite:[PATH]` | `sqlite` (needs a C compiler to build) | a file of this machine |
 //! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.2 or newer |
 //! | `postgres://HOST[:5432][/DB]` | `postgres` | PostgreSQL 12 or newer |
 //! | `mysql://HOST[:3306]/DB` | `mysql` | MySQL 8, or MariaDB 10.11 or newer |
@@ -33,7 +33,22 @@
 //! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
 //! `futures_core::Stream`.
 //!
-//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
+//! # Where to look
+//!
+//! | to | call |
+//! |---|---|
+//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::try_run`]; also of sets, semaphores and elections |
+//! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
+//! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`] |
+//! | refuse late writers | [`Held::token`] and [`FencingToken::as_i64`]; `docs/fencing.md` has the SQL |
+//! | wait for a store that starts later | [`Connect::retry`], [`Connect::timeout`] |
+//! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost); `docs/errors.md` has a table |
+//! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`]; `docs/shutdown.md` |
+//! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
+//! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
+//! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
+//!
+//! The pages in `docs/` are in the repository. For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
 //! its errors and calls to one of these.
 //!
 //! # Leaving a lock to another process
@@ -63,6 +78,23 @@
 pub mod blocking;
 mod connect;
 mod stores;
+
+/// The pages whose Rust is compiled, and run where it says no other.
+#[cfg(doctest)]
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../README.zh.md")]
+    struct ReadmeInChinese;
+    #[doc = include_str!("../docs/errors.md")]
+    struct Errors;
+    #[doc = include_str!("../docs/fencing.md")]
+    struct Fencing;
+    #[doc = include_str!("../docs/handover.md")]
+    struct Handover;
+    #[doc = include_str!("../docs/shutdown.md")]
+    struct Shutdown;
+}
 
 pub use lock_core::{
     ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
