@@ -79,22 +79,8 @@ pub mod blocking;
 mod connect;
 mod stores;
 
-/// The pages whose Rust is compiled, and run where it says no other.
 #[cfg(doctest)]
-mod pages {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../README.zh.md")]
-    struct ReadmeInChinese;
-    #[doc = include_str!("../docs/errors.md")]
-    struct Errors;
-    #[doc = include_str!("../docs/fencing.md")]
-    struct Fencing;
-    #[doc = include_str!("../docs/handover.md")]
-    struct Handover;
-    #[doc = include_str!("../docs/shutdown.md")]
-    struct Shutdown;
-}
+mod pages;
 
 pub use lock_core::{
     ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
