@@ -75,12 +75,12 @@
 //! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
 //! the work at the safe deadline, and why this stands on the first page.
 
+#[cfg(doctest)]
+mod pages;
+
 pub mod blocking;
 mod connect;
 mod stores;
-
-#[cfg(doctest)]
-mod pages;
 
 pub use lock_core::{
     ClosedBy, Connect, ConnectionState, Effect, Election, Entry, Error, Facts, Fairness, Fencing,
