@@ -33,6 +33,9 @@
 //! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
 //! `futures_core::Stream`.
 //!
+//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
+//! its errors and calls to one of these.
+//!
 //! # Where to look
 //!
 //! | to | call |
@@ -48,8 +51,7 @@
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
 //! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
 //!
-//! The pages in `docs/` are in the repository. For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
-//! its errors and calls to one of these.
+//! The pages in `docs/` are in the repository.
 //!
 //! # Leaving a lock to another process
 //!
