@@ -1,6 +1,8 @@
 //! The same locks for programs without async, elections and owners among them: the same names, the same
-//! guarantees. Only `run` is missing: nobody can stop a thread, so work that runs under a lock must look
-//! at [`LockGuard::is_valid`] by itself.
+//! guarantees. `lost` and `next` of an observer take a limit here: [`LockGuard::lost_within`],
+//! [`Observer::next_within`]. Missing is what stops work from outside: `run`, `try_run`, `keep_running` and
+//! `close_on_signal`. No thread can be stopped, so work under a lock looks at [`LockGuard::is_valid`]
+//! by itself. And there is no stream `connections`: [`Locks::connection`] tells the state.
 //!
 //! ```
 //! let locks = distlock::blocking::connect("memory:")?; // or etcd://.., redis://.., zookeeper://..

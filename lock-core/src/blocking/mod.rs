@@ -17,8 +17,9 @@
 //! used from any thread, but not from inside an async runtime: a thread that must not block would
 //! block there, and perhaps wait for itself. That is [`Error::Unsupported`], never a dead lock.
 //!
-//! What cannot be the same: nobody can stop a thread, so work that runs under a lock must look at
-//! [`LockGuard::is_valid`] by itself, and there is no `run`.
+//! What cannot be the same: no thread can be stopped. So work under a lock looks at
+//! [`LockGuard::is_valid`] by itself, and there is no `run`, `keep_running` or `close_on_signal`. What is
+//! waited for without end elsewhere takes a limit: [`LockGuard::lost_within`], [`Observer::next_within`].
 
 mod election;
 mod guard;
