@@ -10,7 +10,7 @@
 
 use std::{
     fs::{self, File},
-    io,
+    io::{self, IsTerminal},
     path::PathBuf,
     process::ExitCode,
     time::Duration,
@@ -57,7 +57,9 @@ struct Args {
 #[tokio::main]
 pub(crate) async fn main() -> ExitCode {
     let args = Args::parse();
-    tracing_subscriber::fmt().with_max_level(args.log).with_writer(io::stderr).init();
+    let colours = io::stderr().is_terminal();
+    let log = tracing_subscriber::fmt().with_max_level(args.log).with_ansi(colours);
+    log.with_writer(io::stderr).init();
     match work(args).await {
         Ok(end) => {
             println!("{end}");

@@ -14,10 +14,13 @@
 mod per_store;
 mod support;
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use distlock::{ConnectionState, Locks};
-use futures_util::StreamExt;
+use futures_util::{Stream, StreamExt};
 use support::{connect, eventually, start};
 
 /// For what must happen; longer than a stall of a loaded machine.
@@ -32,7 +35,8 @@ async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
     let url = server.url();
     let with = if url.contains('?') { '&' } else { '?' };
     let locks = connect(&format!("{url}{with}ttl=6s")).await;
-    let told = tokio::spawn(locks.connections().collect::<Vec<_>>());
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let hears = tokio::spawn(hear(locks.connections(), told.clone()));
     assert_eq!(locks.connection(), ConnectionState::Connected);
     // Renewals ask, too.
     let guard = locks.lock("held").unwrap().acquire().await.unwrap();
@@ -43,11 +47,14 @@ async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
     server.resume();
     let back = async || asked(&locks).await == ConnectionState::Connected;
     eventually("it is connected again", back).await;
+    let ended = async || told.lock().unwrap().iter().skip_while(|state| !lost(state)).count() > 1;
+    eventually("who listens hears of it", ended).await;
     drop(guard);
     locks.close().await.unwrap();
     assert_eq!(locks.connection(), ConnectionState::Closed);
 
-    let told = tokio::time::timeout(PATIENCE, told).await.expect("the stream ends").unwrap();
+    tokio::time::timeout(PATIENCE, hears).await.expect("the stream ends").unwrap();
+    let told = told.lock().unwrap().clone();
     let first_loss = told.iter().position(lost).unwrap_or_else(|| panic!("no outage: {told:?}"));
     assert_eq!(told[..first_loss], [ConnectionState::Connected], "{told:?}");
     assert!(told[first_loss..].contains(&ConnectionState::Connected), "{told:?}");
@@ -55,6 +62,15 @@ async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
     assert!(told.windows(2).all(|two| two[0] != two[1]), "told twice: {told:?}");
     let why = told[first_loss].to_string();
     assert!(why.len() > "disconnected: ".len(), "no reason: {why:?}");
+}
+
+async fn hear(
+    mut states: impl Stream<Item = ConnectionState> + Unpin,
+    told: Arc<Mutex<Vec<ConnectionState>>>,
+) {
+    while let Some(state) = states.next().await {
+        told.lock().unwrap().push(state);
+    }
 }
 
 /// The state while somebody asks the store.
