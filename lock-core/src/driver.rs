@@ -218,7 +218,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     }
 
     /// The attempts, of whatever client, that hold with a token at or below the floor, or wait and
-    /// would be granted with one; those of a name in the order of their places. The default finds the holders; it is for stores that make the token
+    /// would be granted with one; those of a name in the order of their places. The default finds the
+    /// holders, those whose token the store has lost among them; it is for stores that make the token
     /// with the grant. `floor` is what [`raise_token_floor`](Self::raise_token_floor) answered.
     ///
     /// # Errors
@@ -228,8 +229,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         let mut found = Vec::new();
         for name in self.names("").await? {
             let entries = self.inspect(&name).await?.into_iter();
-            let below =
-                |entry: &Entry| entry.holder.token.is_some_and(|token| token <= floor.above);
+            let below = |entry: &Entry| {
+                entry.holder.token.map_or(entry.holds, |token| token <= floor.above)
+            };
             let attempts = entries.filter(below).filter_map(|entry| entry.attempt);
             found.extend(attempts.map(|attempt| (name.clone(), attempt)));
         }
