@@ -121,7 +121,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
-    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it.
+    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it, or
+    ///   its token is at or below the [floor](Self::token_floor).
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
     ///   did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
@@ -222,6 +223,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// holders, those whose token the store has lost among them; it is for stores that make the token
     /// with the grant. `floor` is what [`raise_token_floor`](Self::raise_token_floor) answered.
     ///
+    /// lock-core asks and [revokes](Self::revoke) until there are none, for 30 s at most. For that to
+    /// end, a token at or below the floor goes to no other attempt: [`adopt`](Self::adopt) and
+    /// [`Lease::detach`] refuse it in the step in which they would give it.
+    ///
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
@@ -311,8 +316,8 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, and as
-    /// [`downgrade`](Self::downgrade).
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, [`Error::Lost`] also if the token
+    /// is at or below the [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }

@@ -329,14 +329,14 @@ pub(crate) fn hand_over(
 ) -> Cmd {
     // Without a queue there is no place for what a holder says.
     let queues = to.text().len() > Ticket::SIMPLE;
-    let arguments = 6 + usize::from(queues) + usize::from(said.is_some());
-    let bytes = 4 * key.lock().len() + 200 + said.map_or(0, str::len);
-    let mut command = command(&HAND_OVER, 2 + usize::from(queues), arguments, bytes);
+    let arguments = 7 + usize::from(queues) + usize::from(said.is_some());
+    let bytes = 5 * key.lock().len() + 210 + said.map_or(0, str::len);
+    let mut command = command(&HAND_OVER, 3 + usize::from(queues), arguments, bytes);
     command.arg(key.lock()).arg(key.fence());
     if queues {
         command.arg(key.waiting());
     }
-    command.arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
+    command.arg(key.floor()).arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
     if let Some(said) = said {
         command.arg(said);
     }

@@ -4,6 +4,7 @@ mod burst;
 mod closing;
 mod costs;
 mod fenced;
+mod floor;
 mod pushes;
 mod read_only;
 mod replies;

@@ -1,6 +1,7 @@
 //! What the tests on a file and those on servers share.
 
 pub mod burst;
+pub mod floor;
 mod turn;
 pub mod vain;
 
