@@ -1,7 +1,7 @@
 //! The number that all later tokens of a store are above.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashMap, HashSet},
     fmt,
     time::Duration,
 };
@@ -69,11 +69,15 @@ type Below = (LockName, Uuid);
 
 /// Looks again after each pass: a lock may have gone to another attempt since it was listed, by a ticket.
 async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()> {
-    let (clock, mut until, mut pause) = (driver.clock(), None, FIRST_PAUSE);
+    let (clock, mut refused) = (driver.clock(), HashMap::new());
+    let (mut until, mut pause) = (None, FIRST_PAUSE);
     loop {
-        let left = driver.below_token_floor(floor).await?;
+        let mut left = driver.below_token_floor(floor).await?;
+        let found: HashSet<_> = left.iter().collect();
+        refused.retain(|below, _| found.contains(below));
+        left.retain(|below| !refused.contains_key(below));
         if left.is_empty() {
-            return Ok(());
+            return refused_to_end(refused);
         }
         match until {
             None => until = Some(clock.now() + LIMIT),
@@ -84,9 +88,34 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
             }
         }
         // The last in line first: nobody below the floor is granted because somebody before was ended.
-        for (name, attempt) in left.into_iter().rev() {
-            driver.revoke(&name, attempt).await?;
+        for below in left.into_iter().rev() {
+            match driver.revoke(&below.0, below.1).await {
+                Ok(_) => {}
+                // Others may be allowed.
+                Err(error @ (Error::Denied { .. } | Error::Rejected { .. })) => {
+                    refused.insert(below, error);
+                }
+                Err(error) => return Err(error),
+            }
         }
+    }
+}
+
+/// # Errors
+///
+/// One of these, if there are any, with the names of all.
+fn refused_to_end(refused: HashMap<Below, Error>) -> Result<()> {
+    let names = listed(refused.keys().map(|(name, _)| name));
+    let said = |source| -> BoxError { Unended { names, source }.into() };
+    match refused.into_values().next() {
+        None => Ok(()),
+        Some(Error::Denied { store, op, source }) => {
+            Err(Error::Denied { store, op, source: said(source) })
+        }
+        Some(Error::Rejected { store, op, effect, source }) => {
+            Err(Error::Rejected { store, op, effect, source: said(source) })
+        }
+        Some(error) => Err(error),
     }
 }
 

@@ -379,7 +379,8 @@ impl Locks {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and what
-    /// the store answers. [`Error::Unavailable`] if there is still somebody below the floor 30 s after each was
+    /// the store answers. Where it lets some be revoked and others not, all others are ended before that
+    /// is told. [`Error::Unavailable`] if there is still somebody below the floor 30 s after each was
     /// ended once. After a failure call it again: the floor may be raised, and not everybody below it
     /// ended.
     ///

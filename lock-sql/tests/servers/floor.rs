@@ -1,6 +1,6 @@
 //! The token floor.
 
-use lock_core::Error;
+use lock_core::{Error, LossReason};
 use lock_sql::Dialect;
 
 use crate::{Database, locks, on_both, support::floor};
@@ -40,6 +40,29 @@ async fn guard_theirs(server: &Database, instead: &str) {
     let trigger = "CREATE OR REPLACE TRIGGER theirs BEFORE DELETE ON distlock_v1_entries \
                    FOR EACH ROW EXECUTE FUNCTION theirs()";
     server.sql(trigger).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_that_may_not_be_revoked_keeps_a_raise_from_no_other() {
+    let server = Database::start(Dialect::Postgres).await;
+    let (one, operator) = (locks(&server.url()).await, locks(&server.url()).await);
+    let hold = async |name: &str| one.lock(name).unwrap().acquire().await.unwrap();
+    let ([first, theirs, last], newest) = (
+        [hold("first").await, hold("theirs").await, hold("last").await],
+        operator.token_floor().await.unwrap().newest,
+    );
+    guard_theirs(&server, "RAISE EXCEPTION 'not yours' USING ERRCODE = '42501'").await;
+    let refused = operator.raise_token_floor(newest).await.unwrap_err();
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    let shown = refused.to_string();
+    assert!(shown.contains("below it: theirs: ") && shown.contains("not yours"), "{shown}");
+    for ended in [first, last] {
+        assert_eq!(ended.lost().await, LossReason::EntryGone);
+    }
+    assert!(theirs.is_valid());
+    server.sql("DROP TRIGGER theirs ON distlock_v1_entries").await;
+    operator.raise_token_floor(newest).await.unwrap();
+    assert_eq!(theirs.lost().await, LossReason::EntryGone);
 }
 
 /// The removal is said to be done, and is not.
