@@ -9,7 +9,12 @@ use lock_core::{FencingToken, Kind, Wait};
 use redis::{Arg, Cmd};
 use uuid::Uuid;
 
-use crate::{config::Mode, key::Key, kind, ticket::Ticket};
+use crate::{
+    config::Mode,
+    key::{FLOOR as FLOOR_KEY, Key},
+    kind,
+    ticket::Ticket,
+};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -109,6 +114,19 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
         Arg::Simple(hash) => all().into_iter().find(|script| script.hash.as_bytes() == hash),
         _ => None,
     }
+}
+
+/// The key of the token floor, if the command calls a script that has it.
+pub(crate) fn floor_in(command: &Cmd) -> Option<&[u8]> {
+    called(command)?;
+    let simple = |arg| match arg {
+        Arg::Simple(bytes) => Some(bytes),
+        _ => None,
+    };
+    let keys = simple(command.args_iter().nth(2)?)?;
+    let keys: usize = std::str::from_utf8(keys).ok()?.parse().ok()?;
+    let last = simple(command.args_iter().nth(2 + keys)?)?;
+    last.ends_with(FLOOR_KEY).then_some(last)
 }
 
 fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
@@ -251,8 +269,8 @@ pub(crate) fn publish(
     database: i64,
     value: &[u8],
 ) -> Cmd {
-    let mut command = command(&PUBLISH, 2, 6, 3 * key.lock().len() + 110 + value.len());
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text());
+    let mut command = command(&PUBLISH, 3, 7, 4 * key.lock().len() + 120 + value.len());
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text());
     command.arg(version).arg(database).arg(value);
     command
 }

@@ -18,6 +18,7 @@ use lock_lab::{Redis, Shift};
 use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(15);
+const FLOOR: &[u8] = b"\xFFfloor";
 
 /// Above everything that the store may have handed out.
 async fn above_all(driver: &RedisLock) -> FencingToken {
@@ -102,4 +103,38 @@ async fn a_holder_whose_token_is_lost_is_ended_by_a_raise() {
     within(locks.raise_token_floor(floor)).await.unwrap();
     assert_eq!(within(guard.lost()).await, LossReason::EntryGone);
     assert!(hold(&locks).await.token() > floor);
+}
+
+async fn names_the_broken_key<T>(what: &str, answer: Result<T, Error>) {
+    let Err(error) = answer else { panic!("{what} counts from a broken record") };
+    let shown = error.to_string();
+    assert!(matches!(error, Error::Rejected { .. }), "{what}: {shown}");
+    assert!(shown.contains(r"the key \xFFfloor") && shown.contains("delete it"), "{what}: {shown}");
+}
+
+#[tokio::test]
+async fn a_broken_record_is_named_and_nothing_is_granted() {
+    let (server, driver) = one_driver().await;
+    let simple = lab::driver(&format!("{}?mode=simple", server.url())).await;
+    let held = acquire(&driver, "held", TTL).await.unwrap();
+    let waiter = Waiter::queued(&driver, &server, "held", TTL).await;
+    for broken in [&["SET", "garbage"], &["SET", "7"], &["RPUSH", "garbage"]] {
+        server.command(&[b"DEL", FLOOR]).await.unwrap();
+        server.command(&[broken[0].as_bytes(), FLOOR, broken[1].as_bytes()]).await.unwrap();
+        for kind in [Kind::Exclusive, Kind::Shared, permits(1, 2)] {
+            let what = format!("{kind:?}, {broken:?}");
+            names_the_broken_key(&what, acquire_as(kind, &driver, "orders", TTL).await).await;
+        }
+        names_the_broken_key("simple", acquire(&simple, "orders", TTL).await).await;
+        names_the_broken_key("floor", driver.token_floor().await).await;
+        let raise = driver.raise_token_floor(FencingToken::new(7)).await;
+        names_the_broken_key("raise", raise).await;
+        until(async || server.command(&[b"EXISTS", b"orders"]).await.unwrap() == "0").await;
+        held.renew().await.unwrap();
+    }
+    // Nobody has lost a place.
+    server.command(&[b"DEL", FLOOR]).await.unwrap();
+    held.release().await.unwrap();
+    waiter.granted().await.release().await.unwrap();
+    nothing_is_left(&server).await;
 }

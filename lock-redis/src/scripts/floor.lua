@@ -5,8 +5,11 @@
 -- A fence is kept for a day, so tokens are at most so far ahead of the time, if the clock was set back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local record, wanted = redis.call('GET', KEYS[1]), tonumber(ARGV[1])
-local offset, above = string.match(record or '0 0', '^(%d+) (%d+)$')
+local record, wanted = redis.pcall('GET', KEYS[1]) or '0 0', tonumber(ARGV[1])
+local offset, above = string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
+if not offset then
+  return redis.error_reply('BROKENFLOOR')
+end
 offset, above = tonumber(offset), tonumber(above)
 if wanted > above then
   offset, above = math.max(offset, wanted + 1 - now), wanted
