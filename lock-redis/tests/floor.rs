@@ -92,6 +92,31 @@ async fn a_ticket_at_or_below_the_floor_is_over() {
     }
 }
 
+#[tokio::test]
+async fn tokens_are_above_the_floor_also_after_the_clock_was_set_back() {
+    for options in ["", "?mode=simple"] {
+        let server = Redis::builder().appendonly(false).start().await.unwrap();
+        let driver = driver(&format!("{}{options}", server.url())).await;
+        let floor = above_all(&driver).await;
+        driver.raise_token_floor(floor).await.unwrap();
+        server.move_clocks(Shift::back(Duration::from_secs(60)), Shift::NONE).unwrap();
+        let mut kinds = vec![Kind::Exclusive];
+        if options.is_empty() {
+            kinds.extend([Kind::Shared, permits(1, 2)]);
+        }
+        for (number, kind) in kinds.into_iter().enumerate() {
+            let mut last = floor;
+            for _ in 0..2 {
+                let lease = acquire_as(kind, &driver, &format!("n{number}"), TTL).await.unwrap();
+                assert!(lease.token() > last, "{options} {kind:?}: {} {last}", lease.token());
+                last = lease.token();
+                lease.release().await.unwrap();
+            }
+            assert!(last <= driver.token_floor().await.unwrap().newest, "{kind:?}");
+        }
+    }
+}
+
 /// An eviction may have taken its token.
 #[tokio::test]
 async fn a_holder_whose_token_is_lost_is_ended_by_a_raise() {
