@@ -18,6 +18,8 @@
 //!
 //! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
 
+use std::fmt;
+
 use lock_core::{BoxError, Effect, Error};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
@@ -106,7 +108,35 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
         );
         return Error::Rejected { store: STORE, op, effect: Effect::None, source: source.into() };
     }
-    convert(op, error)
+    // Before a script begins: which of its keys it is, the server does not say.
+    let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
+    match convert(op, error) {
+        Error::Denied { source, .. } if lacks_a_key => {
+            let pattern = String::from_utf8_lossy(key).replace(char::REPLACEMENT_CHARACTER, "?");
+            Error::Denied { store: STORE, op, source: LacksKey { pattern, source }.into() }
+        }
+        error => error,
+    }
+}
+
+/// What the server said, and which key may be missing.
+#[derive(Debug)]
+struct LacksKey {
+    pattern: String,
+    source: BoxError,
+}
+
+impl fmt::Display for LacksKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pattern, source } = self;
+        write!(f, "{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")
+    }
+}
+
+impl std::error::Error for LacksKey {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
+    }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {

@@ -163,3 +163,22 @@ async fn a_broken_record_is_named_and_nothing_is_granted() {
     waiter.granted().await.release().await.unwrap();
     nothing_is_left(&server).await;
 }
+
+#[tokio::test]
+async fn a_login_without_the_floor_s_key_is_told_so() {
+    let server = server().await;
+    let say = async |words: &str| {
+        let words: Vec<_> = words.split_whitespace().map(str::as_bytes).collect();
+        assert_eq!(server.command(&words).await.unwrap(), "OK");
+    };
+    say("ACL SETUSER plain on >plain ~orders* ~{orders* ~{distlock}* &* +@all").await;
+    let url = format!("redis://plain:plain@{}", server.addr());
+    let plain = driver(&url).await;
+    let Err(refused) = acquire(&plain, "orders", TTL).await else { panic!("no right to the key") };
+    assert!(matches!(refused, Error::Denied { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("~?floor"), "{refused}");
+    let prefixed = driver(&format!("{url}?prefix=orders:")).await;
+    acquire(&prefixed, "x", TTL).await.unwrap().release().await.unwrap();
+    say("ACL SETUSER plain ~?floor").await;
+    acquire(&plain, "orders", TTL).await.unwrap().release().await.unwrap();
+}
