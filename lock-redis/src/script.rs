@@ -276,8 +276,8 @@ pub(crate) fn publish(
 }
 
 pub(crate) fn observe(key: &Key) -> Cmd {
-    let mut command = command(&OBSERVE, 2, 2, 3 * key.lock().len() + 30);
-    command.arg(key.lock()).arg(key.queue());
+    let mut command = command(&OBSERVE, 3, 3, 4 * key.lock().len() + 40);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     command
 }
 
@@ -369,16 +369,16 @@ pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
 }
 
 pub(crate) fn inspect(key: &Key) -> Cmd {
-    let mut command = command(&INSPECT, 2, 2, 3 * key.lock().len() + 30);
-    command.arg(key.lock()).arg(key.queue());
+    let mut command = command(&INSPECT, 3, 3, 4 * key.lock().len() + 40);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     command
 }
 
 /// `attempts`: whose places are asked for.
 pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
-    let bytes = 3 * key.lock().len() + 30 + 56 * attempts.len();
-    let mut command = command(&DIAGNOSE, 2, 2 + attempts.len(), bytes);
-    command.arg(key.lock()).arg(key.queue());
+    let bytes = 4 * key.lock().len() + 40 + 56 * attempts.len();
+    let mut command = command(&DIAGNOSE, 3, 3 + attempts.len(), bytes);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     for attempt in attempts {
         command.arg(attempt.text());
     }

@@ -130,6 +130,36 @@ async fn a_holder_whose_token_is_lost_is_ended_by_a_raise() {
     assert!(hold(&locks).await.token() > floor);
 }
 
+fn is_between(what: Option<SystemTime>, begin: SystemTime, end: SystemTime) {
+    assert!(what.is_some_and(|what| begin <= what && what <= end), "{begin:?} {what:?} {end:?}");
+}
+
+#[tokio::test]
+async fn since_when_somebody_holds_is_told_after_a_raise() {
+    let (_server, driver) = one_driver().await;
+    let start = wall_clock();
+    let now = start.duration_since(SystemTime::UNIX_EPOCH).unwrap().as_micros() as u64;
+    // Less ahead of the time than a clock may be.
+    driver.raise_token_floor(FencingToken::new(now + 30_000_000)).await.unwrap();
+    for kind in [Kind::Exclusive, Kind::Shared] {
+        let lease = acquire_as(kind, &driver, "orders", TTL).await.unwrap();
+        let queue = driver.inspect(&name("orders")).await.unwrap();
+        is_between(queue[0].holder.granted_at, start, wall_clock());
+        lease.release().await.unwrap();
+    }
+    let mut changes = observe(&driver, "orders").await;
+    assert_eq!(next(&mut changes).await, None);
+    let leads = campaign(&driver, "orders", b"10.0.0.7", TTL).await;
+    let told = next(&mut changes).await.unwrap();
+    is_between(told.holder.granted_at, start, wall_clock());
+    let seen = next(&mut observe(&driver, "orders").await).await.unwrap();
+    assert_eq!(seen, told);
+    leads.publish(b"10.0.0.8").await.unwrap();
+    let told = next(&mut changes).await.unwrap();
+    assert_eq!(told.holder.granted_at, seen.holder.granted_at);
+    leads.release().await.unwrap();
+}
+
 async fn names_the_broken_key<T>(what: &str, answer: Result<T, Error>) {
     let Err(error) = answer else { panic!("{what} counts from a broken record") };
     let shown = error.to_string();

@@ -35,6 +35,12 @@ local function floor()
   return offset, above
 end
 
+-- The first of these as text, for those who only look: false if the record is broken.
+local function shown_offset()
+  local well, more = pcall(floor)
+  return well and digits(more)
+end
+
 -- The fence ends a day after the last grant: by then the server's time is above it, unless the clock
 -- was set back by more than has passed.
 local function next_token(base, now)
