@@ -67,12 +67,19 @@ async fn raise(locks: &Locks, above: FencingToken, json: bool) -> Result<(), Fai
 }
 
 impl Above {
-    /// Reads a number or a URL.
+    /// Reads a number or a URL, with blanks around it as database programs print them.
     fn read(text: &str) -> Result<Self, Failure> {
+        let text = text.trim();
         if let Ok(number) = text.parse() {
             return Ok(Self::Number(FencingToken::new(number)));
         }
         let wrong = |what: &str| Failure::new(Code::Usage, format!("--above {text:?}: {what}"));
+        if text.is_empty() {
+            return Err(wrong(
+                "expected a number, or the URL of another store; the empty answer of a query says that \
+                 no row has a token yet, so nothing is to be raised",
+            ));
+        }
         if !text.contains(':') {
             return Err(wrong("expected a number, or the URL of another store"));
         }

@@ -90,6 +90,8 @@ fn what_is_no_floor_is_refused() {
         ("much", "a number"),
         ("memory:", "inside this process"),
         ("memory:x?ttl=9s", "inside this process"),
+        ("", "no row has a token yet"),
+        (" \n", "no row has a token yet"),
     ] {
         is_refused(&place, above, word);
     }
@@ -103,6 +105,12 @@ fn a_store_that_handed_out_no_token_is_not_the_one_that_is_meant() {
     let typo = place.path().join("typo.db");
     is_refused(&place, &format!("sqlite:{}", typo.display()), "there is no file");
     assert!(!typo.exists());
+}
+
+/// As `psql --tuples-only` prints a number.
+#[test]
+fn a_number_may_have_blanks_around_it() {
+    assert_eq!(floor(&Place::new(), &["--above", "  42\n"]).0, 42);
 }
 
 #[test]
