@@ -18,7 +18,7 @@
 //! |---|---|---|
 //! | `memory:[NAME]` | `memory` (default) | this process |
 //! | `etcd://HOST[:2379][,HOST..]` | `etcd` (needs protoc to build) | etcd 3.4 or newer |
-//! | `sqlite:[PATH]` | `sqlite` (default; needs a C compiler to build) | a file of this machine |
+//! | `sqlite:[PATH]` | `sqlite` (needs a C compiler to build) | a file of this machine |
 //! | `redis://HOST[:6379][/DB]` | `redis` | a Redis server, 6.2 or newer |
 //! | `postgres://HOST[:5432][/DB]` | `postgres` | PostgreSQL 12 or newer |
 //! | `mysql://HOST[:3306]/DB` | `mysql` | MySQL 8, or MariaDB 10.11 or newer |
@@ -33,8 +33,28 @@
 //! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
 //! `futures_core::Stream`.
 //!
+//! Code that locks is tested with the store in memory, its faults and a paused clock: `docs/testing.md` in
+//! the repository. The module [`driver`] is for authors of drivers.
+//!
 //! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository maps each of
 //! its errors and calls to one of these.
+//!
+//! # Where to look
+//!
+//! | to | call |
+//! |---|---|
+//! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::try_run`]; also of sets, semaphores and elections |
+//! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
+//! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`] |
+//! | refuse late writers | [`Held::token`] and [`FencingToken::as_i64`]; `docs/fencing.md` has the SQL |
+//! | wait for a store that starts later | [`Connect::retry`], [`Connect::timeout`] |
+//! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost); `docs/errors.md` has a table |
+//! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`]; `docs/shutdown.md` |
+//! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
+//! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |
+//! | see or end what others hold | [`Locks::inspect`], [`Locks::names`], [`Locks::revoke`] |
+//!
+//! The pages in `docs/` are in the repository.
 //!
 //! # Leaving a lock to another process
 //!
@@ -60,8 +80,12 @@
 //! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
 //! the work at the safe deadline, and why this stands on the first page.
 
+#[cfg(doctest)]
+mod pages;
+
 pub mod blocking;
 mod connect;
+pub mod driver;
 mod stores;
 
 pub use lock_core::{
@@ -86,3 +110,8 @@ pub use crate::{
     connect::connect,
     stores::{STORES, Store},
 };
+
+/// The examples of the chapter about testing, as tests.
+#[cfg(all(doctest, feature = "memory"))]
+#[doc = include_str!("../docs/testing.md")]
+struct Testing;

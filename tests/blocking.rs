@@ -8,6 +8,7 @@ use std::{
 
 use distlock::{Error, Kind, blocking};
 use lock_core::Clock;
+use tokio::runtime::Builder;
 
 /// A store of its own.
 fn memory() -> blocking::Locks {
@@ -65,6 +66,12 @@ fn every_kind_is_there() {
     assert_eq!(names, ["x", "y"]);
     assert!(locks.all(["z", "y"]).unwrap().try_acquire().unwrap().is_none());
     both.release().unwrap();
+
+    let readers = locks.all(["x", "y"]).unwrap().shared().unwrap().acquire().unwrap();
+    let mixed = locks.all(["z"]).unwrap().and_shared(["y"]).unwrap();
+    mixed.try_acquire().unwrap().expect("a reader of y").release().unwrap();
+    assert!(locks.all(["y"]).unwrap().try_acquire().unwrap().is_none());
+    readers.release().unwrap();
 }
 
 #[test]
@@ -103,7 +110,7 @@ fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
     let locks = memory();
     let guard = locks.lock("held").unwrap().acquire().unwrap();
     let other = locks.lock("dropped").unwrap().acquire().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         for refused in [
             blocking::connect("memory:").map(drop),
@@ -127,7 +134,7 @@ fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
 fn the_last_handle_may_go_inside_an_async_runtime() {
     let store = format!("memory:{}", uuid::Uuid::new_v4());
     let guard = blocking::connect(&store).unwrap().lock("a").unwrap().acquire().unwrap();
-    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let runtime = Builder::new_current_thread().build().unwrap();
     runtime.block_on(async { drop(guard) });
     // Long before its TTL.
     let next = blocking::connect(&store).unwrap().lock("a").unwrap();
@@ -203,4 +210,34 @@ fn what_is_given_back_early_is_kept_for_its_least_time() {
     drop(lock.acquire().unwrap());
     lock.acquire().unwrap().release().unwrap();
     assert!(Clock::Boot.now().since(asked) >= LEAST * 3);
+}
+
+/// What connects by URL, on a clock that stands still unless somebody waits.
+#[test]
+fn a_paused_clock_takes_a_url_too() {
+    let clock = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
+    let url = "memory:a-paused-clock-takes-a-url";
+    let locks = blocking::Locks::open_in(clock, distlock::connect(url)).unwrap();
+    let guard = locks.lock("a").unwrap().acquire().unwrap();
+    let asked = Clock::Boot.now();
+    let day = Duration::from_secs(86_400);
+    assert!(locks.lock("a").unwrap().wait(day).acquire().unwrap_err().is_busy());
+    assert!(Clock::Boot.now().since(asked) < day / 2);
+    distlock::memory::MemoryStore::named("a-paused-clock-takes-a-url").expire(guard.name());
+    assert!(guard.lost_within(day).unwrap().is_some());
+}
+
+/// Between two calls nobody would renew what is held.
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_store_outside_this_process_needs_a_runtime_that_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("locks").display());
+    let stands_still = Builder::new_current_thread().enable_all().build().unwrap();
+    let refused = blocking::Locks::open_in(stands_still, distlock::connect(&url)).unwrap_err();
+    assert!(matches!(refused, Error::Unsupported { .. }), "{refused:?}");
+    assert!(refused.to_string().contains("multi-thread"), "{refused}");
+    let runs = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let locks = blocking::Locks::open_in(runs, distlock::connect(&url)).unwrap();
+    locks.lock("a").unwrap().acquire().unwrap().release().unwrap();
 }

@@ -10,20 +10,34 @@ mod support;
 use std::{
     fmt::Debug,
     future::Future,
-    sync::{Arc, OnceLock, mpsc},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+        mpsc,
+    },
     thread,
     time::Duration,
 };
 
 use distlock::{ClosedBy, Error, LockGuard, Locks, LossReason, Owner, Result};
 use support::{Store, eventually};
-use tokio::runtime::{Builder, Runtime};
+use tokio::{
+    runtime::{Builder, Runtime},
+    sync::oneshot,
+};
 
 /// For what must happen at once.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// How often a runtime ends in the middle of its requests.
+const ENDS: usize = 60;
 
 test_on!("memory" memory every_call_is_told waiters_are_told another_runtime_will_do);
-on_every_store!(every_call_is_told, waiters_are_told, another_runtime_will_do);
+on_every_store!(
+    every_call_is_told,
+    waiters_are_told,
+    another_runtime_will_do,
+    a_runtime_ends_under_requests,
+);
 
 /// What a program has of a connection.
 struct Shared {
@@ -43,6 +57,40 @@ async fn every_call_is_told(store: &str) {
             static_in_two_turns(&url, first());
         };
         tokio::task::spawn_blocking(turns).await.unwrap();
+    }
+}
+
+/// A runtime waits at its end for tasks that are being polled: none of ours may go on without a pause
+/// when its connection's tasks are gone.
+async fn a_runtime_ends_under_requests(store: &str) {
+    let server = Store::open(store).await;
+    for round in 0..ENDS {
+        let (url, (end, ended)) = (server.url(), oneshot::channel());
+        // A thread that nobody waits for: the test ends also if the runtime does not.
+        thread::spawn(move || {
+            ends_under_requests(&url, round);
+            let _ = end.send(());
+        });
+        soon("the runtime ends", ended).await.unwrap();
+    }
+}
+
+fn ends_under_requests(url: &str, round: usize) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let home = Builder::new_multi_thread().worker_threads(4).enable_all().build().unwrap();
+    let locks = home.block_on(async { distlock::connect(url).await }).unwrap();
+    for _ in 0..24 {
+        let (locks, asked) = (locks.clone(), asked.clone());
+        home.spawn(async move {
+            while locks.revoke("x", uuid::Uuid::new_v4()).await.is_ok() {
+                asked.fetch_add(1, Ordering::Relaxed);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    // Each round ends it at another moment.
+    while asked.load(Ordering::Relaxed) < 24 + round * 7 {
+        thread::yield_now();
     }
 }
 

@@ -28,6 +28,7 @@ on_every_store!(
     a_drain_that_is_over_takes_what_is_left,
     a_ping_is_answered_until_the_close,
     a_clone_connects_anew,
+    a_close_that_was_not_confirmed_is_not_confirmed_later,
 );
 
 async fn a_drain_waits_for_guards_and_refuses_newcomers(store: &str) {
@@ -93,6 +94,25 @@ async fn a_ping_is_answered_until_the_close(store: &str) {
     }
     locks.close().await.unwrap();
     assert!(matches!(locks.ping().await, Err(Error::Closed { .. })));
+}
+
+/// A file has no server that could be silent.
+async fn a_close_that_was_not_confirmed_is_not_confirmed_later(store: &str) {
+    let server = Store::open(store).await;
+    let Store::Server(server) = &server else { return };
+    let locks = connect(&server.url()).await;
+    let held = locks.lock("a").unwrap().acquire().await.unwrap();
+    server.stop();
+    let first = locks.close().await.unwrap_err();
+    assert!(matches!(first, Error::Unavailable { op: "close", .. }), "{first}");
+    assert!(!held.is_valid());
+    server.resume();
+    let second = locks.clone().close().await.unwrap_err();
+    let said = second.to_string();
+    assert!(said.contains("the first close was not confirmed"), "{said}");
+    assert!(matches!(second, Error::Unavailable { op: "close", .. }), "{said}");
+    let others = connect(&server.url()).await;
+    others.lock("a").unwrap().wait(PATIENCE * 3).acquire().await.unwrap().release().await.unwrap();
 }
 
 async fn a_clone_connects_anew(store: &str) {

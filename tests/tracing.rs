@@ -11,10 +11,12 @@ use std::{
 use lock_core::{LockName, Locks};
 use lock_memory::MemoryStore;
 use tracing::{
-    Event, Subscriber,
+    Event, Instrument, Subscriber,
     field::{Field, Visit},
 };
-use tracing_subscriber::{Layer, layer::Context, prelude::*};
+use tracing_subscriber::{
+    Layer, filter::LevelFilter, layer::Context, prelude::*, registry::LookupSpan,
+};
 
 /// Writes down each event as `name field field ..`.
 #[derive(Clone, Default)]
@@ -83,4 +85,34 @@ async fn every_state_change_is_told() {
     ];
     let seen = log.0.lock().unwrap().clone();
     assert_eq!(seen.iter().map(String::as_str).collect::<Vec<_>>(), expected);
+}
+
+/// Writes down the name of the span that each event is in.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Vec<Option<&'static str>>>>);
+
+impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Spans {
+    fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
+        self.0.lock().unwrap().push(context.event_span(event).map(|span| span.name()));
+    }
+}
+
+/// distlock's own span is not there at this level, so only the caller's tells whose event it is.
+#[tokio::test(start_paused = true)]
+async fn an_event_is_in_the_caller_s_span_however_long_it_waited() {
+    let spans = Spans::default();
+    let _default =
+        tracing_subscriber::registry().with(spans.clone()).with(LevelFilter::INFO).set_default();
+    let locks = Locks::new(MemoryStore::new().client());
+    let lock = locks.lock("traced").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let waiter = tokio::spawn(lock.acquire().instrument(tracing::info_span!("job")));
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    guard.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    guard.release().instrument(tracing::info_span!("end")).await.unwrap();
+    let mut seen = spans.0.lock().unwrap().clone();
+    seen.sort_unstable();
+    // Granted and released here; granted there, and released.
+    assert_eq!(seen, [None, None, Some("end"), Some("job")]);
 }

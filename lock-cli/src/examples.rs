@@ -33,9 +33,9 @@ Exit codes, besides the command's: 75 another leads (--no-wait), 124 waited in v
 
 pub(crate) const LEADER: &str = "\
 Examples:
-  curl \"$(distlock leader db)/health\"          asks whoever leads
-  distlock leader db --watch                   a line for each change
-  distlock leader db --json | jq -r .holder    who it is";
+  curl \"$(distlock leader db)/health\"                      asks whoever leads
+  distlock leader db --watch                               a line for each change
+  distlock leader db --json | jq -r .holder.description    who it is";
 
 pub(crate) const LS: &str = "\
 Examples:
@@ -56,8 +56,8 @@ Examples:
 
 pub(crate) const REVOKE: &str = "\
 Examples:
-  distlock show nightly               prints the ids
-  distlock revoke nightly 3f2a        the start of an id is enough
+  distlock show nightly               prints the attempts
+  distlock revoke nightly 3f2a        the start of an attempt is enough
   distlock revoke nightly 3f2a --yes  for scripts";
 
 pub(crate) const TOKEN_FLOOR: &str = "\
@@ -70,7 +70,7 @@ pub(crate) const STORES: &str = "\
 Examples:
   distlock stores                                  all of them, with their URLs
   distlock stores --store redis://10.0.0.1         what this one promises
-  distlock stores --json | jq -r '.[] | select(.compiled_in) | .store'";
+  distlock stores --json | jq -r '.[] | select(.compiled_in) | .scheme'";
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
 pub(crate) const SCHEMA: &str = "\
@@ -105,6 +105,12 @@ Exit codes, besides those of the command that is run:
   126  the command cannot be executed
   127  the command was not found
   128+n  signal n ended the command, or the wait";
+
+pub(crate) const COMPLETIONS: &str = "\
+Examples:
+  source <(distlock completions bash)                      in ~/.bashrc
+  source <(distlock completions zsh)                       in ~/.zshrc, behind compinit
+  distlock completions fish | source                       in ~/.config/fish/config.fish";
 
 pub(crate) const CHECK: &str = "\
 Examples:

@@ -18,7 +18,25 @@ struct Now<'a> {
     /// What the leader says; what is not UTF-8 in it is replaced.
     value: Option<String>,
     token: Option<u64>,
-    holder: Option<&'a str>,
+    holder: Option<Who<'a>>,
+}
+
+/// Who leads, as far as the store can tell.
+#[derive(Serialize)]
+struct Who<'a> {
+    description: Option<&'a str>,
+    queued_at: Option<String>,
+    granted_at: Option<String>,
+}
+
+impl<'a> From<&'a Leader> for Who<'a> {
+    fn from(Leader { holder, .. }: &'a Leader) -> Self {
+        Self {
+            description: holder.description.as_deref(),
+            queued_at: holder.queued_at.map(print::time),
+            granted_at: holder.granted_at.map(print::time),
+        }
+    }
 }
 
 /// With `--watch`, until somebody ends it.
@@ -46,7 +64,7 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
             name: &opt.name,
             value,
             token: leader.map(|leader| leader.token.value()),
-            holder: leader.and_then(|leader| leader.holder.description.as_deref()),
+            holder: leader.map(Who::from),
         });
     }
     match (leader, value) {

@@ -8,12 +8,12 @@ mod check;
 mod choice;
 #[cfg(all(feature = "compare", target_os = "linux"))]
 mod compare;
+mod complete;
 #[cfg(target_os = "linux")]
 mod elect;
 mod examples;
 mod exit;
 mod fit;
-mod generate;
 #[cfg(target_os = "linux")]
 mod grant;
 #[cfg(target_os = "linux")]
@@ -22,6 +22,7 @@ mod held;
 mod hold;
 mod leader;
 mod ls;
+mod man;
 mod opt;
 mod plain;
 mod policy;
@@ -62,6 +63,9 @@ fn main() -> ExitCode {
     if let Some(role) = supervise::Role::of_this_process() {
         return role.play().unwrap_or_else(Failure::report);
     }
+    if let Some(code) = complete::answer() {
+        return code;
+    }
     let opt = match Opt::read() {
         Ok(opt) => opt,
         Err(error) => return refuse(&error),
@@ -84,9 +88,10 @@ fn runtime() -> Result<Runtime, Failure> {
 async fn dispatch(opt: &Opt) -> Result<ExitCode, Failure> {
     match &opt.command {
         Command::Completions(opt) => {
-            return generate::completions(opt).map(|()| ExitCode::SUCCESS);
+            let script = complete::script(opt.shell).map_err(Failure::system("completions"))?;
+            return Ok(print::bytes(&script).map(|()| ExitCode::SUCCESS)?);
         }
-        Command::ManPages(opt) => return generate::man_pages(opt).map(|()| ExitCode::SUCCESS),
+        Command::ManPages(opt) => return man::pages(opt).map(|()| ExitCode::SUCCESS),
         _ => {}
     }
     #[cfg(target_os = "linux")]

@@ -3,15 +3,18 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{
-    Args, CommandFactory, Parser, Subcommand,
+    Args, CommandFactory, Parser, Subcommand, ValueHint,
     builder::{PossibleValuesParser, styling::Styles},
     error::{ContextKind, ContextValue, ErrorKind},
 };
-use clap_complete::Shell;
+use clap_complete::{
+    Shell,
+    engine::{ArgValueCompleter, PathCompleter},
+};
 use tracing_subscriber::filter::LevelFilter;
 
 use crate::{
-    examples,
+    complete, examples,
     policy::OnLost,
     values::{self, Policies},
 };
@@ -127,7 +130,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.
-    #[arg(required = true, trailing_var_arg = true)]
+    #[arg(required = true, trailing_var_arg = true, add = ArgValueCompleter::new(PathCompleter::any()))]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -154,6 +157,7 @@ pub(crate) struct Hold {
 #[command(after_help = examples::ELECT)]
 pub(crate) struct Elect {
     /// The name of the election: any text of 1 to 512 bytes.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
     /// What the leader says to everybody, such as its address.
     pub(crate) value: String,
@@ -165,7 +169,7 @@ pub(crate) struct Elect {
     #[arg(long, conflicts_with = "command")]
     pub(crate) json: bool,
     /// The command and its arguments.
-    #[arg(trailing_var_arg = true)]
+    #[arg(trailing_var_arg = true, add = ArgValueCompleter::new(PathCompleter::any()))]
     pub(crate) command: Vec<OsString>,
 }
 
@@ -177,6 +181,7 @@ pub(crate) struct Elect {
 #[command(after_help = examples::LEADER)]
 pub(crate) struct Leader {
     /// The name of the election.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
     /// Goes on with every change of the leader or of its value.
     #[arg(long, short)]
@@ -190,6 +195,7 @@ pub(crate) struct Leader {
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
     /// The name of the lock: any text of 1 to 512 bytes.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) terms: Terms,
@@ -239,6 +245,7 @@ pub(crate) struct Losing {
 #[command(after_help = examples::LS)]
 pub(crate) struct Ls {
     /// Only names that start with this.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
     /// Prints an array of objects.
@@ -251,6 +258,7 @@ pub(crate) struct Ls {
 #[command(after_help = examples::SHOW)]
 pub(crate) struct Show {
     /// The name of the lock.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
     /// Prints an object.
     #[arg(long)]
@@ -263,6 +271,7 @@ pub(crate) struct Show {
 #[command(after_help = examples::WATCH)]
 pub(crate) struct Watch {
     /// Only names that start with this.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
     pub(crate) prefix: String,
     /// Prints an object for each change.
@@ -279,9 +288,11 @@ pub(crate) struct Watch {
 #[command(after_help = examples::REVOKE)]
 pub(crate) struct Revoke {
     /// The name of the lock.
+    #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
-    /// The id that `distlock show` prints, or the start of it.
-    pub(crate) holder: String,
+    /// The attempt that `distlock show` prints, or the start of it.
+    #[arg(add = ArgValueCompleter::new(complete::attempts))]
+    pub(crate) attempt: String,
     /// Does not ask.
     #[arg(long, short)]
     pub(crate) yes: bool,
@@ -356,14 +367,14 @@ pub(crate) struct Compare {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Writes the report to this file, as one page of HTML.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) report: Option<PathBuf>,
     /// Prints the report as an object.
     #[arg(long)]
     pub(crate) json: bool,
     /// Keeps what every client did and believed in this folder, as JSON lines; it is made if it is not
     /// there.
-    #[arg(long, value_name = "FOLDER")]
+    #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) traces: Option<PathBuf>,
     /// The seed of everything random. Default: another one each time; the report names it.
     #[arg(long, value_name = "NUMBER")]
@@ -377,8 +388,14 @@ fn names() -> impl Iterator<Item = &'static str> {
     lock_core::properties::all().iter().map(|property| property.name)
 }
 
-/// Prints a shell's completions.
+/// Prints a script with which a shell completes commands, options, and names of locks in the store.
+///
+/// The script calls `distlock` whenever somebody asks for completions, so it is to be made anew when the program
+/// is, or by each shell when it starts. Names are those in use in the store that the words name, else in the
+/// usual one; a store that does not answer within a second has none, and nor are there names that a shell would
+/// not take as they are.
 #[derive(Args, Debug)]
+#[command(after_help = examples::COMPLETIONS)]
 pub(crate) struct Completions {
     /// The shell.
     pub(crate) shell: Shell,
@@ -388,5 +405,6 @@ pub(crate) struct Completions {
 #[derive(Args, Debug)]
 pub(crate) struct ManPages {
     /// The folder; it is made if it is not there.
+    #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }

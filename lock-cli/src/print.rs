@@ -20,6 +20,13 @@ pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     out.flush()
 }
 
+/// Text of the program's own, as it is.
+pub(crate) fn bytes(text: &[u8]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text)?;
+    out.flush()
+}
+
 /// A line, with what others wrote made [plain](Plain).
 pub(crate) fn line(text: impl Display) -> io::Result<()> {
     lines([text])

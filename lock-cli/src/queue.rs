@@ -1,7 +1,8 @@
-//! A lock's holders and waiters, as data for programs.
+//! A lock's holders and waiters, as data for programs: facts have the names that the library gives them.
 
-use distlock::Entry;
+use distlock::{Entry, Kind};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::print;
 
@@ -17,11 +18,11 @@ pub(crate) struct Queue<'a> {
 #[derive(Serialize)]
 pub(crate) struct Person {
     /// What `revoke` takes; foreign clients have none.
-    pub(crate) id: Option<String>,
+    pub(crate) attempt: Option<Uuid>,
     /// Who it is, in its own words.
     pub(crate) description: Option<String>,
     /// What it asks for.
-    pub(crate) kind: String,
+    pub(crate) kind: Kind,
     /// When it joined the queue, RFC 3339.
     pub(crate) queued_at: Option<String>,
     /// When it was granted the lock, if the store can tell.
@@ -45,9 +46,9 @@ impl<'a> Queue<'a> {
 impl From<&Entry> for Person {
     fn from(entry: &Entry) -> Self {
         Self {
-            id: entry.attempt.map(|id| id.to_string()),
+            attempt: entry.attempt,
             description: entry.holder.description.clone(),
-            kind: entry.kind.to_string(),
+            kind: entry.kind,
             queued_at: entry.holder.queued_at.map(print::time),
             granted_at: entry.holder.granted_at.map(print::time),
             ttl_left_ms: entry.ttl_left.map(|left| left.as_millis()),

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Serialize)]
 struct Revoked<'a> {
     name: &'a str,
-    id: Uuid,
+    attempt: Uuid,
     revoked: bool,
 }
 
@@ -31,32 +31,34 @@ pub(crate) async fn revoke(opt: &Revoke, store: &Choice) -> Result<(), Failure> 
     }
     let locks = store.connect().await?;
     let queue = locks.inspect(&opt.name).await?;
-    let (id, entry) = find(&queue, opt)?;
+    let (attempt, entry) = find(&queue, opt)?;
     if !opt.yes && !confirmed(&opt.name, entry).map_err(Failure::system("asking"))? {
         return Err(Failure::new(Code::No, "nothing was revoked"));
     }
-    let revoked = locks.revoke(&opt.name, id).await?;
+    let revoked = locks.revoke(&opt.name, attempt).await?;
     if opt.json {
-        print::json(&Revoked { name: &opt.name, id, revoked })?;
+        print::json(&Revoked { name: &opt.name, attempt, revoked })?;
     }
     locks.close().await?;
     match revoked {
         true => Ok(()),
-        false => Err(Failure::new(Code::No, format!("{id} has left {} meanwhile", opt.name))),
+        false => Err(Failure::new(Code::No, format!("{attempt} has left {} meanwhile", opt.name))),
     }
 }
 
-/// The one entry whose id starts like this.
+/// The one entry whose attempt starts like this.
 fn find<'a>(queue: &'a [Entry], opt: &Revoke) -> Result<(Uuid, &'a Entry), Failure> {
-    let wanted = opt.holder.to_ascii_lowercase();
-    let ids = queue.iter().filter_map(|entry| Some((entry.attempt?, entry)));
-    let mut found = ids.filter(|(id, _)| id.to_string().starts_with(&wanted));
+    let wanted = opt.attempt.to_ascii_lowercase();
+    let attempts = queue.iter().filter_map(|entry| Some((entry.attempt?, entry)));
+    let mut found = attempts.filter(|(attempt, _)| attempt.to_string().starts_with(&wanted));
     let no = |text: String| Err(Failure::new(Code::No, text));
     match (found.next(), found.next()) {
-        (Some(_), _) if wanted.is_empty() => no("an id must not be empty".to_owned()),
+        (Some(_), _) if wanted.is_empty() => no("an attempt must not be empty".to_owned()),
         (Some(one), None) => Ok(one),
-        (Some(_), Some(_)) => no(format!("{wanted:?} is the start of several ids of {}", opt.name)),
-        (None, _) => no(format!("no holder or waiter of {} has the id {wanted:?}", opt.name)),
+        (Some(_), Some(_)) => {
+            no(format!("{wanted:?} is the start of several attempts of {}", opt.name))
+        }
+        (None, _) => no(format!("no holder or waiter of {} is the attempt {wanted:?}", opt.name)),
     }
 }
 

@@ -43,7 +43,7 @@ fn describe(name: &str, queue: &[Entry], store: &Choice) -> Vec<String> {
 fn describe_entry(entry: &Entry) -> impl Iterator<Item = String> {
     let holder = &entry.holder;
     let facts = [
-        ("id", entry.attempt.map(|id| id.to_string())),
+        ("attempt", entry.attempt.map(|attempt| attempt.to_string())),
         ("kind", Some(entry.kind.to_string())),
         ("granted", holder.granted_at.map(ago)),
         ("queued", holder.queued_at.map(ago)),

@@ -2,16 +2,19 @@
 
 use std::time::Duration;
 
-use distlock::{Fairness, Fencing, Guarantees, STORES, Store, TokenFloor, Wake};
+use distlock::{
+    Fairness, Fencing, FencingToken, FixedTerm, Guarantees, LockKind, LossSignal, Overlap, STORES,
+    Store, Survives, TokenFloor, Wake,
+};
 use lock_core::duration::shown;
 use serde::Serialize;
 
-use crate::{choice::Choice, exit::Failure, opt::Stores, print};
+use crate::{choice::Choice, exit::Failure, opt::Stores, print, token_floor::Floor};
 
 /// A store as it can be named.
 #[derive(Serialize)]
 struct Known {
-    store: &'static str,
+    scheme: &'static str,
     url: &'static str,
     compiled_in: bool,
     promises: &'static str,
@@ -20,33 +23,32 @@ struct Known {
 impl From<&Store> for Known {
     fn from(store: &Store) -> Self {
         let Store { scheme, url, compiled_in, promises, .. } = *store;
-        Self { store: scheme, url, compiled_in, promises }
+        Self { scheme, url, compiled_in, promises }
     }
 }
 
-/// What a store promises as it is deployed.
+/// What a store promises as it is deployed: [`Guarantees`], under the same names.
 #[derive(Serialize)]
 struct Promises {
     store: &'static str,
-    kinds: Vec<String>,
-    survives_restart: bool,
-    survives_failover: bool,
-    /// How a holder may hear of its loss only after the next grant.
-    overlaps: Vec<String>,
-    first_come_first_served: bool,
-    waiters_are_told: bool,
-    /// `strict`, `best effort` or `none`.
-    tokens: &'static str,
-    /// No token is ever greater.
-    greatest_token: u64,
-    /// What all tokens are above since the token floor was raised; 0 if it never was, nothing if the store
-    /// does not tell.
-    token_floor: Option<u64>,
-    /// Whether a lock can be left to another process.
-    detach: bool,
+    kinds: &'static [LockKind],
+    survives: Survives,
+    overlaps: Vec<Overlap>,
+    fairness: Fairness,
+    wake: Wake,
+    /// `strict`, `best_effort` or `none`.
+    fencing: &'static str,
+    greatest_token: FencingToken,
+    /// Nothing if the store does not tell.
+    token_floor: Option<Floor>,
+    loss: LossSignal,
+    fixed_term: FixedTerm,
     ttl_min_ms: u128,
     ttl_max_ms: u128,
-    ttl_default_ms: u128,
+    default_ttl_ms: u128,
+    expiry_slack_ms: u128,
+    names_at_once: usize,
+    detach: bool,
 }
 
 pub(crate) async fn stores(opt: &Stores, store: &Choice) -> Result<(), Failure> {
@@ -80,25 +82,32 @@ impl Promises {
     fn new(guarantees: &Guarantees, floor: Option<TokenFloor>) -> Self {
         Self {
             store: guarantees.store,
-            kinds: guarantees.kinds.iter().map(ToString::to_string).collect(),
-            survives_restart: guarantees.survives.restart,
-            survives_failover: guarantees.survives.failover,
-            overlaps: guarantees.overlaps.iter().map(ToString::to_string).collect(),
-            first_come_first_served: guarantees.fairness == Fairness::Fifo,
-            waiters_are_told: guarantees.wake == Wake::Push,
-            tokens: match guarantees.fencing {
+            kinds: guarantees.kinds,
+            survives: guarantees.survives,
+            overlaps: guarantees.overlaps.clone(),
+            fairness: guarantees.fairness,
+            wake: guarantees.wake,
+            fencing: match guarantees.fencing {
                 Fencing::Strict(_) => "strict",
-                Fencing::BestEffort(_) => "best effort",
+                Fencing::BestEffort(_) => "best_effort",
                 _ => "none",
             },
-            greatest_token: guarantees.greatest_token.value(),
-            token_floor: floor.map(|floor| floor.above.value()),
-            detach: guarantees.detach,
+            greatest_token: guarantees.greatest_token,
+            token_floor: floor.map(|floor| Floor::new(floor, None)),
+            loss: guarantees.loss,
+            fixed_term: guarantees.fixed_term,
             ttl_min_ms: guarantees.ttl.start().as_millis(),
             ttl_max_ms: guarantees.ttl.end().as_millis(),
-            ttl_default_ms: guarantees.default_ttl.as_millis(),
+            default_ttl_ms: guarantees.default_ttl.as_millis(),
+            expiry_slack_ms: guarantees.expiry_slack.as_millis(),
+            names_at_once: guarantees.names_at_once,
+            detach: guarantees.detach,
         }
     }
+}
+
+fn list(items: &[impl ToString], between: &str) -> String {
+    items.iter().map(ToString::to_string).collect::<Vec<_>>().join(between)
 }
 
 fn span(millis: u128) -> String {
@@ -109,19 +118,18 @@ fn span(millis: u128) -> String {
 impl Promises {
     fn rows(&self) -> Vec<Vec<String>> {
         let yes = |so| if so { "yes" } else { "no" }.to_owned();
+        let above = self.token_floor.as_ref().map(|floor| floor.above.to_string());
+        let above = above.unwrap_or_else(|| "not told".to_owned());
         [
             ("store", self.store.to_owned()),
-            ("kinds", self.kinds.join(", ")),
-            ("a held lock survives a restart of the server", yes(self.survives_restart)),
-            (".. and the loss of a node", yes(self.survives_failover)),
-            ("a holder may be told after the next grant if", self.overlaps.join("; ")),
-            ("first come, first served", yes(self.first_come_first_served)),
-            ("waiters are told, and do not poll", yes(self.waiters_are_told)),
-            ("fencing tokens", self.tokens.to_owned()),
-            (
-                ".. are above",
-                self.token_floor.map_or("not told".to_owned(), |above| above.to_string()),
-            ),
+            ("kinds", list(self.kinds, ", ")),
+            ("a held lock survives a restart of the server", yes(self.survives.restart)),
+            (".. and the loss of a node", yes(self.survives.failover)),
+            ("a holder may be told after the next grant if", list(&self.overlaps, "; ")),
+            ("first come, first served", yes(self.fairness == Fairness::Fifo)),
+            ("waiters are told, and do not poll", yes(self.wake == Wake::Push)),
+            ("fencing tokens", self.fencing.replace('_', " ")),
+            (".. are above", above),
             (".. and at most", self.greatest_token.to_string()),
             ("a lock can be left to another process", yes(self.detach)),
             (
@@ -130,7 +138,7 @@ impl Promises {
                     "{} to {}, default {}",
                     span(self.ttl_min_ms),
                     span(self.ttl_max_ms),
-                    span(self.ttl_default_ms)
+                    span(self.default_ttl_ms)
                 ),
             ),
         ]

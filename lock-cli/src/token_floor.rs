@@ -13,9 +13,9 @@ use crate::{
 
 /// As everybody may see it.
 #[derive(Serialize)]
-struct Floor {
+pub(crate) struct Floor {
     /// What the floor was raised to; 0 if it never was.
-    above: u64,
+    pub(crate) above: u64,
     /// No token so far is greater.
     newest: u64,
     /// What it was before, if it was to be raised.
@@ -24,7 +24,7 @@ struct Floor {
 }
 
 impl Floor {
-    fn new(floor: TokenFloor, before: Option<FencingToken>) -> Self {
+    pub(crate) fn new(floor: TokenFloor, before: Option<FencingToken>) -> Self {
         let before = before.map(FencingToken::value);
         Self { above: floor.above.value(), newest: floor.newest.value(), before }
     }

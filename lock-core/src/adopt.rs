@@ -29,7 +29,7 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     let adopted = waiting.unless_drained(owned).await;
     let guard = adopted.map_err(|error| waiting.told("adopt", error))?;
     // Lost since it was adopted, while the caller did not poll.
-    guard.check()?;
+    guard.check().map_err(|lost| waiting.of_newcomer(lost))?;
     Ok(guard)
 }
 
@@ -44,7 +44,7 @@ async fn take_up(client: Arc<Client>, ticket: Ticket, attempt: Attempt) -> Resul
             trace::adopted(&name, id, lease.token());
             let cap = hold_left.map_or(Instant::NEVER, |left| client.clock.now() + left);
             // For a caller who has left, the guard is dropped with the answer: released at once.
-            Ok(LockGuard::new(client, name, Kind::Exclusive, lease, ttl, term, cap))
+            LockGuard::new(client, name, Kind::Exclusive, lease, ttl, term, cap)
         }
         Err(error) => {
             trace::refused(&name, id, &error);

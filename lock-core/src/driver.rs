@@ -93,7 +93,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
 
     /// Takes several locks in one step if each is free and nobody waits for it: all, or `None` and
-    /// nothing. Never waits, disturbs no waiter. The requests are for exclusive locks with
+    /// nothing. Never waits, disturbs no waiter. The requests are for exclusive or shared locks with
     /// [`Wait::Try`](crate::Wait::Try), and differ in their names; there are at most
     /// [`Guarantees::names_at_once`]. The attempts are one caller's, who cancels all of them or
     /// none. The leases come in the order of the wishes.
@@ -104,8 +104,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); nothing is left behind then, either.
-    /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step: they
-    /// are then taken one after the other.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step, as
+    /// where one is shared and the driver takes only exclusive ones so: they are then taken one after
+    /// the other.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))
@@ -445,3 +446,18 @@ macro_rules! forward {
 }
 
 forward!(Box, Arc);
+
+/// Refuses to take other locks than exclusive ones in one step, for drivers that cannot: see
+/// [`try_all`](DistributedLock::try_all).
+///
+/// # Errors
+///
+/// [`Error::Unsupported`].
+pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
+    match wishes.iter().all(|(request, _)| request.kind == Kind::Exclusive) {
+        true => Ok(()),
+        false => {
+            Err(Error::Unsupported { store, what: "take shared locks in one step".to_owned() })
+        }
+    }
+}

@@ -25,15 +25,11 @@ const LEADER_LIMIT: Duration = Duration::from_secs(5);
 /// everybody can see who leads. Cheap to clone.
 ///
 /// ```no_run
-/// # async fn lead(_: &lock_core::Leadership) {}
+/// # async fn lead(_: lock_core::Leading) {}
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
 /// let election = locks.election("scheduler")?;
-/// let leadership = election.campaign("http://10.0.0.7:8080").await?;
-/// tokio::select! {
-///     () = lead(&leadership) => {}
-///     reason = leadership.lost() => println!("not the leader any more: {reason}"),
-/// }
-/// leadership.resign().await
+/// // Drops the work when the leadership is lost, and resigns when the work is done.
+/// election.run("http://10.0.0.7:8080", |leading| lead(leading)).await
 /// # }
 /// ```
 #[derive(Clone)]

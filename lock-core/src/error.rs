@@ -344,7 +344,8 @@ impl std::error::Error for Placed {
 }
 
 /// What changes nothing in a store, or nothing that anybody would have to undo.
-const HARMLESS: [&str; 5] = ["connect", "inspect", "names", "leader", "observe"];
+const HARMLESS: [&str; 7] =
+    ["connect", "inspect", "names", "leader", "observe", "ping", "token floor"];
 
 fn list(missing: &[Requirement]) -> String {
     missing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")

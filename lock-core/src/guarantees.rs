@@ -42,7 +42,8 @@ pub struct Guarantees {
     /// How much later than the TTL the store may notice that a holder is gone.
     pub expiry_slack: Duration,
     /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are
-    /// free. More of them, or some that are not free, are taken one after the other.
+    /// free. More of them, or some that are not free, are taken one after the other; on etcd, Redis and
+    /// ZooKeeper also a set with a shared one.
     pub names_at_once: usize,
     /// Whether an exclusive lock can be left to another process: see
     /// [`LockGuard::detach`](crate::LockGuard::detach).

@@ -37,10 +37,13 @@ pub struct LockGuard {
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
     /// What a drain waits for.
-    _stay: Stay,
+    stay: Option<Stay>,
 }
 
 impl LockGuard {
+    /// # Errors
+    ///
+    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is given back.
     pub(crate) fn new(
         client: Arc<Client>,
         name: LockName,
@@ -49,19 +52,24 @@ impl LockGuard {
         ttl: Duration,
         term: Term,
         cap: Instant,
-    ) -> Self {
+    ) -> Result<Self> {
         let (grip, slot) = (Grip::new(kind), Slot::new());
         let (granted, floor) = (client.clock.now(), OnceLock::new());
         let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
         let inner = Arc::new(inner);
         inner.client.alarm.add(&inner, inner.until());
-        Self::counted(Held(inner))
+        let stay = inner.client.drain.enter();
+        let guard = Self { held: Held(inner), counts: true, stay };
+        match guard.stay {
+            Some(_) => Ok(guard),
+            None => Err(guard.held.0.client.drained_error()),
+        }
     }
 
     /// A guard that has been counted among those of its grant.
     pub(crate) fn counted(held: Held) -> Self {
-        let stay = held.0.client.drain.enter();
-        Self { held, counts: true, _stay: stay }
+        let stay = Some(held.0.client.drain.enter_again());
+        Self { held, counts: true, stay }
     }
 
     pub(crate) fn granted(&self) -> Instant {

@@ -69,7 +69,7 @@ impl Held {
     pub fn remaining(&self) -> Duration {
         match self.0.lease.validity().has_ended() {
             true => Duration::ZERO,
-            false => self.0.until().since(self.0.client.clock.now()),
+            false => self.0.until().since(self.0.client.home.now()),
         }
     }
 
@@ -158,7 +158,7 @@ impl Inner {
     ///
     /// [`Error::Lost`] if the grant is over.
     pub(crate) fn check(self: &Arc<Self>) -> Result<()> {
-        if self.client.clock.now() >= self.until() {
+        if self.client.home.now() >= self.until() {
             self.expire();
         }
         match self.validity().loss() {
@@ -184,7 +184,7 @@ impl Inner {
     /// What stands for the grant now that it is left to be adopted.
     pub(crate) fn ticket(&self, place: String) -> Ticket {
         let store = self.client.driver.guarantees().store;
-        let now = self.client.clock.now();
+        let now = self.client.home.now();
         let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
         let (token, term) = (self.lease.token(), (self.ttl, self.term));
         Ticket::new(store, self.name.clone(), token, term, hold_left, place)
@@ -210,12 +210,12 @@ impl Inner {
             // before this one has heard of its loss.
             _ => margin,
         };
-        self.clone().give_back_at(self.client.clock.now() + pause);
+        self.clone().give_back_at(self.client.home.now() + pause);
     }
 
     /// Until when the grant is kept although its holder gives it back; `None` if it may go at once.
     pub(crate) fn kept_until(&self) -> Option<Instant> {
-        self.floor.get().copied().filter(|floor| *floor > self.client.clock.now())
+        self.floor.get().copied().filter(|floor| *floor > self.client.home.now())
     }
 
     /// Ends the grant as released; whether nothing has ended it before.

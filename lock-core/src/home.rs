@@ -6,7 +6,7 @@ use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, ClosedBy, Error, Result,
+    Clock, ClosedBy, Error, Instant, Result,
     alarm::Alarm,
     owned::{Moves, Owned},
 };
@@ -45,6 +45,13 @@ impl Home {
 
     pub(crate) fn is_here(&self) -> bool {
         Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
+    }
+
+    /// Reads the client's clock, which may be one of its runtime alone, also from elsewhere.
+    pub(crate) fn now(&self) -> Instant {
+        let own = self.clock == Clock::Tokio && !self.is_here();
+        let _there = own.then(|| self.runtime.enter());
+        self.clock.now()
     }
 
     /// # Errors

@@ -70,7 +70,7 @@ pub use crate::{
     connect::{Connect, DefaultPort, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
     diagnosis::Diagnosis,
-    driver::{DistributedLock, Lease, Wish, limit_conflict},
+    driver::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
     election::{Election, Leader, Leadership, Observed, Observer},
     entry::{Entry, Holder},
     error::{BoxError, ClosedBy, Effect, Error, Result},

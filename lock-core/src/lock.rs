@@ -275,7 +275,7 @@ impl Lock {
             .collected_within(ttl, |granted| Err(granted?.not_collected()));
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
-        guard.check()?;
+        guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
         // Not before the caller has it: what comes too late for one that has left is given back at once.
         if !self.at_least.is_zero() {
             guard.keep_until(guard.granted() + self.at_least);
@@ -381,7 +381,7 @@ async fn grant(
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // For a caller who has left, the guard is dropped with the answer: released at once.
-            Ok(LockGuard::new(client, name, kind, lease, ttl, term, cap))
+            LockGuard::new(client, name, kind, lease, ttl, term, cap)
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);

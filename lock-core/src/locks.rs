@@ -1,16 +1,21 @@
 //! A connected store.
 
-use std::{fmt, panic::Location, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    panic::Location,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use futures_util::Stream;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    Clock, ConnectionState, DistributedLock, Effect, Election, Entry, Error, FencingToken,
-    Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result, Semaphore,
-    Ticket, TokenFloor, adopt::adopt, alarm::Alarm, drain::Drain, duration::shown, floor,
-    held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
+    Clock, ClosedBy, ConnectionState, DistributedLock, Effect, Election, Entry, Error,
+    FencingToken, Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result,
+    Semaphore, Ticket, TokenFloor, adopt::adopt, alarm::Alarm, drain::Drain, duration::shown,
+    floor, held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
     vain::Looks,
 };
 
@@ -54,15 +59,41 @@ pub(crate) struct Client {
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Arc<Drain>,
     reach: Reach,
-    closed: CancellationToken,
+    pub(crate) closed: CancellationToken,
     /// The servers' addresses, where a URL named them.
     servers: Option<String>,
+    /// Why the first close was not confirmed.
+    unconfirmed: OnceLock<String>,
 }
 
 impl Client {
     /// An error of the driver as the caller is told: with the caller's word for what failed, and where.
     pub(crate) fn told(&self, op: &'static str, error: Error) -> Error {
-        self.placed(error.of(op))
+        match error {
+            // A driver whose tasks are gone knows no other word for it.
+            Error::Closed { by: ClosedBy::Program, .. } if !self.closed.is_cancelled() => {
+                self.home.check().err().unwrap_or(error)
+            }
+            error => self.placed(error.of(op)),
+        }
+    }
+
+    /// What the first close came to, for those after it, too: what it did not get confirmed they
+    /// cannot confirm.
+    fn first_close(&self, closed: Result<()>) -> Result<()> {
+        match (closed, self.unconfirmed.get()) {
+            (Err(error), None) => {
+                let _ = self.unconfirmed.set(error.to_string());
+                Err(error)
+            }
+            (Ok(()), Some(first)) => Err(Error::Unavailable {
+                store: self.driver.guarantees().store,
+                op: "close",
+                effect: Effect::Unknown,
+                source: format!("the first close was not confirmed: {first}").into(),
+            }),
+            (closed, _) => closed,
+        }
     }
 
     /// The same error with the servers' addresses.
@@ -72,7 +103,8 @@ impl Client {
 }
 
 impl Locks {
-    /// Locks of a driver, for code that does not connect by URL.
+    /// Locks of a driver, for code that does not connect by URL. Call it in the runtime in which the
+    /// driver was connected: that one is named, and its end is noticed.
     ///
     /// # Panics
     ///
@@ -103,6 +135,7 @@ impl Locks {
             reach,
             closed: CancellationToken::new(),
             servers,
+            unconfirmed: OnceLock::new(),
         };
         Self { client: Arc::new(client) }
     }
@@ -141,7 +174,8 @@ impl Locks {
         Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
     }
 
-    /// Several exclusive locks, to be acquired together: all or nothing.
+    /// Several exclusive locks, to be acquired together: all or nothing. The set's
+    /// [`shared`](LockSet::shared) and [`and_shared`](LockSet::and_shared) are for shared ones.
     ///
     /// # Errors
     ///
@@ -244,8 +278,8 @@ impl Locks {
 
     /// Asks the store for something small, and tells how long the answer took: whether an acquire
     /// would be answered now. For a readiness check; whether the program itself is well does not
-    /// depend on it. It looks at the queue of the name `distlock/ping`, so it needs the permission to
-    /// read, and changes nothing.
+    /// depend on it. It looks at the queue of the name `distlock/ping` and changes nothing; a login
+    /// that is limited to some names needs the permission to read that one, too.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) {
@@ -283,8 +317,8 @@ impl Locks {
 
     /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
     /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
-    /// late; [`ping`](Self::ping) asks. Of a file, and in memory, it is connected until it is closed;
-    /// a file counts as disconnected while it does not answer.
+    /// late; [`ping`](Self::ping) asks. A file counts as disconnected while it does not answer, and memory
+    /// while a scripted fault keeps it from answering.
     pub fn connection(&self) -> ConnectionState {
         let Client { home, closed, reach, .. } = &*self.client;
         match closed.is_cancelled() || home.check().is_err() {
@@ -398,7 +432,8 @@ impl Locks {
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
     /// guards say that they are lost ([`LossReason::Closed`]), waiters and later calls are told
     /// [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
-    /// of each lock, and traced as one. Closing twice does nothing.
+    /// of each lock, and traced as one. Closing again does nothing, and answers what the first close
+    /// came to.
     ///
     /// # Errors
     ///
@@ -424,7 +459,7 @@ impl Locks {
                     source: format!("not confirmed within {}", shown(CLOSE_LIMIT)).into(),
                 }),
             };
-            let closed = closed.map_err(|error| client.told("close", error));
+            let closed = client.first_close(closed).map_err(|error| client.told("close", error));
             held.iter().for_each(|grant| grant.trace_release(&closed));
             closed
         };

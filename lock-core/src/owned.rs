@@ -13,6 +13,7 @@ use std::{
 
 use futures_util::FutureExt;
 use tokio_util::sync::WaitForCancellationFutureOwned;
+use tracing::{Instrument, Span};
 
 use crate::{
     Error, Instant, Result,
@@ -114,6 +115,7 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
             slot: Slot::new(),
             home: self.home.clone(),
             collect: self.collect,
+            span: Span::current(),
         });
         let now = self.home.clock.now();
         match is_here {
@@ -178,6 +180,8 @@ struct Moving<F: Future> {
     slot: Slot,
     home: Arc<Home>,
     collect: Option<Collect<F::Output>>,
+    /// The caller's, for what the work tells in a task of its own.
+    span: Span,
 }
 
 enum State<F: Future> {
@@ -239,7 +243,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         let state = mem::replace(&mut *self.state(), State::Over);
         self.home.alarm.remove(&*self);
         if let State::Here(work, _) = state {
-            self.home.runtime.spawn(work);
+            self.home.runtime.spawn(work.instrument(self.span.clone()));
         }
     }
 
@@ -275,7 +279,8 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
             (State::Here(work, caller), _) => {
                 *state = State::There(caller);
                 drop(state);
-                self.home.runtime.spawn(self.clone().finish(work));
+                let finish = self.clone().finish(work).instrument(self.span.clone());
+                self.home.runtime.spawn(finish);
             }
             (State::Polled, _) => return Some(now + STAY),
             (State::Done(Ok(done)), Some(Collect { discard, .. })) => {

@@ -12,8 +12,10 @@ use crate::{
     deadline::{Clock, jitter},
 };
 
-/// The first pause before the next campaign; each one after it is twice as long.
+/// The first pause before the next campaign; after a failure each one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause, where the TTL is not shorter.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// Does the work while the guard is valid, then releases.
 pub(crate) async fn run_while_held<T, W, F>(guard: LockGuard, work: W) -> Result<T>
@@ -79,7 +81,8 @@ impl Leading {
     ///
     /// Dropping the future does not stop a request that was sent.
     pub async fn proclaim(&self, value: impl AsRef<[u8]>) -> Result<()> {
-        self.0.publish(value.as_ref().into()).await.map_err(|error| error.of("proclaim"))
+        let published = self.0.publish(value.as_ref().into()).await;
+        published.map_err(|error| self.0.0.client.told("proclaim", error))
     }
 }
 
@@ -160,9 +163,9 @@ impl Election {
     /// - The leadership is lost: the work is dropped, and it campaigns again. So it does when the store is
     ///   out of reach, or its place among the candidates is lost.
     ///
-    /// Between two campaigns it pauses: 100 ms, and twice as long each time, up to the TTL; from 100 ms
-    /// again when it has led for a TTL. Each pause is between half and all of that, at
-    /// random.
+    /// Between two campaigns it pauses: 100 ms, and after failures twice as long each time, up to the
+    /// TTL and at most 10 s; from 100 ms again when the work has ended by itself, or it has led for a
+    /// TTL. Each pause is between half and all of that, at random.
     ///
     /// ```no_run
     /// use std::ops::ControlFlow;
@@ -217,7 +220,7 @@ impl Election {
                 };
                 match led {
                     Ok(Ok(ControlFlow::Break(done))) => return Ok(done),
-                    Ok(Ok(ControlFlow::Continue(()))) => {}
+                    Ok(Ok(ControlFlow::Continue(()))) => pause.begin_anew(),
                     Ok(Err(error)) => return Err(error),
                     Err(error) if is_passing(&error) => {}
                     Err(error) => return Err(error.into()),
@@ -237,17 +240,23 @@ fn is_passing(error: &Error) -> bool {
 struct Pause {
     next: Duration,
     longest: Duration,
+    ttl: Duration,
 }
 
 impl Pause {
-    fn new(longest: Duration) -> Self {
-        Self { next: FIRST_PAUSE.min(longest), longest }
+    fn new(ttl: Duration) -> Self {
+        let longest = ttl.min(LONGEST_PAUSE);
+        Self { next: FIRST_PAUSE.min(longest), longest, ttl }
+    }
+
+    fn begin_anew(&mut self) {
+        *self = Self::new(self.ttl);
     }
 
     /// Begins anew after a leadership that has lasted.
     fn after(&mut self, led: Duration) {
-        if led >= self.longest {
-            *self = Self::new(self.longest);
+        if led >= self.ttl {
+            self.begin_anew();
         }
     }
 
@@ -271,6 +280,17 @@ mod tests {
             pause.wait(Clock::Tokio).await;
         }
         pause.after(ttl);
+        assert_eq!(pause.next, FIRST_PAUSE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn no_pause_is_as_long_as_a_day() {
+        let mut pause = Pause::new(Duration::from_secs(86_400));
+        for _ in 0..20 {
+            pause.wait(Clock::Tokio).await;
+        }
+        assert_eq!(pause.next, LONGEST_PAUSE);
+        pause.begin_anew();
         assert_eq!(pause.next, FIRST_PAUSE);
     }
 }

@@ -157,7 +157,29 @@ impl Semaphore {
         F: Future<Output = Result<T, E>>,
         E: From<Error>,
     {
-        let run = self.run(work);
+        self.try_run_many(1, work)
+    }
+
+    /// The same with `n` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run_many`](Self::run_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run_many<T, E, W, F>(
+        &self,
+        n: u32,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run_many(n, work);
         async move { run.await? }
     }
 

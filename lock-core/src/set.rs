@@ -1,16 +1,17 @@
 //! Several locks at once.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockName,
-    LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client, options::options,
-    owned::Owned, run::run_while_all_held, trace, vain::DIAGNOSIS_LIMIT,
+    Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockKind,
+    LockName, LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client,
+    options::options, owned::Owned, run::run_while_all_held, trace, vain::DIAGNOSIS_LIMIT,
 };
 
-/// Several exclusive locks that are acquired together: all or nothing. Cheap to clone.
+/// Several locks that are acquired together: all or nothing. Exclusive ones, unless
+/// [`shared`](Self::shared) or [`and_shared`](Self::and_shared) says otherwise. Cheap to clone.
 ///
 /// If all are free, and the store can, one request takes all of them
 /// ([`Guarantees::names_at_once`](crate::Guarantees::names_at_once)). Otherwise they are taken one
@@ -30,8 +31,8 @@ use crate::{
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
     pub(crate) lock: Lock,
-    /// In order, and never empty.
-    names: Vec<LockName>,
+    /// In the order of their names, and never empty.
+    members: BTreeMap<LockName, Kind>,
     /// Whether a single name is taken as a set is, which costs more: for the properties.
     alone_too: bool,
 }
@@ -44,14 +45,50 @@ impl LockSet {
         client: Arc<Client>,
         names: impl IntoIterator<Item = impl AsRef<str>>,
     ) -> Result<Self> {
-        let mut names = names.into_iter().map(LockName::new).collect::<Result<Vec<_>>>()?;
-        names.sort();
-        names.dedup();
-        let Some(first) = names.first().cloned() else {
+        let exclusive = |name| Ok((LockName::new(name)?, Kind::Exclusive));
+        let members = names.into_iter().map(exclusive).collect::<Result<BTreeMap<_, _>>>()?;
+        let Some(first) = members.keys().next().cloned() else {
             let reason = "a set of locks needs at least one name".to_owned();
             return Err(Error::InvalidName { name: String::new(), reason });
         };
-        Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, names, alone_too: false })
+        Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, members, alone_too: false })
+    }
+
+    /// The same names as shared locks: held beside others who share them, and beside no exclusive one.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let prices = locks.all(["prices/eur", "prices/usd"])?.shared()?.acquire().await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no shared locks.
+    pub fn shared(mut self) -> Result<Self> {
+        self.lock.client.driver.guarantees().check_kind(LockKind::Shared)?;
+        self.members.values_mut().for_each(|kind| *kind = Kind::Shared);
+        Ok(self)
+    }
+
+    /// Adds names as shared locks. One that is in the set already stays what it is.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let set = locks.all(["accounts/7", "accounts/3"])?.and_shared(["rates"])?;
+    /// set.acquire().await?.release().await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no shared locks, [`Error::InvalidName`] for a bad name.
+    pub fn and_shared(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
+        self.lock.client.driver.guarantees().check_kind(LockKind::Shared)?;
+        for name in names {
+            self.members.entry(LockName::new(name)?).or_insert(Kind::Shared);
+        }
+        Ok(self)
     }
 
     /// Has a single name taken as a set is.
@@ -206,7 +243,7 @@ impl LockSet {
             });
         let held = self.lock.client.unless_drained(owned).await?;
         if let Some(held) = &held {
-            held.check()?;
+            held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
             held.keep_for(self.lock.at_least);
         }
         Ok(held)
@@ -235,26 +272,26 @@ impl LockSet {
         let guarantees = client.driver.guarantees();
         // A lock that is alone needs no step of its own.
         let at_once = if self.alone_too { 1 } else { 2 }..=guarantees.names_at_once;
-        if !at_once.contains(&self.names.len()) {
+        if !at_once.contains(&self.members.len()) {
             return Ok(Step::Impossible);
         }
         let caller = Attempt::of(&client.heard);
-        let wish = |name| {
-            let mut request = self.one(name).request;
+        let wish = |lock: Lock| {
+            let mut request = lock.request;
             request.wait = Wait::Try;
             (request, caller.another())
         };
-        let wishes: Vec<_> = self.names.iter().map(wish).collect();
-        let span = trace::attempt(&self.names[0], guarantees.store, wishes[0].1.id());
+        let wishes: Vec<_> = self.each().map(wish).collect();
+        let (first, attempt) = &wishes[0];
+        let span = trace::attempt(&first.name, guarantees.store, attempt.id());
         let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
         Owned::new(&client.home, work, move || caller.cancel()).await
     }
 
     async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
         let clock = self.lock.clock();
-        let mut held = LockSetGuard { guards: Vec::with_capacity(self.names.len()) };
-        for name in &self.names {
-            let mut lock = self.one(name);
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        for mut lock in self.each() {
             if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
                 let left = (started + limit).since(clock.now());
                 // Zero would ask once, however long that takes.
@@ -274,9 +311,9 @@ impl LockSet {
     }
 
     async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
-        let mut held = LockSetGuard { guards: Vec::with_capacity(self.names.len()) };
-        for name in &self.names {
-            match self.one(name).try_acquire().await? {
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        for lock in self.each() {
+            match lock.try_acquire().await? {
                 Some(guard) => held.guards.push(guard),
                 None => {
                     // "Busy" is the answer, whatever becomes of those that it had.
@@ -288,12 +325,15 @@ impl LockSet {
         Ok(Some(held))
     }
 
-    fn one(&self, name: &LockName) -> Lock {
-        let mut lock = self.lock.clone();
-        lock.request.name = name.clone();
-        // A part of a set is given back at once if the whole cannot be had.
-        lock.at_least = Duration::ZERO;
-        lock
+    /// Its locks, in the order of their names.
+    fn each(&self) -> impl Iterator<Item = Lock> {
+        self.members.iter().map(|(name, kind)| {
+            let mut lock = self.lock.clone();
+            (lock.request.name, lock.request.kind) = (name.clone(), *kind);
+            // A part of a set is given back at once if the whole cannot be had.
+            lock.at_least = Duration::ZERO;
+            lock
+        })
     }
 }
 
@@ -341,13 +381,14 @@ async fn grant_all(
         LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
     };
     // For a caller who has left, the guards are dropped with the answer: released at once.
-    let guards = wishes.into_iter().zip(leases).map(guard).collect();
-    Ok(Step::Taken(LockSetGuard { guards }))
+    // All are made before one is asked whether it was: a lease without a guard is given back by nobody.
+    let guards: Vec<_> = wishes.into_iter().zip(leases).map(guard).collect();
+    Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
 }
 
 impl fmt::Debug for LockSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LockSet").field("names", &self.names).finish_non_exhaustive()
+        f.debug_struct("LockSet").field("members", &self.members).finish_non_exhaustive()
     }
 }
 

@@ -2,9 +2,15 @@
 
 use std::{fmt, time::Duration};
 
+use etcd_client::{Client, ConnectOptions};
 use lock_core::{Error, Result, StoreUrl, duration::shown};
 
-use crate::layout::Layout;
+use crate::{
+    dial::{self, Source},
+    layout::Layout,
+};
+
+const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
 /// How to reach etcd: what `etcd://[user:password@]host[:port][,host[:port]]..[?option=value&..]`
 /// says.
@@ -27,8 +33,8 @@ use crate::layout::Layout;
 /// ```
 #[derive(Clone)]
 pub struct EtcdConfig {
-    pub(crate) endpoints: Vec<String>,
-    pub(crate) login: Option<(String, String)>,
+    pub(crate) source: Source,
+    user: Option<String>,
     pub(crate) layout: Layout,
     pub(crate) default_ttl: Duration,
 }
@@ -48,19 +54,77 @@ impl EtcdConfig {
             return Err(url.error("etcd has no path; to set keys apart, use ?prefix=.."));
         }
         let mut options = url.options();
-        let default_ttl = options.duration("ttl")?.unwrap_or(Duration::from_secs(15));
+        let default_ttl = options.duration("ttl")?.unwrap_or(DEFAULT_TTL);
         whole_seconds("URL option ttl", default_ttl)?;
         let prefix = options.text("prefix").unwrap_or_default().to_owned();
         let native =
             options.choice("layout", &[("escaped", false), ("native", true)])?.unwrap_or_default();
         options.finish()?;
         let password = url.password().unwrap_or_default();
+        let login = url.user().map(|user| (user, password));
         Ok(Self {
-            endpoints: url.hosts(2379),
-            login: url.user().map(|user| (user.to_owned(), password.to_owned())),
+            source: Source::Options(url.hosts(2379), dial::options(login)),
+            user: url.user().map(str::to_owned),
             layout: Layout { prefix, native },
             default_ttl,
         })
+    }
+
+    /// Shares the connection of a client, with its login, TLS and endpoints; everything else by default.
+    /// Nothing is sent.
+    ///
+    /// Safe, but worse in an outage than connections of our own, which
+    /// [`from_options`](Self::from_options) makes: the client goes on asking members that are down, and
+    /// does not leave one that is silent. [The front page](crate#your-own-client) says what to set.
+    pub fn from_client(client: &Client) -> Self {
+        Self::new(Source::Client(Box::new(client.clone())))
+    }
+
+    /// Connections of our own, made as a client would make them: with these endpoints, and with the
+    /// login, TLS and HTTP/2 pings of these options. Everything else by default. Nothing is sent.
+    ///
+    /// An endpoint is `host:port`, or `http://..`; or `https://..` where the client crate is built with
+    /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lock_etcd::{EtcdConfig, client::ConnectOptions};
+    ///
+    /// let options = ConnectOptions::new().with_user("me", "secret");
+    /// let config = EtcdConfig::from_options(["10.0.0.1:2379", "10.0.0.2:2379"], options)
+    ///     .ttl(Duration::from_secs(5))
+    ///     .prefix("locks/");
+    /// assert!(!format!("{config:?}").contains("secret"));
+    /// ```
+    pub fn from_options(
+        endpoints: impl IntoIterator<Item = impl Into<String>>,
+        options: ConnectOptions,
+    ) -> Self {
+        let endpoints = endpoints.into_iter().map(Into::into).collect();
+        Self::new(Source::Options(endpoints, Box::new(options)))
+    }
+
+    fn new(source: Source) -> Self {
+        let layout = Layout { prefix: String::new(), native: false };
+        Self { source, user: None, layout, default_ttl: DEFAULT_TTL }
+    }
+
+    /// Sets the TTL of a lock whose builder names none, in whole seconds. Default: 15 s.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.default_ttl = ttl;
+        self
+    }
+
+    /// Sets what all keys start with, verbatim. Default: nothing.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.layout.prefix = prefix.into();
+        self
+    }
+
+    /// Takes names as foreign clients write them, as `layout=native` does. Default: any name, escaped.
+    pub fn native_names(mut self) -> Self {
+        self.layout.native = true;
+        self
     }
 }
 
@@ -79,8 +143,8 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
 impl fmt::Debug for EtcdConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdConfig")
-            .field("endpoints", &self.endpoints)
-            .field("user", &self.login.as_ref().map(|(user, _)| user))
+            .field("endpoints", &self.source)
+            .field("user", &self.user)
             .field("layout", &self.layout)
             .field("default_ttl", &self.default_ttl)
             .finish()
@@ -98,9 +162,8 @@ mod tests {
     #[test]
     fn a_url_says_it_all_and_debug_keeps_the_secret() {
         let config = config("etcd://me:secret@a,b:1?ttl=7s&prefix=p/&layout=native").unwrap();
-        assert_eq!(config.endpoints, ["a:2379", "b:1"]);
+        assert_eq!(config.source.endpoints(), ["a:2379", "b:1"]);
         assert_eq!(config.default_ttl, Duration::from_secs(7));
-        assert_eq!(config.login, Some(("me".to_owned(), "secret".to_owned())));
         let shown = format!("{config:?}");
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
     }

@@ -2,7 +2,7 @@
 //!
 //! The client crate can spread requests over all members, but it keeps dead ones in rotation: with
 //! one of three down, a third of all requests fails for as long as it is down. So there is one
-//! client for one member here, and the choice is ours.
+//! client for one member here, and the choice is ours; unless the caller has given a client of its own.
 
 use std::{
     fmt,
@@ -14,16 +14,14 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{
-    Client, ClusterClient, ConnectOptions, KvClient, LeaseClient, MaintenanceClient, WatchClient,
-};
+use etcd_client::{ClusterClient, KvClient, LeaseClient, MaintenanceClient, WatchClient};
 use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    config::EtcdConfig,
+    dial::Source,
     endpoints::Endpoints,
     error::{Failure, Kind, STORE},
     turns::{Turn, Turns, unsent},
@@ -43,7 +41,7 @@ pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 pub(crate) struct Member {
     /// Counts the changes of member; streams of an older one are given up.
     pub(crate) generation: u64,
-    endpoint: Arc<str>,
+    pub(crate) endpoint: Arc<str>,
     pub(crate) kv: KvClient,
     pub(crate) lease: LeaseClient,
     pub(crate) watch: WatchClient,
@@ -54,8 +52,7 @@ pub(crate) struct Member {
 /// All members, and the one in use.
 pub(crate) struct Connection {
     endpoints: Endpoints,
-    options: ConnectOptions,
-    has_login: bool,
+    source: Source,
     member: RwLock<Arc<Member>>,
     changes: watch::Sender<u64>,
     dialing: tokio::sync::Mutex<()>,
@@ -97,27 +94,26 @@ impl Connection {
     ///
     /// What the last member answered, or the first one that refused the login.
     pub(crate) async fn open<T, F>(
-        config: &EtcdConfig,
+        source: Source,
         probe: impl Fn(Arc<Member>) -> F,
     ) -> Result<(Self, T), Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
     {
-        let (options, endpoints) = (options(config), Endpoints::shuffled(&config.endpoints));
+        let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
         let limit = limit_of_each(to_try.len());
         let mut failure = Failure::senseless("no endpoints");
         for endpoint in to_try {
             let attempt = async {
-                let member = Arc::new(dial(&endpoint, &options, 0).await?);
+                let member = Arc::new(source.dial(&endpoint, 0, true).await?);
                 Ok((member.clone(), probe(member).await?))
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
                     let connection = Self {
                         endpoints,
-                        options,
-                        has_login: config.login.is_some(),
+                        source,
                         member: RwLock::new(member),
                         changes: watch::Sender::new(0),
                         dialing: tokio::sync::Mutex::new(()),
@@ -222,6 +218,8 @@ impl Connection {
                 self.works(word);
                 return Ok(answer);
             }
+            // The caller's client need not log in again by itself.
+            Ok(Err(error)) if self.source.is_shared() => Failure::of_stream(error),
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),
         };
@@ -303,10 +301,7 @@ impl Connection {
 
     async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
         if failure.kind == Kind::LoggedOut {
-            return match self.has_login {
-                true => self.replace(generation, true).await,
-                false => Err(Failure::new(Kind::Denied, failure.to_string())),
-            };
+            return self.replace(generation, true).await;
         }
         if !failure.kind.is_passing() || failure.kind == Kind::Busy {
             return Ok(());
@@ -385,7 +380,7 @@ impl Connection {
         let limit = limit_of_each(to_try.len());
         let mut denied = Ok(None);
         for endpoint in to_try {
-            match timeout(limit, dial(&endpoint, &self.options, old.generation + 1)).await {
+            match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
                 Ok(Err(failure)) if failure.kind == Kind::Denied => denied = Err(failure),
                 _ => {}
@@ -407,38 +402,6 @@ impl fmt::Debug for Connection {
         // The options would show the password.
         f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
     }
-}
-
-fn options(config: &EtcdConfig) -> ConnectOptions {
-    let options = ConnectOptions::new()
-        // A member without a leader ends its streams instead of being silent for ever.
-        .with_require_leader(true)
-        .with_connect_timeout(ANSWER_LIMIT)
-        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The
-        // lease keep-alives find out sooner that nobody answers.
-        .with_tcp_keepalive(Duration::from_secs(10));
-    match &config.login {
-        Some((user, password)) => options.with_user(user, password).with_auto_token_refresh(true),
-        None => options,
-    }
-}
-
-/// Without a login this sends nothing and cannot fail for a well-formed endpoint.
-async fn dial(
-    endpoint: &Arc<str>,
-    options: &ConnectOptions,
-    generation: u64,
-) -> Result<Member, Failure> {
-    let client = Client::connect([&**endpoint], Some(options.clone())).await?;
-    Ok(Member {
-        generation,
-        endpoint: endpoint.clone(),
-        kv: client.kv_client(),
-        lease: client.lease_client(),
-        watch: client.watch_client(),
-        cluster: client.cluster_client(),
-        maintenance: client.maintenance_client(),
-    })
 }
 
 const LONGEST_PAUSE: Duration = Duration::from_millis(200);

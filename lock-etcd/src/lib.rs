@@ -55,6 +55,41 @@
 //! acquire that was not answered the key is written before anything else is sent for that attempt,
 //! and the old request does nothing from then on, however late it arrives.
 //!
+//! # Your own client
+//!
+//! There are two ways, for a [`client::Client`] tells neither its endpoints nor its options.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_core::Locks;
+//! use lock_etcd::{EtcdConfig, EtcdLock, client::{Client, ConnectOptions}};
+//!
+//! let endpoints = ["10.0.0.1:2379", "10.0.0.2:2379"];
+//! let options = ConnectOptions::new().with_user("me", "secret").with_require_leader(true);
+//! let client = Client::connect(endpoints, Some(options.clone())).await?; // the program's own
+//! // Better: connections of the locks' own, made in the same way.
+//! let locks = Locks::new(EtcdLock::connect(EtcdConfig::from_options(endpoints, options)).await?);
+//! // Or the client's connection, shared.
+//! let locks = Locks::new(EtcdLock::with_client(&client).await?);
+//! # Ok(()) }
+//! ```
+//!
+//! | | [`EtcdConfig::from_options`] | [`EtcdConfig::from_client`] |
+//! |---|---|---|
+//! | connections | one of its own, to one member at a time | the client's; three streams and the requests on it |
+//! | a member that is down | is left at once, and tried last | stays in turn: of three members, a third of the requests fails first and is sent again |
+//! | a connection that is silent | is replaced after 2 s | is not, unless the client has `with_keep_alive` |
+//! | a member without a leader | ends its streams | only with `with_require_leader(true)`; otherwise watches on it tell nothing until it is back, and holders hear of a loss by their renewals |
+//! | login | of the options; a login that expires is renewed | the client's: `update_user` changes the locks' login, too; one that expires is renewed for both |
+//! | TLS | of the options, `https://` endpoints | the client's |
+//! | the client's request timeout | counts for each request, not for waits | the same |
+//! | the client is dropped | nothing | nothing: the connection lasts as long as the locks |
+//! | all its endpoints are removed | nothing | an outage: locks are lost after their TTL |
+//!
+//! What is promised is the same: nothing is decided by which member answers, but by etcd's revisions. Closing
+//! the locks leaves the client as it is. TLS is a feature of the client crate (`tls-ring`, `tls-aws-lc`),
+//! which your program switches on.
+//!
 //! # What it costs
 //!
 //! | | requests |
@@ -178,6 +213,7 @@ mod connection;
 mod convert;
 mod detach;
 mod diagnose;
+mod dial;
 mod endpoints;
 mod entry;
 mod epoch;

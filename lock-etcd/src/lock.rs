@@ -3,6 +3,7 @@
 use std::{fmt, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
+use etcd_client::Client;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, Guarantees,
     Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket,
@@ -19,7 +20,7 @@ use uuid::Uuid;
 
 use crate::{
     claim,
-    config::EtcdConfig,
+    config::{EtcdConfig, whole_seconds},
     connection::{ANSWER_LIMIT, Connection, Member},
     detach, diagnose,
     error::STORE,
@@ -65,7 +66,8 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        let (connection, (shortest, probe, server)) = Connection::open(&config, first_round)
+        whole_seconds("ttl", config.default_ttl)?;
+        let (connection, (shortest, probe, server)) = Connection::open(config.source, first_round)
             .await
             .map_err(|failure| failure.into_error("connect", false))?;
         let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl, &server);
@@ -100,6 +102,31 @@ impl EtcdLock {
             trace::caution(STORE, &caution);
         }
         Ok(Self { store, guarantees, tasks })
+    }
+
+    /// Shares the connection of a client. The same as [`connect`](Self::connect) with
+    /// [`EtcdConfig::from_client`], which says what that means.
+    ///
+    /// ```no_run
+    /// use lock_core::Locks;
+    /// use lock_etcd::{EtcdLock, client::{Client, ConnectOptions}};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let options = ConnectOptions::new().with_require_leader(true);
+    /// let client = Client::connect(["10.0.0.1:2379", "10.0.0.2:2379"], Some(options)).await?;
+    /// let locks = Locks::new(EtcdLock::with_client(&client).await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`connect`](Self::connect).
+    pub async fn with_client(client: &Client) -> Result<Self> {
+        Self::connect(EtcdConfig::from_client(client)).await
     }
 
     fn stop(&self) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish};
+use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
     claim::{Claim, Stake, give_up},
@@ -26,6 +26,7 @@ pub(crate) const MOST: usize = 128;
 /// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
+    only_exclusive(error::STORE, wishes)?;
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     let began = Clock::Boot.now();

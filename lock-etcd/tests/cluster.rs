@@ -11,6 +11,10 @@ use std::{
 };
 
 use lock_core::{Clock, Locks};
+use lock_etcd::{
+    EtcdConfig, EtcdLock,
+    client::{Client, ConnectOptions},
+};
 use lock_lab::{EtcdCluster, Network, Side};
 use support::*;
 
@@ -63,8 +67,28 @@ async fn work(locks: Locks, worker: usize, seen: Arc<Seen>) {
     }
 }
 
-async fn client(side: &Side, url: String, first: usize, seen: Arc<Seen>) {
-    let locks = side.run(async move { locks(&url).await }).await;
+/// Whether the driver connects, or shares the connection of a client.
+#[derive(Clone, Copy, Eq, PartialEq)]
+enum Way {
+    Own,
+    Shared,
+}
+
+async fn connect(way: Way, url: &str) -> Locks {
+    if way == Way::Own {
+        return locks(&format!("{url}?ttl=10s")).await;
+    }
+    let options = ConnectOptions::new().with_require_leader(true);
+    let pings = (Duration::from_secs(6), Duration::from_secs(2));
+    let options = options.with_keep_alive(pings.0, pings.1);
+    let endpoints: Vec<_> = url["etcd://".len()..].split(',').collect();
+    let client = Client::connect(endpoints, Some(options)).await.unwrap();
+    let config = EtcdConfig::from_client(&client).ttl(Duration::from_secs(10));
+    Locks::new(EtcdLock::connect(config).await.unwrap())
+}
+
+async fn client(way: Way, side: &Side, url: String, first: usize, seen: Arc<Seen>) {
+    let locks = side.run(async move { connect(way, &url).await }).await;
     for worker in first..first + WORKERS {
         side.spawn(work(locks.clone(), worker, seen.clone()));
     }
@@ -80,13 +104,14 @@ async fn until_all_go_on(seen: &Seen) {
 }
 
 async fn without_its_leader(
+    way: Way,
     lose: impl AsyncFn(&Network, &EtcdCluster, usize),
 ) -> Result<(), Failure> {
     let network = Network::new()?;
     let etcd = EtcdCluster::start(&network).await?;
     let (sides, seen) = ([network.side()?, network.side()?], Arc::new(Seen::default()));
     for (n, side) in sides.iter().enumerate() {
-        client(side, format!("{}?ttl=10s", etcd.url()), n * WORKERS, seen.clone()).await;
+        client(way, side, etcd.url(), n * WORKERS, seen.clone()).await;
     }
     until_all_go_on(&seen).await;
     let old = etcd.leader().await?;
@@ -98,29 +123,44 @@ async fn without_its_leader(
     Ok(())
 }
 
+async fn kill(_: &Network, etcd: &EtcdCluster, leader: usize) {
+    etcd.node(leader).kill();
+}
+
+async fn isolate(network: &Network, etcd: &EtcdCluster, leader: usize) {
+    network.isolate(etcd.place(leader)).unwrap();
+}
+
 async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed() -> Result<(), Failure> {
-    without_its_leader(async |_: &Network, etcd: &EtcdCluster, leader| etcd.node(leader).kill())
-        .await
+    without_its_leader(Way::Own, kill).await
 }
 
 async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated() -> Result<(), Failure> {
-    without_its_leader(async |network: &Network, etcd: &EtcdCluster, leader| {
-        network.isolate(etcd.place(leader)).unwrap();
-    })
-    .await
+    without_its_leader(Way::Own, isolate).await
 }
 
 /// Its word may still reach its clients.
 async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers()
 -> Result<(), Failure> {
-    without_its_leader(async |network: &Network, etcd: &EtcdCluster, leader| {
+    without_its_leader(Way::Own, async |network: &Network, etcd: &EtcdCluster, leader| {
         network.split(&[etcd.place(leader)], &etcd.peers(leader)).unwrap();
     })
     .await
+}
+
+/// The client asks any member, also those that are down.
+async fn a_shared_client_goes_on_when_the_leader_is_killed() -> Result<(), Failure> {
+    without_its_leader(Way::Shared, kill).await
+}
+
+async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Failure> {
+    without_its_leader(Way::Shared, isolate).await
 }
 
 lock_lab::network_tests!(
     waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed,
     waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated,
     waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers,
+    a_shared_client_goes_on_when_the_leader_is_killed,
+    a_shared_client_goes_on_when_the_leader_is_isolated,
 );

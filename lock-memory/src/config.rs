@@ -1,10 +1,6 @@
 //! `memory:[NAME][?ttl=15s]`.
 
-use std::{
-    collections::HashMap,
-    sync::{LazyLock, Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use lock_core::{Result, StoreUrl};
 
@@ -45,10 +41,6 @@ impl MemoryConfig {
     ///
     /// If it is called outside a tokio runtime.
     pub fn connect(&self) -> Result<MemoryLock> {
-        static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
-            LazyLock::new(Mutex::default);
-        // Nothing panics while it is held.
-        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
-        stores.entry(self.name.clone()).or_default().client_with(self.ttl)
+        MemoryStore::named(&self.name).client_with(self.ttl)
     }
 }

@@ -71,7 +71,7 @@ impl MemoryStore {
             entry.expires = now + entry.ttl;
             entry.holder = wish.holder.clone();
             entry.tell = wish.tell.clone();
-            entry.faults = wish.faults.clone();
+            entry.network = wish.network.clone();
             let grant = entry.granted.map(|grant| Grant { at: now, ..grant });
             adopted = grant.map_or(adopted, Adopted::Done);
         });

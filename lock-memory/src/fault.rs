@@ -1,25 +1,20 @@
 //! Scripted faults of one client.
 
-use lock_core::{Clock, Instant};
-use tokio::sync::watch;
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-/// What is wrong with a client's network and its watchdog right now.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Trouble {
-    /// Requests do not arrive.
-    pub(crate) requests_cut: bool,
-    /// Replies and pushes do not arrive.
-    pub(crate) replies_cut: bool,
-    /// How many replies will be lost although their requests arrive.
-    pub(crate) replies_to_lose: u32,
-    /// The watchdog stands still.
-    pub(crate) renewal_paused: bool,
-    /// Since when the process is dead.
-    pub(crate) crashed: Option<Instant>,
-}
+use lock_core::{Clock, LockName};
 
-/// The faults of one client; get them from [`MemoryLock::faults`](crate::MemoryLock::faults).
-/// They take effect at once and last until [`heal`](Self::heal).
+use crate::{
+    MemoryLock, MemoryStore,
+    network::{Network, Trouble},
+    session::Session,
+};
+
+/// The faults of one client; get them from [`MemoryLock::faults`], or from [`MemoryStore::faults`] for
+/// clients that connected by URL. They take effect at once and last until [`heal`](Self::heal).
 ///
 /// ```
 /// use lock_core::Locks;
@@ -37,58 +32,119 @@ pub(crate) struct Trouble {
 /// assert!(!guard.is_valid());
 /// # Ok(()) }
 /// ```
+///
+/// A client waits for an answer for one TTL (for that to a renewal a third of it), and then gives up:
+/// [`Error::Unavailable`](lock_core::Error::Unavailable). What it has given up before it arrived does not
+/// arrive any more, and what has arrived keeps its effect.
 #[derive(Clone, Debug)]
-pub struct Faults(pub(crate) watch::Sender<Trouble>);
+pub struct Faults {
+    network: Network,
+    session: Weak<Session>,
+}
 
 impl Faults {
+    fn of(session: &Arc<Session>) -> Self {
+        Self { network: session.network.clone(), session: Arc::downgrade(session) }
+    }
+
     /// Cuts the network: no request, reply or push arrives any more. What is sent meanwhile is
     /// delivered after [`heal`](Self::heal), as TCP does.
     pub fn partition(&self) {
-        self.0.send_modify(|t| (t.requests_cut, t.replies_cut) = (true, true));
+        self.network.change(|t| (t.requests_cut, t.replies_cut) = (true, true));
     }
 
     /// Cuts half of the network: requests arrive, replies and pushes do not.
     pub fn cut_replies(&self) {
-        self.0.send_modify(|t| t.replies_cut = true);
+        self.network.change(|t| t.replies_cut = true);
     }
 
-    /// Loses the reply to the next request, which takes effect all the same.
+    /// Makes the network slow: from now on whatever is sent takes so long to arrive, requests as well
+    /// as replies and pushes. What is on its way already takes as long. Zero is no delay, as at first.
+    ///
+    /// A renewal that is not answered within a third of the TTL has failed, so twice this time should be
+    /// less than that, unless the locks are to be lost.
+    pub fn delay(&self, time: Duration) {
+        self.network.change(|t| (t.requests_take, t.replies_take) = (time, time));
+    }
+
+    /// Makes half of the network slow: requests take so long to arrive, replies and pushes as before.
+    pub fn delay_requests(&self, time: Duration) {
+        self.network.change(|t| t.requests_take = time);
+    }
+
+    /// Makes half of the network slow: replies and pushes take so long to arrive, requests as before.
+    /// What the store does is done by then.
+    pub fn delay_replies(&self, time: Duration) {
+        self.network.change(|t| t.replies_take = time);
+    }
+
+    /// Loses the next request on its way: it has no effect, and is sent again when the client would
+    /// have had the reply. Each call loses one more.
+    pub fn lose_request(&self) {
+        self.network.change(|t| t.requests_to_lose += 1);
+    }
+
+    /// Loses the reply to the next request, which takes effect all the same, and is sent again. Each
+    /// call loses one more.
     pub fn lose_reply(&self) {
-        self.0.send_modify(|t| t.replies_to_lose += 1);
+        self.network.change(|t| t.replies_to_lose += 1);
+    }
+
+    /// Takes away what this client holds under a name, as an operator's
+    /// [`revoke`](lock_core::Locks::revoke) does: its guards are lost with
+    /// [`LossReason::EntryGone`](lock_core::LossReason::EntryGone) as soon as the store's word arrives,
+    /// and the next in line is served. Answers how many grants were lost; 0 if it holds nothing there.
+    ///
+    /// Waiters stay; `revoke` takes the place of one.
+    pub fn lose(&self, name: &LockName) -> usize {
+        self.session.upgrade().map_or(0, |session| session.store.lose(name, &session.tell))
     }
 
     /// Stops the watchdog, as a starved executor does; everything else works.
     pub fn pause_renewal(&self) {
-        self.0.send_modify(|t| t.renewal_paused = true);
+        self.network.change(|t| t.renewal_paused = true);
     }
 
-    /// Ends all faults but a crash.
+    /// Ends all faults but a crash. What is on its way arrives at once.
     pub fn heal(&self) {
-        self.0.send_modify(|t| *t = Trouble { crashed: t.crashed, ..Trouble::default() });
+        self.network.change(|t| *t = Trouble { crashed: t.crashed, ..Trouble::default() });
     }
 
     /// What the store sees when the client's process dies: its entries stay until they expire,
     /// nothing is said any more, and nothing comes back.
     pub fn crash(&self) {
-        self.0.send_modify(|t| t.crashed = Some(Clock::Tokio.now()));
+        self.network.change(|t| t.crashed = Some(Clock::Tokio.now()));
     }
+}
 
-    pub(crate) fn now(&self) -> Trouble {
-        *self.0.borrow()
+impl MemoryLock {
+    /// Breaks this client's network and watchdog.
+    pub fn faults(&self) -> Faults {
+        Faults::of(&self.session)
     }
+}
 
-    /// Waits until the trouble is as wanted.
-    pub(crate) async fn until(&self, wanted: impl Fn(&Trouble) -> bool) {
-        // The sender is in `self`, so it cannot be gone.
-        let _ = self.0.subscribe().wait_for(|trouble| wanted(trouble)).await;
-    }
-
-    /// Takes one lost reply, if one is due.
-    pub(crate) fn takes_reply(&self) -> bool {
-        self.0.send_if_modified(|t| {
-            let due = t.replies_to_lose > 0;
-            t.replies_to_lose -= u32::from(due);
-            due
-        })
+impl MemoryStore {
+    /// The faults of each client that is connected, in the order in which they connected. So a test can
+    /// break what the code under test connected by URL:
+    ///
+    /// ```
+    /// use lock_core::Locks;
+    /// use lock_memory::{MemoryConfig, MemoryStore};
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> lock_core::Result<()> {
+    /// # let connect = || MemoryConfig::from_url(&"memory:t1".parse()?)?.connect().map(Locks::new);
+    /// let locks = connect()?; // distlock::connect("memory:t1"), somewhere in the code under test
+    /// let guard = locks.lock("orders/42")?.acquire().await?;
+    ///
+    /// for faults in MemoryStore::named("t1").faults() {
+    ///     faults.partition();
+    /// }
+    /// guard.lost().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn faults(&self) -> Vec<Faults> {
+        self.clients().iter().map(Faults::of).collect()
     }
 }

@@ -3,10 +3,11 @@
 //! It is the reference implementation of the contract, and it is for tests of code that locks: the
 //! clock is tokio's, so under `tokio::time::pause` a TTL passes in no time, and faults are scripted:
 //! [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`] (partition, half a
-//! partition, a lost reply, a paused watchdog).
+//! partition, latency, a lost request or reply, a lost lock, a paused watchdog).
 //!
-//! By URL: `memory:` is one store for the whole process, `memory:NAME` another one. It excludes
-//! the tasks of one process from each other, and nobody else.
+//! By URL: `memory:` is one store for the whole process, `memory:NAME` another one;
+//! [`MemoryStore::named`] is the same store for a test. It excludes the tasks of one process from each
+//! other, and nobody else.
 
 mod config;
 mod defect;
@@ -16,6 +17,8 @@ mod fault;
 mod harness;
 mod lease;
 mod lock;
+mod named;
+mod network;
 mod observe;
 mod session;
 mod state;

@@ -5,8 +5,8 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Request, Result, Ticket,
-    TokenFloor, Validity, Wait, Wake, limit_conflict,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Validity, Wait, Wake, limit_conflict,
 };
 
 use tokio::sync::mpsc;
@@ -16,7 +16,6 @@ use crate::{
     MemoryStore,
     defect::Defect,
     detach::{self, Adopted},
-    fault::Faults,
     lease::MemoryLease,
     session::Session,
     state::{Answer, Grant, Wish},
@@ -25,12 +24,12 @@ use crate::{
 /// One client of a [`MemoryStore`]: like a process of its own, with a network of its own.
 #[derive(Debug)]
 pub struct MemoryLock {
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
     guarantees: Guarantees,
 }
 
 impl MemoryStore {
-    /// Connects.
+    /// Connects. For blocking locks: `blocking::Locks::new(|| store.client())`.
     ///
     /// # Panics
     ///
@@ -67,11 +66,6 @@ fn guarantees() -> Guarantees {
 }
 
 impl MemoryLock {
-    /// Breaks this client's network and watchdog.
-    pub fn faults(&self) -> Faults {
-        self.session.faults.clone()
-    }
-
     fn wish(&self, request: &Request, attempt: &Attempt) -> Wish {
         Wish {
             name: request.name.clone(),
@@ -83,7 +77,7 @@ impl MemoryLock {
             queue: request.wait == Wait::Queue,
             known: false,
             tell: self.session.tell.clone(),
-            faults: self.session.faults.clone(),
+            network: self.session.network.clone(),
         }
     }
 
@@ -152,6 +146,10 @@ impl DistributedLock for MemoryLock {
 
     fn clock(&self) -> Clock {
         Clock::Tokio
+    }
+
+    fn reach(&self) -> Option<Reach> {
+        Some(self.session.reach.clone())
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {

@@ -5,7 +5,11 @@ use std::sync::{Arc, Weak};
 use lock_core::{Clock, Leader, LockName, Observed};
 use tokio::{sync::mpsc, task::AbortHandle};
 
-use crate::{fault::Faults, session::Session, store::MemoryStore};
+use crate::{
+    network::{Network, UnderWay},
+    session::Session,
+    store::MemoryStore,
+};
 
 /// How many changes may wait for an observer that does not look.
 const UNREAD: usize = 64;
@@ -41,32 +45,31 @@ pub(crate) fn deliver(
     changes: mpsc::UnboundedReceiver<Option<Leader>>,
 ) -> (mpsc::Receiver<Observed>, AbortHandle) {
     let (out, observed) = mpsc::channel(UNREAD);
-    let (weak, faults) = (Arc::downgrade(session), session.faults.clone());
-    let task = tokio::spawn(run(weak, faults, session.store.clone(), name, changes, out));
+    let (weak, network) = (Arc::downgrade(session), session.network.clone());
+    let task = tokio::spawn(run(weak, network, session.store.clone(), name, changes, out));
     (observed, task.abort_handle())
 }
 
 async fn run(
     session: Weak<Session>,
-    faults: Faults,
+    network: Network,
     store: MemoryStore,
     name: LockName,
     mut changes: mpsc::UnboundedReceiver<Option<Leader>>,
     out: mpsc::Sender<Observed>,
 ) {
+    let mut under_way = UnderWay::new(network);
     while session.strong_count() > 0 {
-        let mut now = tokio::select! {
+        let now = tokio::select! {
             () = out.closed() => return,
             // Nobody else may come to see that the leader has expired.
             () = Clock::Tokio.sleep_until(store.next_expiry(&name)) => continue,
-            Some(now) = changes.recv() => now,
-        };
-        if faults.now().replies_cut {
-            faults.until(|t| !t.replies_cut && t.crashed.is_none()).await;
-            while let Ok(later) = changes.try_recv() {
-                now = later;
+            Some(now) = changes.recv() => {
+                under_way.send_state(now);
+                continue;
             }
-        }
+            now = under_way.arrival() => now,
+        };
         if out.send(Ok(now)).await.is_err() {
             return;
         }

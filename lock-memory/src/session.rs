@@ -7,11 +7,11 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Leader, LockName, LossReason, Observed, Result, Term, Validity,
-    deadline, duration::shown, trace,
+    Clock, Effect, Error, Instant, Leader, LockName, LossReason, Observed, Reach, Result, Term,
+    Validity, deadline, duration::shown, trace,
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot, watch},
+    sync::{Notify, mpsc, oneshot},
     task::AbortHandle,
 };
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     MemoryStore,
     defect::Defect,
-    fault::{Faults, Trouble},
+    network::{Network, Trouble, UnderWay},
     observe,
     state::{Grant, Told},
 };
@@ -27,7 +27,8 @@ use crate::{
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) store: MemoryStore,
-    pub(crate) faults: Faults,
+    pub(crate) network: Network,
+    pub(crate) reach: Reach,
     pub(crate) tell: mpsc::UnboundedSender<Told>,
     records: Mutex<HashMap<Uuid, Record>>,
     observers: Mutex<Vec<AbortHandle>>,
@@ -58,14 +59,16 @@ impl Session {
         let (tell, told) = mpsc::unbounded_channel();
         let session = Arc::new(Self {
             store,
-            faults: Faults(watch::Sender::new(Trouble::default())),
+            network: Network::default(),
+            reach: Reach::default(),
             tell,
             records: Mutex::default(),
             observers: Mutex::default(),
             changed: Arc::default(),
             closed: false.into(),
         });
-        tokio::spawn(deliver(Arc::downgrade(&session), session.faults.clone(), told));
+        session.store.enter(&session);
+        tokio::spawn(deliver(Arc::downgrade(&session), session.network.clone(), told));
         tokio::spawn(renew_all(Arc::downgrade(&session), session.changed.clone()));
         session
     }
@@ -79,23 +82,28 @@ impl Session {
     ) -> Result<T> {
         let answer = tokio::time::timeout(patience, async {
             loop {
-                self.faults.until(|t| !t.requests_cut && t.crashed.is_none()).await;
-                let reply = act(&self.store);
+                self.network.request_arrives().await;
+                let lost = self.network.loses_request();
+                let reply = (!lost).then(|| act(&self.store));
+                let answered = Clock::Tokio.now();
                 // As over a network, others get on meanwhile.
                 tokio::task::yield_now().await;
-                self.faults.until(|t| !t.replies_cut && t.crashed.is_none()).await;
-                // A lost reply is asked for again; the store knows the attempt by its id.
-                if !self.faults.takes_reply() {
+                self.network.reply_arrives(answered).await;
+                // What is lost is sent again; the store knows the attempt by its id.
+                if let Some(reply) = reply
+                    && !self.network.loses_reply()
+                {
                     return reply;
                 }
             }
         });
-        answer.await.map_err(|_| Error::Unavailable {
-            store: "memory",
-            op,
-            effect: Effect::Unknown,
-            source: format!("no answer within {}", shown(patience)).into(),
-        })
+        let answer = answer.await.map_err(|_| format!("no answer within {}", shown(patience)));
+        match &answer {
+            Ok(_) => self.reach.works(),
+            Err(why) => self.reach.broke(why),
+        }
+        let effect = Effect::Unknown;
+        answer.map_err(|why| Error::Unavailable { store: "memory", op, effect, source: why.into() })
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
@@ -172,7 +180,7 @@ impl Session {
             record.end(LossReason::Closed);
         }
         // After all have been told: leaving lets others in.
-        if self.faults.now().crashed.is_none() {
+        if self.network.now().crashed.is_none() {
             left.iter().for_each(|(attempt, name)| self.store.leave(name, *attempt));
         }
         self.changed.notify_one();
@@ -207,7 +215,7 @@ impl Session {
             .map(|(attempt, record)| (*attempt, record.name.clone(), record.ttl))
             .collect();
         let pace = self.records().values().map(|record| record.ttl / 3).min();
-        if due.is_empty() || self.faults.now().renewal_paused {
+        if due.is_empty() || self.network.now().renewal_paused {
             return pace;
         }
         let sent = Clock::Tokio.now();
@@ -286,10 +294,24 @@ impl Record {
     }
 }
 
-/// Delivers what the store pushes, unless the network is cut.
-async fn deliver(session: Weak<Session>, faults: Faults, mut told: mpsc::UnboundedReceiver<Told>) {
-    while let Some(push) = told.recv().await {
-        faults.until(|t| !t.replies_cut && t.crashed.is_none()).await;
+/// Delivers what the store pushes over the client's network.
+async fn deliver(
+    session: Weak<Session>,
+    network: Network,
+    mut told: mpsc::UnboundedReceiver<Told>,
+) {
+    let mut under_way = UnderWay::new(network);
+    loop {
+        let push = tokio::select! {
+            push = told.recv() => match push {
+                Some(push) => {
+                    under_way.send(push);
+                    continue;
+                }
+                None => return,
+            },
+            push = under_way.arrival() => push,
+        };
         let Some(session) = session.upgrade() else { return };
         session.told(push);
     }
@@ -312,6 +334,6 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.close();
         // The delivering task may wait for the end of a cut; there is nothing left to deliver.
-        self.faults.0.send_replace(Trouble::default());
+        self.network.change(|trouble| *trouble = Trouble::default());
     }
 }

@@ -11,7 +11,7 @@ use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, qu
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-use crate::{defect::Defect, fault::Faults, observe::Watching};
+use crate::{defect::Defect, network::Network, observe::Watching};
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -36,7 +36,7 @@ pub(crate) struct Stored {
     pub(crate) queued_at: SystemTime,
     pub(crate) granted: Option<Grant>,
     pub(crate) tell: UnboundedSender<Told>,
-    pub(crate) faults: Faults,
+    pub(crate) network: Network,
 }
 
 /// What a grant is.
@@ -77,7 +77,7 @@ pub(crate) struct Wish {
     /// The store has answered before that the attempt waits: it must be there.
     pub(crate) known: bool,
     pub(crate) tell: UnboundedSender<Told>,
-    pub(crate) faults: Faults,
+    pub(crate) network: Network,
 }
 
 /// What the store answers to a wish.
@@ -122,7 +122,7 @@ impl State {
                 queued_at: lock_core::wall_clock(),
                 granted: None,
                 tell: wish.tell,
-                faults: wish.faults,
+                network: wish.network,
             });
         }
         self.settle(&wish.name, now, defect);
@@ -138,7 +138,8 @@ impl State {
     ) -> bool {
         self.settle(&wish.name, now, defect);
         let mut entries = self.names.get(&wish.name).into_iter().flatten();
-        entries.all(|entry| entry.attempt == wish.attempt)
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && wish.kind == Kind::Shared;
+        entries.all(|entry| entry.attempt == wish.attempt || beside(entry))
     }
 
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
@@ -175,7 +176,7 @@ impl State {
         let Some(entries) = self.names.get_mut(name) else { return };
         let immortal = defect == Some(Defect::KeepsCrashedHolders);
         entries.retain_mut(|entry| {
-            let crashed = entry.faults.now().crashed;
+            let crashed = entry.network.now().crashed;
             if immortal
                 && entry.kind == Kind::Exclusive
                 && entry.value.is_none()

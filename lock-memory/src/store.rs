@@ -2,29 +2,32 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
 use lock_core::{Clock, Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, TokenFloor};
-use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use uuid::Uuid;
 
 use crate::{
     defect::Defect,
     observe::Watching,
+    session::Session,
     state::{Answer, Grant, State, Stored, Told, Upgrade, Wish, shown},
 };
 
 /// A store of locks in this process. Cheap to clone; all clones are the same store.
 ///
 /// [`client`](Self::client) connects to it; each client is like a process of its own. The faults
-/// here are the server's; a client's own are at [`MemoryLock::faults`](crate::MemoryLock::faults).
+/// here are the server's; a client's own are at [`MemoryLock::faults`](crate::MemoryLock::faults), and
+/// those of all clients at [`faults`](Self::faults).
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
+    clients: Mutex<Vec<Weak<Session>>>,
     defect: Option<Defect>,
 }
 
@@ -37,7 +40,7 @@ impl MemoryStore {
     /// A store with a defect, to test the properties with.
     #[cfg(feature = "properties")]
     pub fn broken(defect: Defect) -> Self {
-        Self(Arc::new(Shared { state: Mutex::default(), defect: Some(defect) }))
+        Self(Arc::new(Shared { defect: Some(defect), ..Shared::default() }))
     }
 
     /// Lets the lock's holder expire now, as if its TTL had passed without a renewal. A holder
@@ -82,6 +85,20 @@ impl MemoryStore {
                 entries.retain(|entry| entry.granted.is_some());
             }
         }
+    }
+
+    /// Remembers a client that connects.
+    pub(crate) fn enter(&self, session: &Arc<Session>) {
+        let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        clients.retain(|client| client.strong_count() > 0);
+        clients.push(Arc::downgrade(session));
+    }
+
+    /// The clients that are connected, in the order in which they connected.
+    pub(crate) fn clients(&self) -> Vec<Arc<Session>> {
+        let clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let connected = clients.iter().filter_map(Weak::upgrade);
+        connected.filter(|session| session.check_open().is_ok()).collect()
     }
 
     pub(crate) fn has(&self, defect: Defect) -> bool {
@@ -201,6 +218,17 @@ impl MemoryStore {
             }
         });
         found
+    }
+
+    /// Takes away what one client holds under a name, and tells it; answers how many grants that was.
+    pub(crate) fn lose(&self, name: &LockName, whose: &UnboundedSender<Told>) -> usize {
+        let mut held = Vec::new();
+        self.change(name, |entries| {
+            let theirs =
+                |entry: &&Stored| entry.granted.is_some() && entry.tell.same_channel(whose);
+            held = entries.iter().filter(theirs).map(|entry| entry.attempt).collect();
+        });
+        held.into_iter().filter(|attempt| self.revoke(name, *attempt)).count()
     }
 
     pub(crate) fn token_floor(&self) -> TokenFloor {

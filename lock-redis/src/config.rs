@@ -3,6 +3,9 @@
 use std::{fmt, time::Duration};
 
 use lock_core::{Result, StoreUrl};
+use redis::{AsyncConnectionConfig, Client};
+
+use crate::way::Way;
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
@@ -12,7 +15,7 @@ pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct RedisConfig {
-    /// The server's host name or address.
+    /// The server's host name or address. Of no use with the Unix socket of a given client.
     pub host: String,
     /// The server's port. Default: 6379.
     pub port: u16,
@@ -30,6 +33,8 @@ pub struct RedisConfig {
     pub layout: Layout,
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
+    /// What a given client says besides the above.
+    pub(crate) way: Way,
 }
 
 /// How names become keys.
@@ -65,7 +70,65 @@ impl RedisConfig {
             prefix: String::new(),
             layout: Layout::Escaped,
             mode: Mode::Queue,
+            way: Way::default(),
         }
+    }
+
+    /// The server of a client, with its login, its database, and its way there: TCP, TLS, or a Unix
+    /// socket; everything else by default. Nothing is sent.
+    ///
+    /// The locks make a connection of their own from that; [the front page](crate#your-own-client) says
+    /// why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`, `password` or
+    /// `database` counts in the place of the client's.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lock_redis::{RedisConfig, client::Client};
+    ///
+    /// # fn example() -> Result<(), lock_redis::client::RedisError> {
+    /// let client = Client::open("redis://me:secret@10.0.0.7:7000/2")?;
+    /// let config = RedisConfig::from_client(&client).ttl(Duration::from_secs(5)).prefix("app:");
+    /// assert_eq!((config.host.as_str(), config.port, config.database), ("10.0.0.7", 7000, 2));
+    /// # Ok(()) }
+    /// # example().unwrap();
+    /// ```
+    pub fn from_client(client: &Client) -> Self {
+        let info = client.get_connection_info();
+        let (host, port) = Way::host_of(info);
+        let login = info.redis_settings();
+        Self {
+            user: login.username().map(str::to_owned),
+            password: login.password().map(str::to_owned),
+            database: login.db(),
+            way: Way::of(info),
+            ..Self::new(host, port)
+        }
+    }
+
+    /// Sets the options of the connection that the locks make: who resolves names, and with the client
+    /// library's feature `token-based-authentication` who gives passwords that change. Its timeouts, its
+    /// receiver of pushes and the size of its buffer do not count, for locks need their own.
+    pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
+        self.way.options = options;
+        self
+    }
+
+    /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
+    /// Sets [`prefix`](Self#structfield.prefix).
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets [`layout`](Self#structfield.layout).
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
     }
 
     /// Reads a URL; the crate's documentation lists its options.
@@ -131,6 +194,7 @@ impl fmt::Debug for RedisConfig {
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("mode", &self.mode)
+            .field("way", &self.way)
             .finish()
     }
 }

@@ -12,15 +12,15 @@ use std::{
 
 use futures_util::future::{join, join_all};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo,
-    ProtocolVersion, PushInfo, RedisConnectionInfo, RedisError, RedisResult, ServerErrorKind,
-    Value, aio::MultiplexedConnection, cmd, io::tcp::TcpSettings,
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, PushInfo, RedisError, RedisResult,
+    ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
 };
 use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
     script::{self, Lua},
+    way::Way,
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
@@ -39,6 +39,7 @@ pub(crate) type OnPush = Arc<dyn Fn(PushInfo) + Send + Sync>;
 #[derive(Debug)]
 pub(crate) struct Connector {
     client: Client,
+    options: AsyncConnectionConfig,
     mode: Mode,
     channel: String,
 }
@@ -67,23 +68,8 @@ impl Connector {
     ///
     /// What the client library does not like about the configuration.
     pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let mut login = RedisConnectionInfo::default()
-            .set_db(config.database)
-            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if config.mode == Mode::Queue {
-            login = login.set_protocol(ProtocolVersion::RESP3);
-        }
-        if let Some(user) = &config.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &config.password {
-            login = login.set_password(password);
-        }
-        // Without linger, closing a broken connection also forgets what it has not sent yet.
-        let tcp = TcpSettings::default().set_nodelay(true).set_linger_time(Duration::ZERO);
-        let address = ConnectionAddr::Tcp(config.host.clone(), config.port);
-        let info = address.into_connection_info()?.set_redis_settings(login).set_tcp_settings(tcp);
-        Ok(Self { client: Client::open(info)?, mode: config.mode, channel })
+        let client = Client::open(Way::info(config)?)?;
+        Ok(Self { client, options: config.way.options.clone(), mode: config.mode, channel })
     }
 
     /// Makes a connection and has the server end the `previous` one, so that nothing that is still
@@ -111,7 +97,9 @@ impl Connector {
     }
 
     async fn open(&self, on_push: OnPush) -> RedisResult<MultiplexedConnection> {
-        let mut options = AsyncConnectionConfig::new()
+        let mut options = self
+            .options
+            .clone()
             .set_connection_timeout(None)
             .set_response_timeout(None)
             .set_pipeline_buffer_size(BUFFER);
@@ -289,7 +277,11 @@ impl Peer {
         let field = |name: &str| {
             line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
         };
-        Some(Self { id: field("id=")?, addr: field("addr=")? })
+        let addr = field("addr=")?;
+        // All connections by a Unix socket have one address. A server that was restarted counts anew, and
+        // may have given this id to anybody.
+        (!addr.starts_with('/')).then_some(())?;
+        Some(Self { id: field("id=")?, addr })
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! | what happened | error | effect |
 //! |---|---|---|
-//! | connection refused, host not found | `Unavailable` | none |
+//! | connection refused, host not found, any failure to connect | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Unavailable` | none |
 //! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
@@ -89,7 +89,9 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         return unavailable(op, Effect::None, error);
     }
     if is_broken(&error) {
-        return unavailable(op, Effect::Unknown, error);
+        // What connecting sends changes no lock.
+        let effect = if op == "connect" { Effect::None } else { Effect::Unknown };
+        return unavailable(op, effect, error);
     }
     let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);

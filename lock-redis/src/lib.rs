@@ -95,6 +95,40 @@
 //! | `layout` | `escaped`: names are percent-encoded; `native`: names are keys as they are | `escaped` |
 //! | `mode` | `queue`, or `simple`: polling, exclusive locks only, without order and without companion keys but the fence | `queue` |
 //!
+//! # Your own client
+//!
+//! [`RedisLock::with_client`] and [`RedisConfig::from_client`] take a [`client::Client`]. A `Client` has no
+//! connections: it says where the server is. The locks make one connection of their own from that.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_core::Locks;
+//! use lock_redis::{RedisLock, client::Client};
+//!
+//! let client = Client::open("redis://me:secret@10.0.0.7/2")?; // the program's own, for its data
+//! let locks = Locks::new(RedisLock::with_client(&client).await?);
+//! # Ok(()) }
+//! ```
+//!
+//! | of the client | |
+//! |---|---|
+//! | address, TLS with its certificates, Unix socket | used, also for each later connection |
+//! | user, password, database | used; what [`RedisConfig`] says instead goes first |
+//! | TCP keep-alive, `TCP_USER_TIMEOUT` | used; no-delay is on, linger is zero |
+//! | protocol | RESP3 in the queue mode, for pushes; the client's in the simple mode |
+//! | timeouts, retries | not used: a lock's own limits count |
+//! | resolver of names, provider of passwords | are options of a connection: [`RedisConfig::connection`] |
+//! | connections, pools | not used: closing them, or dropping the client, is nothing to the locks; and [`Locks::close`](lock_core::Locks::close) is nothing to them |
+//!
+//! A `MultiplexedConnection` or a `ConnectionManager` cannot be shared. Its receiver of pushes was chosen
+//! when it was made. Its limit of 500 ms would end requests that locks wait for. One that reconnects by
+//! itself would send a request after the server has ended the connection before. Neither tells its
+//! `Client`: pass that one. Through a Unix socket, a request that a broken connection has left behind
+//! ends with its TTL, since all such connections have one address.
+//!
+//! The version must be the driver's: take `lock_redis::client`, or the same major version of `redis`. TLS
+//! is a feature of that crate (`tokio-rustls-comp`), which your program switches on.
+//!
 //! # Keys (layout version 1)
 //!
 //! | key | type | content |
@@ -158,6 +192,7 @@ mod session;
 mod set;
 mod simple;
 mod ticket;
+mod way;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;

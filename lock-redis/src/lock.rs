@@ -6,8 +6,9 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
     FixedTerm, Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish,
+    Result, Ticket, TokenFloor, Wake, Wish, only_exclusive,
 };
+use redis::Client;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
@@ -64,6 +65,30 @@ impl RedisLock {
             _ => true,
         });
         Ok(Self { session, config, guarantees })
+    }
+
+    /// Connects to the server of a client, with its login, database, and way there. The same as
+    /// [`connect`](Self::connect) with [`RedisConfig::from_client`].
+    ///
+    /// ```no_run
+    /// use lock_core::Locks;
+    /// use lock_redis::{RedisLock, client};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let client = client::Client::open("rediss://me:secret@redis.example/2")?;
+    /// let locks = Locks::new(RedisLock::with_client(&client).await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`connect`](Self::connect).
+    pub async fn with_client(client: &Client) -> Result<Self> {
+        Self::connect(RedisConfig::from_client(client)).await
     }
 
     fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {
@@ -139,6 +164,7 @@ impl DistributedLock for RedisLock {
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let Some((_, attempt)) = wishes.first() else { return Ok(Some(Vec::new())) };
+        only_exclusive(STORE, &wishes)?;
         let entries: Vec<_> =
             wishes.iter().map(|(request, attempt)| self.entry(request, attempt)).collect();
         let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use lock_core::{Result, StoreUrl};
 
-use crate::dialect::Dialect;
+use crate::{dialect::Dialect, pool::OwnPool};
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
@@ -33,6 +33,8 @@ pub enum Target {
     MySql(Server),
     /// PostgreSQL.
     Postgres(Server),
+    /// The database of a pool.
+    Pool(OwnPool),
 }
 
 /// Where a server is, and who uses it. `Debug` does not show the password.
@@ -72,6 +74,33 @@ impl SqlConfig {
         Self::new(Target::File { path })
     }
 
+    /// The database of a pool (a `&sqlx::PgPool`, `&MySqlPool` or `&SqlitePool`), with its login, TLS and
+    /// other options; everything else by default. Nothing is sent.
+    ///
+    /// The locks make connections of their own; [the front page](crate#your-own-client) says why, and
+    /// what of the pool counts.
+    ///
+    /// ```no_run
+    /// use std::time::Duration;
+    /// use lock_core::Locks;
+    /// use lock_sql::{SqlConfig, SqlLock, client::sqlite::SqlitePool};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?;
+    /// let config = SqlConfig::from_client(&pool).ttl(Duration::from_secs(5));
+    /// let locks = Locks::new(SqlLock::connect(config).await?);
+    /// # Ok(()) }
+    /// ```
+    pub fn from_client(pool: impl Into<OwnPool>) -> Self {
+        Self::new(Target::Pool(pool.into()))
+    }
+
+    /// Sets [`ttl`](Self#structfield.ttl), 500 ms to 24 h.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = ttl;
+        self
+    }
+
     fn new(target: Target) -> Self {
         Self { target, ttl: Duration::from_secs(15) }
     }
@@ -109,10 +138,11 @@ impl SqlConfig {
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
-        match self.target {
+        match &self.target {
             Target::File { .. } => Dialect::Sqlite,
             Target::MySql(_) => Dialect::MySql,
             Target::Postgres(_) => Dialect::Postgres,
+            Target::Pool(pool) => pool.dialect(),
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::{
     dialect::{Dialect, stamp},
     error::{self, is_passing, is_read_only, may_have_run},
     limit::{self, Limit},
+    pool::Way,
     row::Row,
     session::CLOCK,
     turns::{NoTurn, Rank, Turn, Turns},
@@ -94,7 +95,7 @@ impl Failure {
 /// library's pool: that one asks the server after each use whether it is still there, which would
 /// be as many requests again.
 pub(crate) struct Connections<C: Connection> {
-    options: C::Options,
+    way: Way<C>,
     /// Nothing once all have said goodbye: whatever comes back then does so, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
     /// One that only renewals use, where several scripts run at once: they wait for none to be
@@ -230,7 +231,7 @@ macro_rules! connections {
                 let place = self.places.clone().acquire_owned().await;
                 let (connections, place) = (self.clone(), place.map_err(|_| Failure::Closed)?);
                 let making = tokio::spawn(async move {
-                    let made = Limit::new(limit).keep($connect(&connections.options)).await;
+                    let made = Limit::new(limit).keep($connect(&(connections.way)())).await;
                     let connection = made.map_err(Failure::Down)??;
                     let answered = CLOCK.now();
                     connections.put_back(Made { connection, answered, place });
@@ -259,10 +260,10 @@ connections!(sqlx::SqliteConnection, Dialect::Sqlite, crate::sqlite::connect);
 impl<C: Connection> Connections<C> {
     /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
     /// have given up.
-    pub(crate) fn new(options: C::Options, places: [usize; 3]) -> Arc<Self> {
+    pub(crate) fn new(way: Way<C>, places: [usize; 3]) -> Arc<Self> {
         let most = places[0];
         Arc::new(Self {
-            options,
+            way,
             idle: Mutex::new(Some(Vec::new())),
             reserved: Mutex::new(None),
             back: Notify::new(),

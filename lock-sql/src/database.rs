@@ -2,14 +2,16 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, Kind, LockName, Reach, Result};
+use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
     connections::{self, Failure},
     dialect::Dialect,
     entry::Entry,
+    grants::Grants,
     limit::Limit,
+    pool::{Kind, OwnPool},
     row::Row,
     session::Session,
     turns::{NoTurn, Rank, Turn, Turns},
@@ -34,15 +36,29 @@ impl Database {
     /// # Errors
     ///
     /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(config: &SqlConfig) -> Result<Self> {
+    pub(crate) async fn open(config: &SqlConfig) -> Result<(Self, Grants)> {
         match &config.target {
             #[cfg(feature = "sqlite")]
             Target::File { path } => {
                 let file = crate::sqlite::Sqlite::open(path.as_deref()).await?;
-                Ok(Self::Sqlite(Box::new(file)))
+                // Each connection sees to the column: whoever may write a file may alter it.
+                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
+            }
+            #[cfg(feature = "sqlite")]
+            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
+                let file = crate::sqlite::Sqlite::of_pool(pool).await?;
+                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
+            #[cfg(feature = "mysql")]
+            Target::Pool(OwnPool(Kind::MySql(pool))) => {
+                Self::MySql(crate::mysql::MySql::of_pool(pool)?).prepared().await
+            }
+            #[cfg(feature = "postgres")]
+            Target::Pool(OwnPool(Kind::Postgres(pool))) => {
+                Self::Postgres(Box::new(crate::postgres::Postgres::of_pool(pool))).prepared().await
+            }
             #[cfg(feature = "postgres")]
             Target::Postgres(server) => {
                 Self::Postgres(Box::new(crate::postgres::Postgres::new(server))).prepared().await
@@ -57,9 +73,9 @@ impl Database {
     }
 
     #[cfg(any(feature = "mysql", feature = "postgres"))]
-    async fn prepared(self) -> Result<Self> {
-        crate::server::prepare(&self).await?;
-        Ok(self)
+    async fn prepared(self) -> Result<(Self, Grants)> {
+        let grants = crate::server::prepare(&self).await?;
+        Ok((self, grants))
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -208,7 +224,7 @@ impl Database {
     pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
         if entry.leads {
             self.changed(session, &entry.name);
-        } else if entry.kind != Kind::Exclusive {
+        } else if entry.kind != lock_core::Kind::Exclusive {
             // The next one may get in, too.
             self.changed_by(session, &entry.name);
         }

@@ -26,7 +26,8 @@ pub(crate) async fn detach(session: &Session, entry: &Entry, token: u64) -> Resu
     // `close` waits for it: what is detached is none of its business.
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let to = Uuid::new_v4();
-    let it = HandOver { name: &entry.name, token, from: entry.attempt, to, holder: None };
+    let (name, from, granted) = (&entry.name, entry.attempt, entry.granted());
+    let it = HandOver { name, token, from, to, holder: None, granted };
     let script = |script: Script| script.hand_over(&it);
     let (deadline, patience) = (CLOCK.now() + entry.ttl / 2, entry.patience());
     let (_, rows) =
@@ -52,7 +53,7 @@ pub(crate) async fn adopt(
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let (token, to) = (ticket.token().value(), entry.attempt);
     let holder = Some((session.id, &*request.holder));
-    let it = HandOver { name: &entry.name, token, from, to, holder };
+    let it = HandOver { name: &entry.name, token, from, to, holder, granted: None };
     let script = |script: Script| script.hand_over(&it);
     let (deadline, patience) = (CLOCK.now() + entry.ttl, entry.patience());
     // Its time is running: as what is held, it goes before those that only wait.

@@ -81,6 +81,14 @@ impl Dialect {
         }
     }
 
+    /// No number, where there may be one.
+    pub(crate) fn no_number(self) -> &'static str {
+        match self {
+            Self::Postgres => "NULL::bigint",
+            Self::Sqlite | Self::MySql => "NULL",
+        }
+    }
+
     /// The clock of all expiries, in microseconds: the server's. SQLite has no server, so it is the
     /// machine's, which nobody can set. It is read when the script is sent, not when it is written: a
     /// lock's validity counts from there, and must not outlast its expiry.

@@ -1,7 +1,7 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
@@ -11,7 +11,7 @@ use lock_core::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::dialect::Dialect;
+use crate::{dialect::Dialect, session::CLOCK};
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
@@ -26,6 +26,8 @@ pub(crate) struct Entry {
     pub(crate) leads: bool,
     /// As what it entered.
     pub(crate) kind: Kind,
+    /// When it was found out that it is granted, unless its first request has said so.
+    granted: OnceLock<Instant>,
     stage: Mutex<Stage>,
     moved: Notify,
 }
@@ -66,6 +68,7 @@ impl Entry {
             },
             leads: request.value.is_some(),
             kind: request.kind,
+            granted: OnceLock::new(),
             stage: Mutex::new(Stage::Asking),
             moved: Notify::new(),
         })
@@ -106,9 +109,19 @@ impl Entry {
     pub(crate) fn admitted(&self) {
         let mut stage = self.stage();
         if let Stage::Waiting { sent, token } = &*stage {
+            self.found_granted();
             *stage = Stage::Granted { sent: *sent, token: *token };
             self.moved.notify_one();
         }
+    }
+
+    /// Nobody is before it any more, and its row does not say so.
+    pub(crate) fn found_granted(&self) {
+        self.granted.get_or_init(|| CLOCK.now());
+    }
+
+    pub(crate) fn granted(&self) -> Option<Instant> {
+        self.granted.get().copied()
     }
 
     /// A renewal that was sent at `confirmed` has found it alive.

@@ -29,6 +29,10 @@ pub(crate) enum Refusal {
     Denied,
     /// A table is missing.
     NoTable,
+    /// A column is missing.
+    NoColumn,
+    /// There is such a column already.
+    SameColumn,
     Else,
 }
 
@@ -61,6 +65,8 @@ impl Refusal {
             code if code.starts_with("08") => Self::Ended,
             "3D000" | "3F000" | "42501" => Self::Denied,
             "42P01" => Self::NoTable,
+            "42703" => Self::NoColumn,
+            "42701" => Self::SameColumn,
             code if code.starts_with("28") => Self::Denied,
             _ => Self::Else,
         }
@@ -73,6 +79,8 @@ impl Refusal {
             1053 | 1317 | 1927 | 3169 => Self::Ended,
             1044 | 1045 | 1049 | 1142 | 1227 | 1698 => Self::Denied,
             1146 => Self::NoTable,
+            1054 => Self::NoColumn,
+            1060 => Self::SameColumn,
             _ => Self::Else,
         }
     }

@@ -36,9 +36,9 @@
 //!
 //! A permit, a reader and a leader cost the same; a leader's release has two statements more, since
 //! his last value is kept for a minute for observers who have not seen it. A set of up to 100 names
-//! is taken as one lock is, if all are free, with one statement more on PostgreSQL; it has as many
-//! of the 256 counters to itself for the time of its transaction. Its locks are released one by
-//! one.
+//! is taken as one lock is, if all are free (shared ones also beside others), with one statement
+//! more on PostgreSQL; it has as many of the 256 counters to itself for the time of its transaction.
+//! Its locks are released one by one.
 //!
 //! One statement renews up to 500 rows: every third of a TTL on PostgreSQL, every eighth on the
 //! others, where nothing but its renewal tells a holder that its lock was revoked.
@@ -116,6 +116,42 @@
 //! SQLite's companion files (`-wal`, `-shm`) take over the file's mode, and the directory's group
 //! by its set-group-id bit; they come and go, so the group must be able to write to the directory.
 //!
+//! # Your own client
+//!
+//! [`SqlLock::with_client`] and [`SqlConfig::from_client`] take a pool: a `&sqlx::PgPool`, `&MySqlPool` or
+//! `&SqlitePool`, of the version that [`client`] is. The locks ask the pool for its options, and make
+//! connections of their own with those.
+//!
+//! ```no_run
+//! # #[cfg(feature = "sqlite")] {
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_core::Locks;
+//! use lock_sql::{SqlLock, client::SqlitePool};
+//!
+//! let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?; // the program's own
+//! let locks = Locks::new(SqlLock::with_client(&pool).await?);
+//! # Ok(()) }
+//! # }
+//! ```
+//!
+//! The pool's connections are not shared. A renewal would wait for one as long as the program uses all of
+//! them. Locks need settings of the session that a program does not expect, and PostgreSQL's pushes need
+//! a connection for themselves. So count up to eleven connections of a server more than the pool has.
+//!
+//! | of the pool | |
+//! |---|---|
+//! | host, socket, login, database, TLS | used, as they are when a connection is made: `set_connect_options` with a new password is followed |
+//! | PostgreSQL's `options`, as `search_path` | used; ours for isolation and timeouts go first. The name of the application is used if there is one |
+//! | MySQL's character set, time zone and modes | not used |
+//! | SQLite's file, VFS and PRAGMAs | used; but the journal is a write-ahead log, and `read_only`, `immutable`, `shared_cache`, exclusive locking and memory are switched off |
+//! | `after_connect` and other hooks | **not called**: put a `SET search_path` into the options |
+//! | its limits, its timeouts, its log | not used |
+//! | `pool.close()` | is nothing to the locks, and [`Locks::close`](lock_core::Locks::close) is nothing to the pool. The locks keep a handle: a pool that is only dropped closes when they are dropped, too |
+//!
+//! A pool through PgBouncer is refused, as below. A pool of SQLite must have its file already, and none in
+//! memory. The write-ahead log stays with the program's file. SQLite has one writer: a transaction of the
+//! program that writes for longer than a TTL costs the locks, so a file of their own is better.
+//!
 //! # SQLite
 //!
 //! Linux only. There is no server whose clock could count, so it is the machine's boot clock, which
@@ -172,9 +208,16 @@
 //! | table | content |
 //! |---|---|
 //! | `distlock_v1_slots` | counters for tokens: a name uses the one of its hash (FNV-1a) among 256, on SQLite there is one; row -1 tells what the [token floor](lock_core::TokenFloor) was raised to, which the counters are above |
-//! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version` |
+//! | `distlock_v1_entries` | who holds and waits: `name`, `token`, `attempt` (an id of 16 bytes), `client`, `kind` (0 exclusive, 1 shared, 2 permits) with `weight` and `lim`, `ttl`, `expires`, `since`, `holder`, `value` and its `version`, `granted` |
 //! | `distlock_v1_values` | what leaders have said, until a minute later |
 //! | `distlock_v1_meta` | SQLite: whose clock it is |
+//!
+//! `granted` is when the lock was granted, for operators: a lock that is got at once has it from its
+//! first request. Who has waited hears of the grant by a read, so its client writes it once the lock has
+//! been held for 250 ms, in a request of its own that nobody waits for; who holds for less has none.
+//! Tables of earlier versions have no such column. A client that connects adds it, which older clients
+//! do not notice; if its user may not do that, it locks without it, and what [`schema`] prints adds it
+//! as well.
 //!
 //! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
 //! if all its rows are deleted. Rows that nobody has removed since they expired are swept every
@@ -230,6 +273,7 @@ mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
 mod faults;
 mod floor;
+mod grants;
 mod janitor;
 mod lease;
 mod limit;
@@ -241,6 +285,7 @@ mod observe;
 mod operators;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 mod place;
+mod pool;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod queue;
@@ -266,5 +311,6 @@ pub use crate::{
     dialect::Dialect,
     lease::SqlLease,
     lock::SqlLock,
+    pool::OwnPool,
     schema::schema,
 };

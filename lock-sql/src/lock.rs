@@ -17,7 +17,9 @@ use crate::{
     dialect::Dialect,
     entry::Entry as Attempted,
     lease::SqlLease,
-    observe, queue,
+    observe,
+    pool::OwnPool,
+    queue,
     session::{CLOCK, Session},
     set,
 };
@@ -62,6 +64,34 @@ impl SqlLock {
             guarantees.fencing = Fencing::BestEffort(FORGETFUL);
         }
         Ok(Self { session, guarantees })
+    }
+
+    /// Connects to the database of a pool, as it connects. The same as [`connect`](Self::connect) with
+    /// [`SqlConfig::from_client`].
+    ///
+    /// ```no_run
+    /// # #[cfg(feature = "postgres")] {
+    /// use lock_core::Locks;
+    /// use lock_sql::{SqlLock, client::PgPool};
+    ///
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// let pool = PgPool::connect("postgres://me:secret@db.example/shop?sslmode=verify-full").await?;
+    /// let locks = Locks::new(SqlLock::with_client(&pool).await?);
+    /// # Ok(()) }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Same as [`connect`](Self::connect); also [`Error::Unavailable`](lock_core::Error::Unavailable) if
+    /// SQLite's database is no file yet, or in memory, and
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if a pool of MySQL names no database.
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`connect`](Self::connect).
+    pub async fn with_client(pool: impl Into<OwnPool>) -> Result<Self> {
+        Self::connect(SqlConfig::from_client(pool)).await
     }
 
     /// The file that the locks are in; `None` if they are on a server.

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Attempt, Instant};
+use lock_core::{Attempt, Error, Instant};
 use sqlx::{
-    ConnectOptions, Connection, MySqlConnection, Row as _,
+    ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
     mysql::{MySqlConnectOptions, MySqlSslMode},
     raw_sql,
 };
@@ -16,6 +16,7 @@ use crate::{
     error,
     limit::Limit,
     place::Place,
+    pool::{self, Way},
     row::Row,
     server::PLACES,
     turns::{Turn, Turns},
@@ -52,10 +53,37 @@ impl MySql {
     pub(crate) fn new(server: &Server) -> Self {
         let Server { host, port, database, .. } = server;
         let database = database.as_deref().unwrap_or_default();
+        let options = options(server);
+        Self::by(format!("{host}:{port}/{database}"), Arc::new(move || options.clone()))
+    }
+
+    /// As a pool connects. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if it names no database.
+    pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
+        let options = pool.connect_options();
+        let Some(database) = options.get_database() else {
+            return Err(Error::InvalidOption {
+                option: "database of the pool".to_owned(),
+                value: "none".to_owned(),
+                allowed: "one that the locks' tables are in (MySqlConnectOptions::database)"
+                    .to_owned(),
+            });
+        };
+        let server = match options.get_socket() {
+            Some(socket) => socket.display().to_string(),
+            None => format!("{}:{}", options.get_host(), options.get_port()),
+        };
+        Ok(Self::by(format!("{server}/{database}"), pool::way(pool, of_locks)))
+    }
+
+    fn by(place: String, way: Way<MySqlConnection>) -> Self {
         Self {
-            place: Place::of(format!("{host}:{port}/{database}")),
+            place: Place::of(place),
             turns: Turns::new(PLACES),
-            connections: Connections::new(options(server), PLACES),
+            connections: Connections::new(way, PLACES),
         }
     }
 
@@ -122,6 +150,17 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
         true => Err(Failure::read_only("the server is read-only (read_only): a replica?")),
         false => Ok(()),
     }
+}
+
+/// The settings that are another client's choice stay; those that our statements rely on do not.
+fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
+    options
+        .charset("utf8mb4")
+        .pipes_as_concat(true)
+        .no_engine_substitution(true)
+        .timezone(Some("+00:00".to_owned()))
+        .set_names(true)
+        .disable_statement_logging()
 }
 
 fn options(server: &Server) -> MySqlConnectOptions {

@@ -207,7 +207,7 @@ fn is_leader(row: &Row) -> bool {
 
 fn leader(row: Row) -> Leader {
     let token = FencingToken::new(row.token);
-    let holder = Holder::new(row.holder, Some(token)).queued(Some(row.since));
+    let holder = Holder::new(row.holder, Some(token)).queued(Some(row.since)).granted(row.granted);
     Leader::new(token, row.value.unwrap_or_default(), holder)
 }
 
@@ -230,6 +230,7 @@ mod tests {
             value: Some(format!("{token}.{version}").into_bytes()),
             version,
             since: SystemTime::UNIX_EPOCH,
+            granted: None,
         }
     }
 

@@ -29,7 +29,10 @@ impl Session {
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
         for (entry, row) in entries.iter_mut().zip(&rows) {
-            entry.holder.token = entry.holds.then(|| FencingToken::new(row.token));
+            if entry.holds {
+                entry.holder.token = Some(FencingToken::new(row.token));
+                entry.holder.granted_at = row.granted;
+            }
         }
         // Who is dead and not removed yet lets nobody in, and holds nothing.
         entries.retain(|entry| entry.ttl_left != Some(Duration::ZERO));
@@ -98,7 +101,7 @@ fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
     };
     let holder = head.first().map(|row| {
         let token = (holders > 0).then(|| FencingToken::new(row.token));
-        Holder::new(row.holder.clone(), token).queued(Some(row.since))
+        Holder::new(row.holder.clone(), token).queued(Some(row.since)).granted(row.granted)
     });
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }

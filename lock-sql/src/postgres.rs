@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row as _,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, Row as _,
     error::DatabaseError,
     postgres::{PgConnectOptions, PgRow, PgSslMode},
     raw_sql,
@@ -19,6 +19,7 @@ use crate::{
     dialect::Dialect,
     error,
     limit::Limit,
+    pool::{self, Way},
     row::Row,
     server::PLACES,
     session::Session,
@@ -49,7 +50,7 @@ const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it 
 
 /// One client's connections to a server.
 pub(crate) struct Postgres {
-    options: PgConnectOptions,
+    way: Way<PgConnection>,
     turns: Turns,
     connections: Arc<Connections<PgConnection>>,
     listening: OnceLock<AbortHandle>,
@@ -67,9 +68,18 @@ impl Postgres {
     /// Nothing is sent yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
-        let connections = Connections::new(options.clone(), PLACES);
+        Self::by(Arc::new(move || options.clone()))
+    }
+
+    /// As a pool connects. Nothing is sent yet.
+    pub(crate) fn of_pool(pool: &PgPool) -> Self {
+        Self::by(pool::way(pool, of_locks))
+    }
+
+    fn by(way: Way<PgConnection>) -> Self {
+        let connections = Connections::new(way.clone(), PLACES);
         Self {
-            options,
+            way,
             turns: Turns::new(PLACES),
             connections,
             listening: OnceLock::new(),
@@ -98,7 +108,7 @@ impl Postgres {
 
     /// Listens to pushes for a session until it ends.
     pub(crate) fn listen(&self, session: &Arc<Session>) {
-        let listen = listen::run(session, self.options.clone(), self.doubts.clone());
+        let listen = listen::run(session, self.way.clone(), self.doubts.clone());
         // Called once.
         let _ = self.listening.set(tokio::spawn(listen).abort_handle());
     }
@@ -185,6 +195,15 @@ fn unconnected(why: sqlx::Error) -> Failure {
         true => Failure::Barred(error::unfit(Dialect::Postgres, POOLED)),
         false => Failure::unconnected(Dialect::Postgres, why),
     }
+}
+
+/// The name of the caller's program says more than ours.
+fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
+    let options = match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("distlock"),
+    };
+    options.options([DIRECT]).disable_statement_logging()
 }
 
 fn options(server: &Server) -> PgConnectOptions {

@@ -56,6 +56,11 @@ pub(crate) async fn acquire(
     let sent = queue[at].confirmed(sent, entry.ttl);
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
     if judge(&before, request.kind) == Verdict::Admitted {
+        if queue[at].granted.is_none() {
+            // Who was in the way has left meanwhile.
+            entry.found_granted();
+            session.date(entry);
+        }
         session.database.entered(session, entry);
         return Ok((sent, queue[at].token));
     }
@@ -116,6 +121,7 @@ async fn wait(
     match decided {
         Ok((sent, token)) => {
             let sent = confirm(session, entry, sent).await?;
+            session.date(entry);
             session.database.entered(session, entry);
             Ok((sent, token))
         }

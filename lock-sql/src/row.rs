@@ -19,6 +19,8 @@ pub(crate) struct Row {
     pub(crate) value: Option<Vec<u8>>,
     pub(crate) version: u64,
     pub(crate) since: SystemTime,
+    /// When it was granted, if somebody has written it down.
+    pub(crate) granted: Option<SystemTime>,
 }
 
 /// How a kind is written: as a number, a weight and a limit.
@@ -44,17 +46,10 @@ fn read_kind(kind: i64, weight: i64, limit: i64) -> Kind {
 }
 
 impl Row {
-    /// The columns of an entry, with all that it says or without. `now` is the database's clock.
-    pub(crate) fn columns(now: &str, full: bool) -> String {
-        let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
-        format!(
-            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, since"
-        )
-    }
-
     pub(crate) fn read<R: sqlx::Row>(row: &R) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
+        for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
         for<'r> Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
         for<'r> Option<Vec<u8>>: Decode<'r, R::Database> + Type<R::Database>,
         usize: ColumnIndex<R>,
@@ -71,7 +66,8 @@ impl Row {
             holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
             value: row.try_get(8)?,
             version: unsigned(row.try_get(9)?),
-            since: SystemTime::UNIX_EPOCH + Duration::from_micros(unsigned(row.try_get(10)?)),
+            since: time(row.try_get(10)?),
+            granted: row.try_get::<Option<i64>, _>(11)?.map(time),
         })
     }
 }
@@ -82,6 +78,10 @@ impl Row {
     pub(crate) fn confirmed(&self, sent: Instant, ttl: Duration) -> Instant {
         sent - ttl.saturating_sub(self.left)
     }
+}
+
+fn time(micros: i64) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_micros(unsigned(micros))
 }
 
 fn unsigned(number: i64) -> u64 {

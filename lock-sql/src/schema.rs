@@ -2,7 +2,7 @@
 
 use crate::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::script::Script;
+use crate::{grants::Grants, script::Script};
 
 /// The row among the counters that tells what the token floor was raised to. No name counts with it.
 pub(crate) const FLOOR: i64 = -1;
@@ -15,6 +15,12 @@ pub(crate) const FLOOR: i64 = -1;
 /// println!("{}", lock_sql::schema(lock_sql::Dialect::Postgres));
 /// ```
 pub fn schema(dialect: Dialect) -> String {
+    tables(dialect) + &granted(dialect)
+}
+
+/// The statements that create what is missing. Clients that find no tables run them beside each other
+/// and beside those who use them already: so nothing in them locks a whole table that is there.
+pub(crate) fn tables(dialect: Dialect) -> String {
     let (bytes, text, integer, end) = match dialect {
         Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
         Dialect::MySql => ("VARBINARY(512)", "LONGBLOB", "BIGINT", " ENGINE=InnoDB"),
@@ -40,6 +46,7 @@ CREATE TABLE IF NOT EXISTS distlock_v1_entries (
   holder {text} NOT NULL,
   value {text},
   version {integer} NOT NULL,
+  granted {integer},
   PRIMARY KEY (name, token)
 ){end};
 CREATE TABLE IF NOT EXISTS distlock_v1_values (
@@ -63,6 +70,41 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
     sql + &fill(dialect)
 }
 
+/// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite
+/// has no such statement: see [`add_granted`].
+fn granted(dialect: Dialect) -> String {
+    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
+    match dialect {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => format!("{add} IF NOT EXISTS granted BIGINT;\n"),
+        // MariaDB has IF NOT EXISTS here, MySQL has not.
+        Dialect::MySql => format!(
+            "SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
+  WHERE table_schema = DATABASE() AND table_name = 'distlock_v1_entries' AND column_name = 'granted'),
+  'DO 0', '{add} granted BIGINT');
+PREPARE distlock FROM @distlock;
+EXECUTE distlock;
+DEALLOCATE PREPARE distlock;
+"
+        ),
+    }
+}
+
+/// Adds the column `granted`, which clients of earlier versions neither read nor write. It waits for no
+/// long transaction, since all other clients would wait behind it.
+pub(crate) fn add_granted(dialect: Dialect) -> String {
+    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN granted";
+    match dialect {
+        Dialect::Sqlite => format!("{add} INTEGER;"),
+        Dialect::Postgres => format!("SET LOCAL lock_timeout = '200ms'; {add} BIGINT;"),
+        // No less is possible.
+        Dialect::MySql => format!(
+            "SET @before = @@lock_wait_timeout; SET SESSION lock_wait_timeout = 1; {add} BIGINT; \
+             SET SESSION lock_wait_timeout = @before;"
+        ),
+    }
+}
+
 /// Statements that add the counters that are missing.
 pub(crate) fn fill(dialect: Dialect) -> String {
     let rows: Vec<_> = (0..dialect.slots()).map(|slot| format!("({slot}, 0)")).collect();
@@ -73,10 +115,17 @@ pub(crate) fn fill(dialect: Dialect) -> String {
     }
 }
 
-/// Fails if a table is missing, and answers how many counters there are.
+/// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
+/// counters there are.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn probe(dialect: Dialect) -> String {
-    let probe = "SELECT token FROM distlock_v1_entries WHERE name IS NULL; \
-                 SELECT token FROM distlock_v1_values WHERE name IS NULL;";
-    probe.to_owned() + &Script(dialect).counters()
+pub(crate) fn probe(dialect: Dialect, grants: Grants) -> String {
+    let column = match grants {
+        Grants::Dated => "granted",
+        Grants::Undated => "token",
+    };
+    format!(
+        "SELECT {column} FROM distlock_v1_entries WHERE name IS NULL; \
+         SELECT token FROM distlock_v1_values WHERE name IS NULL; {}",
+        Script(dialect, grants).counters()
+    )
 }

@@ -4,6 +4,7 @@
 //! is a number or hexadecimal, and nothing else.
 
 mod floor;
+mod granted;
 mod hand_over;
 mod push;
 mod set;
@@ -24,7 +25,8 @@ use self::{
 use crate::{
     dialect::Dialect,
     entry::Entry,
-    row::{self, EXCLUSIVE, PERMIT, Row, SHARED},
+    grants::Grants,
+    row::{self, EXCLUSIVE, PERMIT, SHARED},
 };
 
 /// How many entries of a queue are read to find out who holds the lock.
@@ -58,9 +60,9 @@ impl<'a> Wish<'a> {
     }
 }
 
-/// Writes statements in one dialect.
+/// Writes statements in one dialect, for tables with or without the column for grants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Script(pub(crate) Dialect);
+pub(crate) struct Script(pub(crate) Dialect, pub(crate) Grants);
 
 impl Script {
     fn name(self, name: &LockName) -> String {
@@ -96,9 +98,19 @@ impl Script {
         format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
     }
 
+    /// The columns of an entry, with all that it says or without.
+    fn columns(self, full: bool) -> String {
+        let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
+        let (now, granted) = (self.0.now(), self.granted());
+        format!(
+            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, \
+             since, {granted} AS granted"
+        )
+    }
+
     /// The whole queue of each name.
     fn queues(self, names: &str, full: bool) -> String {
-        let columns = Row::columns(&self.0.now(), full);
+        let columns = self.columns(full);
         format!(
             "SELECT {columns} FROM distlock_v1_entries WHERE name IN ({names}) ORDER BY name, token;"
         )
@@ -112,7 +124,7 @@ impl Script {
 
     /// The entries of these attempts.
     fn own(self, ids: &str) -> String {
-        let columns = Row::columns(&self.0.now(), true);
+        let columns = self.columns(true);
         format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
     }
 
@@ -127,11 +139,12 @@ impl Script {
         let holder = self.0.bytes(wish.holder.as_bytes());
         let value = self.0.maybe_bytes(wish.value);
         let admitted = admission(wish, &name);
+        let (column, granted) = self.granted_at_once(wish, &name);
         let enter = format!(
             "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version) \
+             expires, since, holder, value, version{column}) \
              SELECT {name}, token, {id}, {client}, {kind}, {weight}, {limit}, {ttl}, {now} + {ttl}, \
-             {wall}, {holder}, {value}, 0 FROM distlock_v1_slots WHERE slot = {slot} \
+             {wall}, {holder}, {value}, 0{granted} FROM distlock_v1_slots WHERE slot = {slot} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
         );
         let take = self.next_token(wish.name) + &self.bury(&name) + &enter;
@@ -142,7 +155,7 @@ impl Script {
     /// Renews what is still alive, and answers it.
     pub(crate) fn renew(self, attempts: impl IntoIterator<Item = Uuid>) -> String {
         let (ids, now) = (self.ids(attempts), self.0.now());
-        let columns = Row::columns(&now, false);
+        let columns = self.columns(false);
         format!(
             "UPDATE distlock_v1_entries SET expires = {now} + ttl \
              WHERE attempt IN ({ids}) AND expires > {now}; \
@@ -176,14 +189,15 @@ impl Script {
     pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
         let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
-        let nothing = self.0.maybe_bytes(None);
+        let (nothing, never) = (self.0.maybe_bytes(None), self.0.no_number());
+        let granted = self.granted();
         format!(
             "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
              CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
-             {nothing} AS value, 0 * token AS version, since {queue} ORDER BY token LIMIT {HEAD}; \
+             {nothing} AS value, 0 * token AS version, since, {granted} AS granted {queue} ORDER BY token LIMIT {HEAD}; \
              SELECT * FROM (SELECT name, ROW_NUMBER() OVER (ORDER BY entry.token) AS token, attempt, kind, \
              weight, lim, 0 * token AS alive, {nothing} AS holder, {nothing} AS value, \
-             1 + 0 * token AS version, since FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
+             1 + 0 * token AS version, since, {never} AS granted FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
              (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line WHERE attempt IN ({ids});"
         )
     }
@@ -251,13 +265,17 @@ impl Script {
         let (id, bytes) = (self.id(attempt), self.name(name));
         let slot = self.0.slot(name.as_str().as_bytes());
         let wall = self.0.wall();
+        let granted = match self.1 {
+            Grants::Dated => format!(", granted = {wall}"),
+            Grants::Undated => String::new(),
+        };
         // MySQL reads the table that it changes only by way of a table that it makes for the LIMIT.
         let alone = format!(
             "(SELECT COUNT(*) FROM (SELECT attempt FROM distlock_v1_entries WHERE name = {bytes} \
              LIMIT 2) AS present) = 1"
         );
         let change = format!(
-            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}, \
+            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}{granted}, \
              token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
              WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
         );
@@ -285,7 +303,7 @@ impl Script {
         let from = self.0.bytes(prefix.as_bytes());
         let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
         let now = self.0.now();
-        let columns = Row::columns(&now, false);
+        let columns = self.columns(false);
         format!(
             "SELECT {columns} FROM distlock_v1_entries AS used \
              WHERE name >= {from} AND name < {to} AND expires > {now} \
@@ -330,11 +348,11 @@ impl Script {
             Dialect::Postgres => format!("({number})::bigint"),
             Dialect::Sqlite | Dialect::MySql => number.to_owned(),
         };
-        let (number, zero) = (integer(number), integer("0"));
+        let (number, zero, never) = (integer(number), integer("0"), self.0.no_number());
         format!(
             "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
              {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
-             {nothing} AS value, {zero} AS version, {zero} AS since"
+             {nothing} AS value, {zero} AS version, {zero} AS since, {never} AS granted"
         )
     }
 
@@ -355,22 +373,26 @@ fn remove(ids: &str, names: &str) -> String {
 
 /// The queue rule as a condition, for whoever must not enter if it does not hold.
 fn admission(wish: &Wish<'_>, name: &str) -> String {
-    let entries = format!("FROM distlock_v1_entries WHERE name = {name}");
-    let (kind, weight, limit) = row::written(wish.kind);
     match (wish.wait, wish.kind) {
-        (Wait::Try, Kind::Shared) => {
-            format!("NOT EXISTS (SELECT 1 {entries} AND kind <> {SHARED})")
-        }
-        (Wait::Try, Kind::Permit { .. }) => format!(
-            "NOT EXISTS (SELECT 1 {entries} AND (kind <> {kind} OR lim <> {limit})) \
-             AND (SELECT COALESCE(SUM(weight), 0) {entries}) + {weight} <= {limit}"
-        ),
-        (Wait::Try, _) => format!("NOT EXISTS (SELECT 1 {entries})"),
+        (Wait::Try, kind) => room(kind, name),
         // Only the first one sets the number: see `queue::other_limit`.
-        (_, Kind::Permit { .. }) => format!(
-            "COALESCE((SELECT lim {entries} AND kind = {PERMIT} ORDER BY token LIMIT 1), {limit}) \
-             = {limit}"
+        (_, Kind::Permit { limit, .. }) => format!(
+            "COALESCE((SELECT lim FROM distlock_v1_entries WHERE name = {name} AND kind = {PERMIT} \
+             ORDER BY token LIMIT 1), {limit}) = {limit}"
         ),
         _ => "1 = 1".to_owned(),
+    }
+}
+
+/// The condition that everybody in a queue leaves room for one more.
+fn room(kind: Kind, name: &str) -> String {
+    let entries = format!("FROM distlock_v1_entries WHERE name = {name}");
+    match kind {
+        Kind::Shared => format!("NOT EXISTS (SELECT 1 {entries} AND kind <> {SHARED})"),
+        Kind::Permit { weight, limit } => format!(
+            "NOT EXISTS (SELECT 1 {entries} AND (kind <> {PERMIT} OR lim <> {limit})) \
+             AND (SELECT COALESCE(SUM(weight), 0) {entries}) + {weight} <= {limit}"
+        ),
+        _ => format!("NOT EXISTS (SELECT 1 {entries})"),
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     database::Database,
     dialect::Dialect,
     error::{self, Refusal},
+    grants::Grants,
     schema,
     turns::Rank,
 };
@@ -25,31 +26,38 @@ pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there.
+/// Makes sure that the tables are there. Answers whether they have the column for grants.
 ///
 /// # Errors
 ///
 /// As [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &Database) -> Result<()> {
-    let dialect = database.dialect();
-    let (probe, schema) = (schema::probe(dialect), schema::schema(dialect));
-    let mut tries = 0;
+pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
+    let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
+    let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
-        let missing = match database.run(Rank::Ask, &probe, LIMIT).await {
+        let missing = match database.run(Rank::Ask, &schema::probe(dialect, grants), LIMIT).await {
             Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
-                return Ok(());
+                return Ok(grants);
             }
             // Somebody has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
-                return filled.map(drop).map_err(|failure| failure.opening(dialect));
+                return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
             }
             Err(failure) => failure,
         };
+        if grants == Grants::Dated && refusal(dialect, &missing) == Some(Refusal::NoColumn) {
+            grants = match tries {
+                TRIES => Grants::Undated,
+                _ => add_column(database).await,
+            };
+            tries += 1;
+            continue;
+        }
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
             return Err(missing.opening(dialect));
         }
-        match database.run(Rank::Ask, &schema, LIMIT).await {
+        match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }
@@ -59,6 +67,20 @@ pub(crate) async fn prepare(database: &Database) -> Result<()> {
             Ok(_) => {}
         }
         tries += 1;
+    }
+}
+
+/// Adds the column to tables that an earlier version has made. If it cannot, the client does
+/// without; and whoever waits for the tables meanwhile, waits for a moment only.
+async fn add_column(database: &Database) -> Grants {
+    let dialect = database.dialect();
+    match database.run(Rank::Ask, &schema::add_granted(dialect), LIMIT).await {
+        Ok(_) => Grants::Dated,
+        Err(failure) => match refusal(dialect, &failure) {
+            // Somebody else has added it at the same time.
+            Some(Refusal::SameColumn) => Grants::Dated,
+            _ => Grants::Undated,
+        },
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
     dialect::Dialect,
     entry::Entry,
     error::{self, is_final, told},
+    grants::{self, Grants, Undated},
     janitor::Janitor,
     looks,
     observe::Observers,
@@ -52,6 +53,8 @@ pub(crate) struct Session {
     pub(crate) round_due: Arc<Notify>,
     /// The same for looks.
     pub(crate) look_due: Arc<Notify>,
+    pub(crate) grants: Grants,
+    pub(crate) undated: Undated,
 }
 
 impl Session {
@@ -61,19 +64,23 @@ impl Session {
     ///
     /// Why it was not possible.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
+        let (database, grants) = Database::open(config).await?;
         let session = Arc::new(Self {
             id: Uuid::new_v4(),
-            database: Database::open(config).await?,
+            database,
             book: Mutex::default(),
             busy: Arc::default(),
             observers: Observers::default(),
             janitor: Janitor::default(),
             round_due: Arc::default(),
             look_due: Arc::default(),
+            grants,
+            undated: Undated::default(),
         });
         session.database.join(&session);
         tokio::spawn(round::run(Arc::downgrade(&session), session.round_due.clone()));
         tokio::spawn(looks::run(Arc::downgrade(&session), session.look_due.clone()));
+        tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
     }
 
@@ -82,7 +89,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect())
+        Script(self.dialect(), self.grants)
     }
 
     /// What is held and waited for. Never held across an await.
@@ -257,6 +264,7 @@ impl Session {
         self.observers.ring_all();
         self.round_due.notify_one();
         self.look_due.notify_one();
+        self.undated.some.notify_one();
         self.database.quit().await;
         match result {
             // Closed before, perhaps by somebody else at the same time.
@@ -270,6 +278,7 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.round_due.notify_one();
         self.look_due.notify_one();
+        self.undated.some.notify_one();
     }
 }
 

@@ -11,8 +11,8 @@ use std::{
 
 use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, raw_sql,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
+    AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 use tokio::time::sleep;
 
@@ -22,6 +22,7 @@ use crate::{
     error::{self, is_final},
     limit::Limit,
     place::Place,
+    pool::{self, Way},
     row::Row,
     schema,
     session::CLOCK,
@@ -46,10 +47,10 @@ pub(crate) const PLACES: [usize; 3] = [1, 1, 1];
 const PROBE: &str = "SELECT 1";
 
 /// One client's way to a file.
-#[derive(Debug)]
 pub(crate) struct Sqlite {
     location: Location,
     place: Arc<Place>,
+    way: Way<SqliteConnection>,
     file: Mutex<File>,
     #[cfg(feature = "properties")]
     faults: crate::Faults,
@@ -66,17 +67,35 @@ impl File {
     /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the
     /// tables or makes them, and if another file has taken its place by then, the next script sees
     /// that.
-    fn at(location: &Location) -> Result<Self> {
+    fn at(location: &Location, way: &Way<SqliteConnection>) -> Result<Self> {
         let identity = location.make()?;
-        let options = SqliteConnectOptions::new()
-            .filename(&location.path)
-            .create_if_missing(false)
-            .busy_timeout(BUSY)
-            .journal_mode(SqliteJournalMode::Wal)
-            // A power cut may undo the last transactions, but the machine boots then: see `clock`.
-            .synchronous(SqliteSynchronous::Normal)
-            .disable_statement_logging();
-        Ok(Self { identity, connections: Connections::new(options, PLACES) })
+        let (path, way) = (location.path.clone(), way.clone());
+        let way = Arc::new(move || way().filename(&path));
+        Ok(Self { identity, connections: Connections::new(way, PLACES) })
+    }
+}
+
+/// Whatever a pool has set that would let two of its connections see different locks does not count.
+fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options
+        .in_memory(false)
+        .shared_cache(false)
+        .read_only(false)
+        .immutable(false)
+        .create_if_missing(false)
+        .locking_mode(SqliteLockingMode::Normal)
+        .busy_timeout(BUSY)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A power cut may undo the last transactions, but the machine boots then: see `clock`.
+        .synchronous(SqliteSynchronous::Normal)
+        .optimize_on_close(false, None)
+        .disable_statement_logging()
+}
+
+/// The library's options may show a key.
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("location", &self.location).finish_non_exhaustive()
     }
 }
 
@@ -87,12 +106,28 @@ impl Sqlite {
     ///
     /// As [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
-        let location = Location::of(path)?;
-        let file = File::at(&location)?;
+        let way = Arc::new(|| of_locks(SqliteConnectOptions::new()));
+        Self::at(Location::of(path)?, way).await
+    }
+
+    /// Opens the file of a pool.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::Unavailable`] if it is no file.
+    pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
+        let location = Location::of(Some(pool.connect_options().get_filename()))?;
+        location.check_is_there()?;
+        Self::at(location, pool::way(pool, of_locks)).await
+    }
+
+    async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
+        let file = File::at(&location, &way)?;
         let sqlite = Self {
             place: Place::of(location.real()?),
             location,
             file: Mutex::new(file),
+            way,
             #[cfg(feature = "properties")]
             faults: crate::Faults::default(),
         };
@@ -149,7 +184,7 @@ impl Sqlite {
         let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
         // Whoever has closed follows nobody.
         if !is_there && !file.connections.is_refusing() {
-            *file = File::at(&self.location)?;
+            *file = File::at(&self.location, &self.way)?;
         }
         Ok(file.connections.clone())
     }
@@ -214,13 +249,29 @@ pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConn
 async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
     // The jump of the tokens at a boot must outlive the next power cut.
     raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
-    let schema = schema::schema(Dialect::Sqlite);
-    let setup = format!("BEGIN IMMEDIATE; {schema} {settle} COMMIT;");
-    if let Err(why) = raw_sql(AssertSqlSafe(setup)).execute(&mut *connection).await {
+    if let Err(why) = make_tables(connection, settle).await {
         raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
         return Err(why);
     }
     raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
+    Ok(())
+}
+
+async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
+    let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
+    raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
+    // They may be there since an earlier version.
+    let columns: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let add = match columns {
+        0 => schema::add_granted(Dialect::Sqlite),
+        _ => String::new(),
+    };
+    let finish = format!("{add} {settle} COMMIT;");
+    raw_sql(AssertSqlSafe(finish)).execute(connection).await?;
     Ok(())
 }
 

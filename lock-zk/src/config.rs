@@ -2,12 +2,15 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Result, StoreUrl};
-use zookeeper_client::Acls;
+use lock_core::{Error, Result, StoreUrl};
+use zookeeper_client::{Acls, Client, Connector};
 
-use crate::layout::{self, Layout};
+use crate::{
+    cluster,
+    layout::{self, Layout},
+};
 
-const DEFAULT_PORT: u16 = 2181;
+pub(crate) const DEFAULT_PORT: u16 = 2181;
 const DEFAULT_PREFIX: &str = "/locks";
 
 /// Who may touch the nodes that this client creates.
@@ -45,9 +48,10 @@ impl Access {
 /// The login is used for ZooKeeper's `digest` scheme.
 #[derive(Clone)]
 pub struct ZkConfig {
+    /// Each perhaps with [`cluster::TLS`] in front.
     pub(crate) hosts: Vec<String>,
     pub(crate) chroot: String,
-    pub(crate) login: Option<String>,
+    connector: Connector,
     pub(crate) prefix: String,
     pub(crate) layout: Layout,
     pub(crate) access: Access,
@@ -84,7 +88,105 @@ impl ZkConfig {
             return Err(url.error("acl=creator needs user:password@ in front of the host"));
         }
         let hosts = url.hosts(DEFAULT_PORT);
-        Ok(Self { hosts, chroot, login, prefix, layout, access, ttl, tick })
+        let connector = match login {
+            Some(login) => Client::connector().with_auth("digest", login.as_bytes()),
+            None => Client::connector(),
+        };
+        Ok(Self { hosts, chroot, connector, prefix, layout, access, ttl, tick })
+    }
+
+    /// Sessions made by a connector, with its login, SASL and TLS; everything else by default. Nothing
+    /// is sent. [The front page](crate#your-own-client) says why it is no client, and what of the
+    /// connector counts.
+    ///
+    /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with `tcp+tls://`
+    /// in front of a host that is reached by TLS. If all are, [`tick`](Self::tick) must be given.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use lock_zk::{Access, ZkConfig, client::Client};
+    ///
+    /// let connector = Client::connector().with_auth("digest", b"me:secret");
+    /// let config = ZkConfig::from_connector(connector, "10.0.0.1:2181,10.0.0.2:2181/app")?
+    ///     .access(Access::Creator)
+    ///     .ttl(Duration::from_secs(10));
+    /// # Ok::<(), lock_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is none,
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
+    /// detached, or fails eagerly.
+    pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
+        let (hosts, chroot) = cluster::parse(cluster)?;
+        cluster::check(&connector)?;
+        Ok(Self {
+            hosts,
+            chroot,
+            connector,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            layout: Layout::default(),
+            access: Access::default(),
+            ttl: None,
+            tick: None,
+        })
+    }
+
+    /// Sets the TTL of a lock whose builder names none. Default: 15 s, or what the server grants for it.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
+    }
+
+    /// Sets the directory of the locks, below the chroot: a path. Default: `/locks`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets how a name becomes a path. Default: [`Layout::Escaped`].
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
+        self
+    }
+
+    /// Sets who may touch our nodes. [`Access::Creator`] needs a login. Default: [`Access::Open`].
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = access;
+        self
+    }
+
+    /// Sets the servers' `tickTime`, which they are asked otherwise; too long a tick costs time, too
+    /// short a tick costs safety.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.tick = Some(tick);
+        self
+    }
+
+    /// The hosts that answer without TLS.
+    pub(crate) fn plain_hosts(&self) -> Vec<String> {
+        self.hosts.iter().filter(|host| !host.starts_with(cluster::TLS)).cloned().collect()
+    }
+
+    /// What makes a session of this TTL. The rest of a connector's options would let a session end later
+    /// than its deadlines, or be good for nothing.
+    pub(crate) fn connector(&self, ttl: Duration) -> Connector {
+        let connector = self.connector.clone().with_session_timeout(ttl).with_readonly(false);
+        connector.with_connection_timeout(Duration::ZERO)
+    }
+
+    /// What could be wrong with the prefix.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`].
+    pub(crate) fn check_prefix(&self) -> Result<()> {
+        layout::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
+            option: "prefix".to_owned(),
+            value: self.prefix.clone(),
+            allowed: format!("a path: {reason}"),
+        })
     }
 
     /// What the client crate calls a connect string, with each host so often that there are at
@@ -109,13 +211,12 @@ impl fmt::Debug for ZkConfig {
         f.debug_struct("ZkConfig")
             .field("hosts", &self.hosts)
             .field("chroot", &self.chroot)
-            .field("login", &self.login.as_ref().map(|_| "***"))
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("access", &self.access)
             .field("ttl", &self.ttl)
             .field("tick", &self.tick)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -141,7 +242,6 @@ mod tests {
         let config = config(url).unwrap();
         assert_eq!(config.ensemble(1), "a:2181,b:2182/app/x");
         assert_eq!(config.ensemble(3), "a:2181,b:2182,a:2181,b:2182/app/x");
-        assert_eq!(config.login.as_deref(), Some("me:se@cret"));
         assert_eq!((config.prefix.as_str(), config.layout), ("/l", Layout::Native));
         assert_eq!((config.ttl, config.access), (Some(Duration::from_secs(5)), Access::Creator));
         assert_eq!(config.tick, Some(Duration::from_secs(1)));

@@ -38,6 +38,39 @@
 //! kazoo take it; what ZooKeeper forbids in a path is refused, and so is `a/x-0000000001`, which
 //! would count as an entry of the lock `a`.
 //!
+//! # Your own client
+//!
+//! [`ZkLock::with_connector`] and [`ZkConfig::from_connector`] take a [`client::Connector`], and the connect
+//! string. The locks make their sessions with it.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use lock_core::Locks;
+//! use lock_zk::{ZkLock, client::Client};
+//!
+//! let connector = Client::connector().with_auth("digest", b"me:secret");
+//! let client = connector.clone().connect("10.0.0.1:2181").await?; // the program's own
+//! let locks = Locks::new(ZkLock::with_connector(connector, "10.0.0.1:2181").await?);
+//! # Ok(()) }
+//! ```
+//!
+//! A `Client` cannot be taken. It is a session, and a lock's TTL is the timeout of its session, so a
+//! session of another timeout has other locks. A lock that is given up in an outage ends with its
+//! session; in a session that others keep alive its node would stay, and nobody would get the lock. And a
+//! client tells neither its servers nor its login, so that no session can be made like it.
+//!
+//! | of the connector | |
+//! |---|---|
+//! | logins, SASL, TLS, server version | used for each session |
+//! | session and connection timeout, read-only | not used: the TTL is the timeout |
+//! | a session to continue, detached, failing eagerly | refused |
+//!
+//! The program's own client and its session are not touched by the locks, nor the other way round. With
+//! [`Access::Creator`] both need the same login. The four-letter commands are sent without TLS: hosts
+//! with `tcp+tls://` are not asked. If no other is left, [`ZkConfig::tick`] must be given, TTLs are 2 to
+//! 20 ticks, and the servers count as an ensemble. The client crate's feature `tls` is the program's to
+//! switch on.
+//!
 //! # What a TTL means here
 //!
 //! ZooKeeper's timeout belongs to the session, so a client has one session per TTL in use, at most
@@ -190,6 +223,7 @@
 
 mod acquire;
 mod child;
+mod cluster;
 mod config;
 mod entry;
 mod error;

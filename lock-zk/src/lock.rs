@@ -7,10 +7,11 @@ use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
     Reach, Request, Result, StoreUrl, Survives, TokenFloor, Wake, Wish, duration::shown,
+    only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
-use zookeeper_client::Error as ZkError;
+use zookeeper_client::{Connector, Error as ZkError};
 
 use crate::{
     acquire::{Candidate, cancelled},
@@ -20,7 +21,7 @@ use crate::{
     layout::directory,
     names,
     observe::observe,
-    probe,
+    probe::{self, Timing},
     session::Session,
     sessions::{Sessions, checked_ttl},
     set::{CandidateSet, NAMES_AT_ONCE},
@@ -52,6 +53,30 @@ impl ZkLock {
     /// Those of [`ZkConfig::from_url`] and [`connect`](Self::connect).
     pub async fn open(url: &StoreUrl) -> Result<Self> {
         Self::connect(ZkConfig::from_url(url)?).await
+    }
+
+    /// Makes its sessions with a connector. The same as [`connect`](Self::connect) with
+    /// [`ZkConfig::from_connector`].
+    ///
+    /// ```no_run
+    /// use lock_core::Locks;
+    /// use lock_zk::{ZkLock, client::Client};
+    ///
+    /// # async fn example() -> lock_core::Result<()> {
+    /// let connector = Client::connector().with_auth("digest", b"me:secret");
+    /// let locks = Locks::new(ZkLock::with_connector(connector, "10.0.0.1:2181/app").await?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ZkConfig::from_connector`] and [`connect`](Self::connect).
+    ///
+    /// # Cancel safety
+    ///
+    /// Same as [`connect`](Self::connect).
+    pub async fn with_connector(connector: Connector, cluster: &str) -> Result<Self> {
+        Self::connect(ZkConfig::from_connector(connector, cluster)?).await
     }
 
     /// Connects, learns which TTLs the server grants, and opens the session of the default TTL.
@@ -112,10 +137,25 @@ impl ZkLock {
     }
 }
 
+/// Servers that are reached by TLS alone cannot be asked: their timeouts are taken for the usual ones.
+async fn timing(config: &ZkConfig) -> Result<Timing> {
+    match (config.plain_hosts().as_slice(), config.tick) {
+        ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
+        ([], None) => Err(Error::InvalidOption {
+            option: "tick".to_owned(),
+            value: "none".to_owned(),
+            allowed: "the tickTime of the servers, which cannot be asked by TLS".to_owned(),
+        }),
+        (plain, _) => {
+            let told = probe::timing(plain).await;
+            told.map_err(|error| error::unavailable("connect", Effect::None, error))
+        }
+    }
+}
+
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    let timing = probe::timing(&config.hosts)
-        .await
-        .map_err(|error| error::unavailable("connect", Effect::None, error))?;
+    config.check_prefix()?;
+    let timing = timing(&config).await?;
     let tick = config.tick.unwrap_or(timing.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
@@ -221,6 +261,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        only_exclusive(STORE, &wishes)?;
         let ttl = wishes.iter().map(|(request, _)| request.ttl).min();
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));

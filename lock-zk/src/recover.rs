@@ -43,7 +43,10 @@ impl Session {
             let (sync, list) = (exchange.sync(directory), exchange.list(directory));
             let (synced, listed) = tokio::join!(sync, list);
             match (synced, listed) {
-                (Err(error), _) if error::is_unanswered(&error) => {}
+                // Also after the end of the client's runtime, so it must not be tried again at once.
+                (Err(error), _) if error::is_unanswered(&error) => {
+                    self.again("list", error).await?
+                }
                 (_, Ok(children)) => return Ok(children),
                 (_, Err(ZkError::NoNode)) => return Ok(Vec::new()),
                 (_, Err(error)) => self.again("list", error).await?,

@@ -319,11 +319,7 @@ async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
     let mut tries = FuturesUnordered::new();
     loop {
         if tries.is_empty() || config.hosts.len() > 1 && tries.len() < MOST_TRIES {
-            let mut connector = Client::connector().with_session_timeout(ttl);
-            if let Some(login) = &config.login {
-                connector = connector.with_auth("digest", login.as_bytes());
-            }
-            tries.push(connector.connect(&ensemble));
+            tries.push(config.connector(ttl).connect(&ensemble));
         }
         tokio::select! {
             Some(connected) = tries.next() => return connected,

@@ -48,7 +48,8 @@ fn a_loss_is_said_and_has_its_code() {
         let hold = hold.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("it starts");
         if reason == "revoked" {
             place.await_holders("x", 1);
-            let id = place.show("x")["holders"][0]["id"].as_str().expect("an id").to_owned();
+            let id =
+                place.show("x")["holders"][0]["attempt"].as_str().expect("an attempt").to_owned();
             assert_eq!(place.run(&["revoke", "x", &id, "--yes"]).0, Some(0));
         }
         let (code, _, error) = said(&hold.wait_with_output().expect("its end"));

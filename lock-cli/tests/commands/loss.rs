@@ -25,7 +25,7 @@ fn holder(place: &Place, options: &[&'static str]) -> Process {
 
 fn revoke(place: &Place) {
     let shown = place.show("x");
-    let id = shown["holders"][0]["id"].as_str().expect("an id");
+    let id = shown["holders"][0]["attempt"].as_str().expect("an attempt");
     assert_eq!(place.run(&["revoke", "x", &id[..8], "--yes"]).0, Some(0));
 }
 

@@ -1,6 +1,6 @@
 //! Output that nobody reads, and output that others have written.
 
-use std::{fs::File, process::Stdio};
+use std::{fs::File, process::Stdio, time::Duration};
 
 use crate::place::{Place, said};
 
@@ -70,6 +70,86 @@ fn what_is_listed_says_where() {
         assert_eq!(list.lines().next(), Some(format!("in {store}:").as_str()), "{list}");
         assert!(list.contains("runs sh"), "{list}");
     }
+}
+
+#[test]
+fn who_has_waited_is_shown_with_the_hold_and_not_with_the_wait() {
+    let place = Place::new();
+    let script = ["--", "sh", "-c", "echo; read line"];
+    let mut first = place.start(&[&["run", "x"] as &[&str], &script].concat());
+    first.line();
+    let mut second = place.start(&[&["run", "x"] as &[&str], &script].concat());
+    place.await_waiters("x", 1);
+    assert!(place.show("x")["waiters"][0]["granted_at"].is_null());
+    // What tells the wait from the hold.
+    std::thread::sleep(Duration::from_secs(3));
+    first.say("\n");
+    assert_eq!(first.end(), Some(0));
+    second.line();
+    let times = || {
+        let holder = &place.show("x")["holders"][0];
+        let time =
+            |name: &str| holder[name].as_str().and_then(|t| humantime::parse_rfc3339(t).ok());
+        time("queued_at").zip(time("granted_at"))
+    };
+    let (queued_at, granted_at) = (0..1000).find_map(|_| times()).expect("the time of the grant");
+    assert!(granted_at >= queued_at + Duration::from_secs(3), "{queued_at:?}, {granted_at:?}");
+    for (command, held) in [
+        (&["ls"] as &[&str], "x     distlock"),
+        (&["run", "x", "--no-wait", "true"], "held by distlock"),
+        (&["run", "x", "--wait", "10ms", "true"], "held by distlock"),
+    ] {
+        let (_, text, error) = place.run(command);
+        let said = format!("{text}{error}");
+        assert!(said.contains(held) && !said.contains("queued"), "{command:?}: {said}");
+    }
+    let shown = place.run(&["show", "x"]).1;
+    assert!(shown.contains("    granted   ") && shown.contains("    queued    "), "{shown}");
+}
+
+/// The names of an object's facts, without the unit of a duration.
+fn facts(object: &serde_json::Value) -> Vec<String> {
+    let names = object.as_object().expect("an object").keys();
+    let mut names: Vec<_> = names.map(|name| name.trim_end_matches("_ms").to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn facts_have_the_names_that_the_library_gives_them() {
+    let place = Place::new();
+    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
+    holder.line();
+    let entry = lock_core::Entry::new(None, lock_core::Holder::default());
+    let mut entry = serde_json::to_value(entry).unwrap();
+    let who = entry.as_object_mut().unwrap().remove("holder").unwrap();
+    let mut expected = [facts(&entry), facts(&who)].concat();
+    // Holders and waiters are in lists of their own.
+    expected.retain(|name| name != "holds");
+    expected.sort();
+    let shown = place.show("x");
+    assert_eq!(facts(&shown["holders"][0]), expected);
+    assert_eq!(shown["holders"][0]["kind"], "exclusive");
+    let attempt = shown["holders"][0]["attempt"].as_str().expect("an attempt");
+    let (_, told, _) = place.run(&["revoke", "x", attempt, "--yes", "--json"]);
+    assert_eq!(facts(&serde_json::from_str(&told).unwrap()), ["attempt", "name", "revoked"]);
+
+    let guarantees = serde_json::to_value(lock_core::Guarantees::least("x")).unwrap();
+    let (_, promises, _) = place.run(&["stores", "--store", place.store(), "--json"]);
+    let promises: serde_json::Value = serde_json::from_str(&promises).unwrap();
+    for name in facts(&guarantees) {
+        let known = facts(&promises);
+        let parts = [name.clone(), format!("{name}_min"), format!("{name}_max")];
+        assert!(parts.iter().any(|name| known.contains(name)), "{name} is not in {known:?}");
+    }
+    assert_eq!(promises["fairness"], "fifo");
+
+    let mut leader = place.start(&["elect", "e", "v"]);
+    leader.line();
+    let leads: serde_json::Value =
+        serde_json::from_str(&place.run(&["leader", "e", "--json"]).1).unwrap();
+    assert_eq!(facts(&leads), ["holder", "name", "token", "value"]);
+    assert!(leads["holder"]["description"].is_string(), "{leads}");
 }
 
 #[test]

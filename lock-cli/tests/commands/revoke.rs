@@ -17,7 +17,7 @@ fn a_revoked_waiter_says_so(place: &Place) {
     holder.line();
     let waiter = place.command(&["run", "x", "true"]).stderr(Stdio::piped()).spawn().unwrap();
     place.await_waiters("x", 1);
-    let id = place.show("x")["waiters"][0]["id"].as_str().unwrap().to_owned();
+    let id = place.show("x")["waiters"][0]["attempt"].as_str().unwrap().to_owned();
     assert_eq!(place.run(&["revoke", "x", &id, "--yes"]).0, Some(0));
     let (code, _, error) = said(&waiter.wait_with_output().unwrap());
     assert!(code == Some(79) && error.contains("lost the place in line"), "{code:?}: {error}");
@@ -31,7 +31,7 @@ fn a_command_that_outlives_its_lock_is_told_of() {
     let mut run =
         place.command(&["run", "x", "--on-lost", "ignore", "--", "sh", "-c", "read line"]);
     let mut run = run.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let holder = || place.show("x")["holders"][0]["id"].as_str().map(str::to_owned);
+    let holder = || place.show("x")["holders"][0]["attempt"].as_str().map(str::to_owned);
     let id = (0..1000).find_map(|_| holder()).expect("it holds the lock");
     assert_eq!(place.run(&["revoke", "x", &id, "--yes"]).0, Some(0));
     let mut line = String::new();

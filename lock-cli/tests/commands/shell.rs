@@ -12,11 +12,7 @@ fn shells_accept_their_completions() {
     let place = Place::new();
     for shell in ["bash", "zsh", "fish"] {
         let (code, script, _) = place.run(&["completions", shell]);
-        assert!(code == Some(0) && script.contains("on-lost"), "{shell}: {script}");
-        assert!(
-            !script.contains("supervise"),
-            "{shell}: the hidden commands are nobody's business"
-        );
+        assert!(code == Some(0) && script.contains("distlock"), "{shell}: {script}");
         let mut check = place.other(shell, &["-n"]);
         let mut check = check.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().expect(shell);
         check.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
@@ -25,29 +21,95 @@ fn shells_accept_their_completions() {
     }
 }
 
+/// What a shell offers for the last of these words, with the script that it was given; without what it says
+/// about each.
+fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
+    let script = match shell {
+        "bash" => {
+            r#". <(distlock completions bash); COMP_WORDS=(distlock "$@"); COMP_CWORD=$#
+               _clap_complete_distlock distlock "${!#}" "${COMP_WORDS[$#-1]}"
+               printf '%s\n' "${COMPREPLY[@]}""#
+        }
+        // What its completion system does with them is shown on a terminal only.
+        "zsh" => {
+            r#"compdef() { }; _describe() { [[ $@[-1] == other ]] && print -rl -- $other }
+               . <(distlock completions zsh); words=(distlock "$@"); CURRENT=$#words
+               _clap_dynamic_completer_distlock"#
+        }
+        _ => {
+            r#"distlock completions fish | source
+               complete --do-complete (string join -- ' ' distlock $argv)"#
+        }
+    };
+    let name = if shell == "fish" { "--" } else { "shell" };
+    let mut command = place.other(shell, &[&["-c", script, name], words].concat());
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_distlock")).parent().unwrap();
+    command.env("PATH", format!("{}:/usr/bin:/bin", program.display())).env("HOME", place.path());
+    let (code, text, error) = said(&command.output().expect(shell));
+    assert_eq!((code, error.as_str()), (Some(0), ""), "{shell}: {words:?}");
+    let value = |line: &str| line.split(['\t', ':']).next().unwrap_or_default().to_owned();
+    text.lines().map(value).filter(|value| !value.is_empty()).collect()
+}
+
+const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
+
 #[test]
-fn bash_completes_commands_and_values() {
+fn shells_complete_commands_and_values() {
     let place = Place::new();
-    let file = place.path().join("completions");
-    std::fs::write(&file, place.run(&["completions", "bash"]).1).unwrap();
-    let script = r#". "$0"; COMP_WORDS=(distlock "$@"); COMP_CWORD=$#
-        _distlock distlock "${!#}" "${COMP_WORDS[$#-1]}"; echo "${COMPREPLY[@]}""#;
-    let file = file.display().to_string();
-    for (typed, expected) in [
-        (&["r"] as &[&str], "run revoke\n"),
-        (&["run", "--on-lost", ""], "term kill ignore\n"),
-        (&["ls", "--log", ""], "off error warn info debug trace\n"),
-    ] {
-        let mut bash = place.other("bash", &[&["-c", script, &file], typed].concat());
-        let (code, completed, error) = said(&bash.output().unwrap());
-        assert_eq!((code, completed.as_str()), (Some(0), expected), "{error}");
+    for shell in SHELLS {
+        for (typed, expected) in [
+            (&["r"] as &[&str], &["run", "revoke"] as &[&str]),
+            (&["run", "--on-lost", ""], &["term", "kill", "ignore"]),
+            (&["ls", "--log", ""], &["off", "error", "warn", "info", "debug", "trace"]),
+            (&["supervis"], &[]),
+        ] {
+            assert_eq!(offered(&place, shell, typed), expected, "{shell}: {typed:?}");
+        }
+    }
+}
+
+#[test]
+fn shells_complete_names_and_attempts_from_the_store() {
+    let place = Place::new();
+    let names = ["jobs/nightly", "jobs/weekly", "deploy", "$(touch x)", "-x y"];
+    let lock = |name| ["hold", "--ttl", "1m", "--", name];
+    let mut holders: Vec<_> = names.iter().map(|name| place.start(&lock(name))).collect();
+    holders.iter_mut().for_each(|holder| assert!(holder.line().starts_with("holding ")));
+    let attempt = place.show("deploy")["holders"][0]["attempt"].as_str().unwrap().to_owned();
+    for shell in SHELLS {
+        for command in ["show", "ls", "watch", "revoke", "run", "hold"] {
+            let jobs = offered(&place, shell, &[command, "jobs/"]);
+            assert_eq!(jobs, ["jobs/nightly", "jobs/weekly"], "{shell}: {command}");
+        }
+        let all = offered(&place, shell, &["show", ""]);
+        let names = all.iter().filter(|word| !word.starts_with('-'));
+        // A shell would run one of them, and take one for an option.
+        assert!(names.eq(["deploy", "jobs/nightly", "jobs/weekly"]), "{shell}: {all:?}");
+        let found = offered(&place, shell, &["revoke", "deploy", &attempt[..4]]);
+        assert_eq!(found, [attempt.as_str()], "{shell}");
+        let elsewhere = format!("sqlite:{}", place.path().join("empty").display());
+        let none = offered(&place, shell, &["--store", &elsewhere, "show", "j"]);
+        assert!(none.is_empty(), "{shell}: {none:?}");
+    }
+}
+
+#[test]
+fn a_store_that_is_out_of_reach_completes_nothing_and_says_nothing() {
+    let place = Place::new();
+    let folder = format!("sqlite:{}", place.path().join("no/folder/db").display());
+    for shell in SHELLS {
+        for store in [folder.as_str(), "nonsense:", "no url"] {
+            let none = offered(&place, shell, &["--store", store, "show", "j"]);
+            assert!(none.is_empty(), "{shell}: {store}: {none:?}");
+        }
     }
 }
 
 #[test]
 fn every_command_for_people_has_examples() {
     let place = Place::new();
-    let others = ["ls", "show", "watch", "revoke", "stores", "schema", "check", "hold"];
+    let others =
+        ["ls", "show", "watch", "revoke", "stores", "schema", "check", "hold", "completions"];
     for command in ["run", "elect", "leader"].into_iter().chain(others) {
         let (code, help, _) = place.run(&[command, "--help"]);
         let example = format!("\n  distlock {command}");
@@ -76,6 +138,40 @@ fn man_renders_its_pages() {
         assert_eq!((code, error.as_str()), (Some(0), ""), "{path}");
         assert!(text.contains("SYNOPSIS") && text.contains("distlock"), "{path}: {text}");
     }
+}
+
+#[test]
+fn man_pages_name_variables_and_files_and_keep_examples_as_they_are() {
+    let place = Place::new();
+    let folder = place.path().join("man");
+    assert_eq!(place.run(&["man", &folder.display().to_string()]).0, Some(0));
+    let page = |name: &str| {
+        let path = folder.join(name).display().to_string();
+        // As wide as a terminal, which no example fits into.
+        let mut man = place.other("man", &["--encoding=UTF-8", "-l", &path]);
+        said(&man.env("MANPAGER", "cat").env("MANWIDTH", "60").output().expect("man")).1
+    };
+    for (name, command) in
+        [("distlock.1", ""), ("distlock-run.1", "run"), ("distlock-show.1", "show")]
+    {
+        let text = page(name);
+        for part in ["ENVIRONMENT\n", "DISTLOCK_STORE", "FILES\n", "/etc/distlock/config.toml"] {
+            assert!(text.contains(part), "{name} has no {part}: {text}");
+        }
+        assert_eq!(text.contains("DISTLOCK_TOKEN\n"), command == "run", "{name}");
+        let help = match command {
+            "" => place.run(&["--help"]).1,
+            command => place.run(&[command, "--help"]).1,
+        };
+        let (_, examples) = help.split_once("Examples:\n").expect("examples");
+        for example in examples.lines().take_while(|line| !line.is_empty()) {
+            assert!(text.contains(example.trim()), "{name} breaks {example:?}: {text}");
+        }
+        assert!(!text.contains("EXTRA"), "{text}");
+    }
+    let codes = page("distlock.1");
+    let (_, codes) = codes.split_once("EXIT STATUS\n").expect("exit codes");
+    assert!(codes.lines().any(|line| line.trim_start().starts_with("64  wrong usage")), "{codes}");
 }
 
 #[test]

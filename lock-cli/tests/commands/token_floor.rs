@@ -43,7 +43,7 @@ fn a_store_goes_on_above_another(place: &Place) {
         .map(|output| said(&output))
         .unwrap();
     let promises: serde_json::Value = serde_json::from_str(&promises).expect("JSON");
-    assert_eq!(promises["token_floor"], last);
+    assert_eq!(promises["token_floor"]["above"], last);
 }
 
 fn a_raise_ends_who_is_below_it(place: &Place) {

@@ -2,11 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use tokio::runtime::Runtime;
 use uuid::Uuid;
 
 use super::{Election, Lock, LockGuard, LockSet, Semaphore, runtime::Connected};
 use crate::{
-    Connect, ConnectionState, Entry, FencingToken, Guarantees, LockName, Result, Ticket, TokenFloor,
+    ConnectionState, DistributedLock, Entry, FencingToken, Guarantees, LockName, Result, Ticket,
+    TokenFloor,
 };
 
 /// A store of locks, as [`crate::Locks`]. Cheap to clone.
@@ -17,14 +19,65 @@ use crate::{
 pub struct Locks(Arc<Connected>);
 
 impl Locks {
-    /// Connects.
+    /// Locks of the driver that `driver` makes, in the connection's own runtime.
+    ///
+    /// ```no_run
+    /// # fn client() -> std::sync::Arc<dyn lock_core::DistributedLock> { unreachable!() }
+    /// let locks = lock_core::blocking::Locks::new(|| client())?; // say: || MemoryStore::new().client()
+    /// # Ok::<(), lock_core::Error>(())
+    /// ```
     ///
     /// # Errors
     ///
-    /// As awaiting the [`Connect`], and [`Error::Unsupported`](crate::Error::Unsupported) inside an
-    /// async runtime, as every function of this type that talks to the store.
-    pub fn open(connect: Connect) -> Result<Self> {
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime, as every function of
+    /// this type that talks to the store.
+    pub fn new<D: DistributedLock>(driver: impl FnOnce() -> D) -> Result<Self> {
+        Self::open(async { Ok(crate::Locks::new(driver())) })
+    }
+
+    /// Connects: by a [`Connect`](crate::Connect), or by whatever else makes [`crate::Locks`], such as an
+    /// async block that connects a driver.
+    ///
+    /// # Errors
+    ///
+    /// As awaiting it, and as [`new`](Self::new).
+    pub fn open(connect: impl IntoFuture<Output = Result<crate::Locks>>) -> Result<Self> {
         Ok(Self(Arc::new(Connected::open(connect)?)))
+    }
+
+    /// Connects in a runtime of the caller's: a `Runtime`, or an `Arc` of one that is used elsewhere, too.
+    /// It ends with its last owner.
+    ///
+    /// A current-thread runtime works only while a call waits, so nothing is renewed between two calls. It
+    /// is for tests, with locks in memory and a paused clock: no time passes between two calls then, and
+    /// while one waits it passes at once. So a TTL or the limit of a wait costs a test no time. Such a
+    /// connection is for one thread: while it waits, time passes for the requests of others, too.
+    ///
+    /// ```no_run
+    /// # use std::{sync::Arc, time::Duration};
+    /// # fn client() -> std::sync::Arc<dyn lock_core::DistributedLock> { unreachable!() }
+    /// # fn paused() -> tokio::runtime::Runtime { unreachable!() }
+    /// use lock_core::blocking;
+    ///
+    /// // new_current_thread().enable_time().start_paused(true).build()
+    /// let clock = Arc::new(paused());
+    /// let connect = async { Ok(lock_core::Locks::new(client())) };
+    /// let locks = blocking::Locks::open_in(clock.clone(), connect)?;
+    /// let guard = locks.lock("orders/42")?.fixed_term().acquire()?;
+    /// clock.block_on(async { tokio::time::sleep(Duration::from_secs(15)).await });
+    /// assert!(!guard.is_valid());
+    /// # Ok::<(), lock_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); [`Error::Unsupported`](crate::Error::Unsupported) for a current-thread
+    /// runtime and a store that is not in this process.
+    pub fn open_in(
+        runtime: impl Into<Arc<Runtime>>,
+        connect: impl IntoFuture<Output = Result<crate::Locks>>,
+    ) -> Result<Self> {
+        Ok(Self(Arc::new(Connected::open_in(runtime.into(), connect)?)))
     }
 
     /// As [`crate::Locks::lock`].

@@ -12,12 +12,14 @@
 //! # }
 //! ```
 //!
-//! A connection has a runtime of its own with one thread, which renews what is held. All of it may be
+//! A connection has a runtime of its own with one thread, which renews what is held; by
+//! [`Locks::open_in`] it has one of the caller's, such as one with a paused clock for tests. All of it may be
 //! used from any thread, but not from inside an async runtime: a thread that must not block would
 //! block there, and perhaps wait for itself. That is [`Error::Unsupported`], never a dead lock.
 //!
-//! What cannot be the same: nobody can stop a thread, so work that runs under a lock must look at
-//! [`LockGuard::is_valid`] by itself, and there is no `run`.
+//! What cannot be the same: no thread can be stopped. So work under a lock looks at
+//! [`LockGuard::is_valid`] by itself, and there is no `run`, `keep_running` or `close_on_signal`. What is
+//! waited for without end elsewhere takes a limit: [`LockGuard::lost_within`], [`Observer::next_within`].
 
 mod election;
 mod guard;

@@ -4,17 +4,18 @@ use std::{
     fmt,
     future::Future,
     pin::pin,
+    sync::Arc,
     task::{Context, Waker},
     time::Duration,
 };
 
 use tokio::{
-    runtime::{Builder, Handle, Runtime},
+    runtime::{Builder, Handle, Runtime, RuntimeFlavor},
     task::coop::consume_budget,
     time::timeout,
 };
 
-use crate::{Connect, Effect, Error, Locks, Result};
+use crate::{Clock, Effect, Error, Locks, Result};
 
 /// How long dropping something waits for the store.
 const DROP_LIMIT: Duration = Duration::from_secs(1);
@@ -22,11 +23,12 @@ const DROP_LIMIT: Duration = Duration::from_secs(1);
 /// A connection and the runtime that it lives in.
 pub(super) struct Connected {
     pub(super) locks: Locks,
-    runtime: Option<Runtime>,
+    runtime: Option<Arc<Runtime>>,
 }
 
 impl Connected {
-    pub(super) fn open(connect: Connect) -> Result<Self> {
+    /// Connects in a runtime of its own.
+    pub(super) fn open(connect: impl IntoFuture<Output = Result<Locks>>) -> Result<Self> {
         refuse_inside_async("connect")?;
         let runtime = Builder::new_multi_thread()
             .worker_threads(1)
@@ -39,8 +41,29 @@ impl Connected {
                 effect: Effect::None,
                 source: error.into(),
             })?;
-        let locks = runtime.block_on(connect.into_future())?;
-        Ok(Self { locks, runtime: Some(runtime) })
+        Self::open_in(runtime.into(), connect)
+    }
+
+    /// Connects in a runtime.
+    pub(super) fn open_in(
+        runtime: Arc<Runtime>,
+        connect: impl IntoFuture<Output = Result<Locks>>,
+    ) -> Result<Self> {
+        refuse_inside_async("connect")?;
+        let locks = runtime.block_on(async { connect.await })?;
+        let store = locks.guarantees().store;
+        // Only a virtual clock stands still between two calls.
+        let unattended = stops_between_calls(&runtime) && locks.driver().clock() == Clock::Boot;
+        let connected = Self { locks, runtime: Some(runtime) };
+        match unattended {
+            false => Ok(connected),
+            true => Err(Error::Unsupported {
+                store,
+                what: "renew anything on a current-thread runtime, which stands still between two \
+                       calls; use a multi-thread one"
+                    .to_owned(),
+            }),
+        }
     }
 
     /// Waits for something.
@@ -65,12 +88,20 @@ impl Connected {
     /// leaves it to the background. A failure is traced; what is not released ends with its TTL.
     pub(super) fn finish(&self, work: impl Future<Output = Result<()>> + Send + 'static) {
         let Some(runtime) = &self.runtime else { return };
+        if stops_between_calls(runtime) && !is_polled() {
+            let _ = runtime.block_on(async { timeout(DROP_LIMIT, tokio::spawn(work)).await });
+            return;
+        }
         let (done, wait) = std::sync::mpsc::channel();
         runtime.spawn(async move { done.send(work.await) });
         if !is_polled() {
             let _ = wait.recv_timeout(DROP_LIMIT);
         }
     }
+}
+
+fn stops_between_calls(runtime: &Runtime) -> bool {
+    runtime.handle().runtime_flavor() == RuntimeFlavor::CurrentThread
 }
 
 fn refuse_inside_async(what: &str) -> Result<()> {
@@ -111,12 +142,12 @@ impl Drop for Connected {
     }
 }
 
-/// A runtime that may end on any thread.
-struct Ending(Option<Runtime>);
+/// A runtime that may end on any thread, unless others use it.
+struct Ending(Option<Arc<Runtime>>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.0.take().and_then(Arc::into_inner) {
             runtime.shutdown_background();
         }
     }

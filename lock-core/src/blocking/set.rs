@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{LockSetGuard, runtime::Connected};
 use crate::{Result, options::options};
 
-/// Several exclusive locks that are acquired together, as [`crate::LockSet`]. Cheap to clone.
+/// Several locks that are acquired together, as [`crate::LockSet`]. Cheap to clone.
 #[derive(Clone, Debug)]
 #[must_use = "locks do nothing until they are acquired"]
 pub struct LockSet {
@@ -19,6 +19,24 @@ impl LockSet {
     }
 
     options!(|self| self.set.lock);
+
+    /// The same names as shared locks, as [`crate::LockSet::shared`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn shared(self) -> Result<Self> {
+        Ok(Self { set: self.set.shared()?, ..self })
+    }
+
+    /// Adds names as shared locks, as [`crate::LockSet::and_shared`].
+    ///
+    /// # Errors
+    ///
+    /// Those.
+    pub fn and_shared(self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
+        Ok(Self { set: self.set.and_shared(names)?, ..self })
+    }
 
     /// Waits until it has all of the locks, as [`crate::LockSet::acquire`].
     ///

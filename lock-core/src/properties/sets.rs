@@ -8,14 +8,18 @@ use std::sync::{
 
 use tokio::task::JoinSet;
 
-use super::{Checked, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
-use crate::{FencingToken, LockName, LockSet, Locks};
+use super::{Checked, Client, Failure, Harness, Outcome, ensure, keeps, property, scene::*};
+use crate::{FencingToken, Lock, LockKind, LockName, LockSet, Locks};
 
 property!(
     all_or_nothing,
     overlapping_sets_in_any_order,
     a_set_waits_for_its_names,
     sets_and_single_locks_share_the_tokens,
+    shared_sets_are_held_together,
+    a_shared_set_and_a_writer,
+    a_set_of_both_kinds,
+    a_shared_set_waits_for_a_writer,
 );
 
 const WORKERS: usize = 6;
@@ -129,5 +133,129 @@ async fn sets_and_single_locks_share_the_tokens(h: &dyn Harness) -> Checked {
             soon("release", guard.release()).await??;
         }
     }
+    Ok(Outcome::Kept)
+}
+
+fn no_sharing(client: &dyn Client) -> Option<Outcome> {
+    without_kind(client, LockKind::Shared)
+}
+
+/// A single lock of the same name.
+fn reader(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
+    Ok(client.locks().shared(name)?.ttl(h.ttl()))
+}
+
+fn writer(h: &dyn Harness, client: &dyn Client, name: &LockName) -> Result<Lock, Failure> {
+    Ok(client.locks().lock(name)?.ttl(h.ttl()))
+}
+
+/// Whether a try of the lock is granted. It is given back.
+async fn is_free(lock: Lock) -> Result<bool, Failure> {
+    match soon("try", lock.try_acquire()).await?? {
+        Some(guard) => soon("release", guard.release()).await?.map(|()| true).map_err(Into::into),
+        None => Ok(false),
+    }
+}
+
+/// Two of them, and a single reader, hold the same names.
+async fn shared_sets_are_held_together(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let [x, y, z] = &names;
+    let single = soon("acquire", reader(h, &*a, y)?.acquire()).await??;
+    let first = set(h, a.locks(), &[x, y, z])?.shared()?;
+    let first = soon("acquire", first.acquire()).await??;
+    let second = set(h, b.locks(), &[z, y])?.shared()?;
+    let second = soon("try_acquire", second.try_acquire()).await??;
+    let second = second.ok_or("readers of the same names kept a shared set out")?;
+    let all = [first.is_valid(), second.is_valid(), single.is_valid()];
+    keeps!(all == [true; 3], "of the readers these hold their locks: {all:?}");
+    for name in &names {
+        ensure!(is_free(reader(h, &*b, name)?).await?, "a set of readers keeps out one of {name}");
+        ensure!(!is_free(writer(h, &*b, name)?).await?, "{name} was written beside its readers");
+    }
+    soon("release", single.release()).await??;
+    soon("release", first.release()).await??;
+    ensure!(is_free(writer(h, &*a, x)?).await?, "{x} stays taken by a set that was released");
+    ensure!(!is_free(writer(h, &*a, y)?).await?, "{y} was written beside the second set");
+    soon("release", second.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// One writer is enough to refuse it, wherever he stands; the others stay free.
+async fn a_shared_set_and_a_writer(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let shared = set(h, b.locks(), &names.each_ref())?.shared()?;
+    let exclusive = set(h, b.locks(), &names.each_ref())?;
+    for taken in &names {
+        let guard = soon("acquire", writer(h, &*a, taken)?.acquire()).await??;
+        let granted = soon("try_acquire", shared.try_acquire()).await??.is_some();
+        ensure!(!granted, "a shared set was granted although {taken} was held by a writer");
+        for free in names.iter().filter(|name| *name != taken) {
+            ensure!(is_free(writer(h, &*a, free)?).await?, "a refused set has kept {free}");
+        }
+        soon("release", guard.release()).await??;
+        let guard = soon("acquire", reader(h, &*a, taken)?.acquire()).await??;
+        let granted = soon("try_acquire", exclusive.try_acquire()).await??.is_some();
+        ensure!(!granted, "an exclusive set was granted although {taken} was held by a reader");
+        soon("release", guard.release()).await??;
+    }
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// Each name is kept as its kind says, and a name that is given as both is exclusive.
+async fn a_set_of_both_kinds(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let [x, y, z] = &names;
+    let both = set(h, a.locks(), &[y, x])?.and_shared([z, x])?;
+    let beside = soon("acquire", reader(h, &*b, z)?.acquire()).await??;
+    for how in ["acquire", "try_acquire"] {
+        let held = match how {
+            "acquire" => soon(how, both.acquire()).await??,
+            _ => soon(how, both.try_acquire()).await??.ok_or("a free set was not taken")?,
+        };
+        ensure!(held.tokens().map(|(name, _)| name).eq(&names), "the set holds {held:?}");
+        for (name, shared) in names.iter().zip([false, false, true]) {
+            let beside = is_free(reader(h, &*b, name)?).await?;
+            ensure!(beside == shared, "beside the set {name} was granted to a reader: {beside}");
+            ensure!(!is_free(writer(h, &*b, name)?).await?, "{name} was written beside the set");
+        }
+        soon("release", held.release()).await??;
+    }
+    soon("release", beside.release()).await??;
+    nothing_left(h).await?;
+    Ok(Outcome::Kept)
+}
+
+/// It gets its names when the writer leaves, and the next writer gets them when it is dropped.
+async fn a_shared_set_waits_for_a_writer(h: &dyn Harness) -> Checked {
+    let (names, a, b) = (names(), h.client().await?, h.client().await?);
+    if let Some(skipped) = no_sharing(&*a) {
+        return Ok(skipped);
+    }
+    let [x, y, z] = &names;
+    let first = soon("acquire", writer(h, &*a, y)?.acquire()).await??;
+    let waiting = tokio::spawn(set(h, b.locks(), &[x, y, z])?.shared()?.acquire());
+    wait_for_queue(&*a, y, 2).await?;
+    ensure!(!waiting.is_finished(), "a shared set was granted beside a writer of {y}");
+    soon("release", first.release()).await??;
+    let held = promised("the shared set", waiting).await???;
+    keeps!(held.is_valid(), "the set was granted and is not held: {held:?}");
+    let next = tokio::spawn(writer(h, &*a, y)?.acquire());
+    wait_for_queue(&*a, y, 2).await?;
+    ensure!(!next.is_finished(), "{y} was granted to a writer beside its readers");
+    drop(held);
+    promised("the next writer", next).await???.release().await?;
+    nothing_left(h).await?;
     Ok(Outcome::Kept)
 }

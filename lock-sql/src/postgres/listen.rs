@@ -7,7 +7,7 @@ use std::{
 
 use lock_core::{LockName, deadline::jitter, trace};
 use sqlx::{
-    Executor,
+    Executor, PgConnection,
     postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
     raw_sql,
 };
@@ -18,7 +18,7 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{STATE, State, is_fit};
-use crate::{script::OBSERVERS, session::Session};
+use crate::{pool::Way, script::OBSERVERS, session::Session};
 
 /// Pauses between attempts to connect grow up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
@@ -39,14 +39,14 @@ pub(super) struct Doubts {
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
 pub(super) fn run(
     session: &Arc<Session>,
-    options: PgConnectOptions,
+    way: Way<PgConnection>,
     doubts: Arc<Doubts>,
 ) -> impl Future<Output = ()> + use<> {
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
         let mut pause = FIRST_PAUSE;
         loop {
-            match timeout(LIMIT, connect(id, &options)).await {
+            match timeout(LIMIT, connect(id, way())).await {
                 Ok(Ok(listener)) => {
                     pause = FIRST_PAUSE;
                     listen(&session, listener, &doubts).await;
@@ -60,9 +60,9 @@ pub(super) fn run(
     }
 }
 
-async fn connect(id: Uuid, options: &PgConnectOptions) -> sqlx::Result<PgListener> {
+async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
-    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options.clone())).await?;
+    let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
     listener.eager_reconnect(false);
     // It may be the former primary, which pushes nothing.
     let state = State::read(Some(&raw_sql(STATE).fetch_one(&mut listener).await?))?;

@@ -3,7 +3,7 @@
 use lock_core::FencingToken;
 
 use super::Script;
-use crate::{dialect::Dialect, row::Row, schema::FLOOR};
+use crate::{dialect::Dialect, schema::FLOOR};
 
 impl Script {
     /// Raises each counter to `above`, unless it is as high, and answers as
@@ -38,7 +38,7 @@ impl Script {
 
     /// Answers the entries of all names with a token that is not above this one.
     pub(crate) fn up_to(self, token: FencingToken) -> String {
-        let columns = Row::columns(&self.0.now(), false);
+        let columns = self.columns(false);
         format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token} ORDER BY token;")
     }
 }

@@ -1,10 +1,10 @@
 //! A lock that is left to be adopted: its entry gets another attempt.
 
-use lock_core::LockName;
+use lock_core::{Instant, LockName};
 use uuid::Uuid;
 
-use super::{Script, floor::above};
-use crate::row::{EXCLUSIVE, Row};
+use super::{Grants, Script, floor::above};
+use crate::row::EXCLUSIVE;
 
 /// Who has an entry, and who is to have it.
 pub(crate) struct HandOver<'a> {
@@ -15,6 +15,8 @@ pub(crate) struct HandOver<'a> {
     /// The client that is told of its end from now on, and what it says about itself; `None` to leave
     /// both as they are.
     pub(crate) holder: Option<(Uuid, &'a str)>,
+    /// When it was granted, if its first request has not said so.
+    pub(crate) granted: Option<Instant>,
 }
 
 impl Script {
@@ -28,9 +30,15 @@ impl Script {
             let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
             format!(", client = {client}, holder = {holder}")
         });
-        let (columns, above) = (Row::columns(&now, false), above());
+        let (columns, above) = (self.columns(false), above());
+        let granted = match (it.granted, self.1) {
+            (Some(at), Grants::Dated) => {
+                format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
+            }
+            _ => String::new(),
+        };
         format!(
-            "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told} \
+            "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told}{granted} \
              WHERE name = {name} AND token = {token} \
              AND (attempt = {to} OR attempt = {from} AND token > {above}) \
              AND kind = {EXCLUSIVE} AND expires > {now}; \

@@ -1,27 +1,43 @@
 //! Several locks by one transaction.
 
-use lock_core::LockName;
+use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
-use super::{Script, Wish};
-use crate::{dialect::Dialect, row::EXCLUSIVE};
+use super::{Grants, Script, Wish};
+use crate::{
+    dialect::Dialect,
+    row::{self, SHARED},
+};
 
 impl Script {
-    /// Enters all of these queues if all are empty, and answers the entries: all of them or none. Sent
-    /// again, it finds those of the first time, in queues that were empty then.
+    /// Enters all of these queues if all leave room, and answers the entries: all of them or none. Sent
+    /// again, it finds those of the first time.
     pub(crate) fn acquire_all(self, wishes: &[Wish<'_>], client: Uuid) -> String {
         let names = self.names(wishes.iter().map(|wish| wish.name));
         let ids = self.ids(wishes.iter().map(|wish| wish.attempt));
+        let shared = wishes.iter().filter(|wish| wish.kind == Kind::Shared).map(|wish| wish.name);
+        let shared = self.names(shared);
+        // Its own readers are there when it is sent again.
+        let beside = match shared.as_str() {
+            "" => String::new(),
+            _ => format!(
+                " AND NOT (kind = {SHARED} AND name IN ({shared}) AND attempt NOT IN ({ids}))"
+            ),
+        };
         let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
         let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
         let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
+        let (column, granted) = match self.1 {
+            Grants::Dated => (", granted", format!(", {wall}")),
+            Grants::Undated => ("", String::new()),
+        };
         let enter = format!(
             "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
-             expires, since, holder, value, version) \
-             SELECT wished.name, counter.token, wished.attempt, {client}, {EXCLUSIVE}, 0, 0, wished.ttl, \
-             {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0 \
+             expires, since, holder, value, version{column}) \
+             SELECT wished.name, counter.token, wished.attempt, {client}, wished.kind, 0, 0, wished.ttl, \
+             {now} + wished.ttl, {wall}, wished.holder, {nothing}, 0{granted} \
              FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
-             WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}));"
+             WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"
         );
         let take = self.next_tokens(wishes.iter().map(|wish| wish.name)) + &self.bury(&names);
         self.0.transaction(&(take + &enter + &self.own(&ids)))
@@ -31,8 +47,10 @@ impl Script {
         let (name, id) = (self.name(wish.name), self.id(wish.attempt));
         let slot = self.0.slot(wish.name.as_str().as_bytes());
         let (ttl, holder) = (wish.ttl.as_micros(), self.0.bytes(wish.holder.as_bytes()));
+        let (kind, ..) = row::written(wish.kind);
         format!(
-            "SELECT {name} AS name, {id} AS attempt, {slot} AS slot, {ttl} AS ttl, {holder} AS holder"
+            "SELECT {name} AS name, {id} AS attempt, {slot} AS slot, {ttl} AS ttl, {holder} AS holder, \
+             {kind} AS kind"
         )
     }
 

@@ -6,7 +6,7 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
-use crate::{dialect::Dialect, row::Row};
+use crate::dialect::Dialect;
 
 /// How long earlier values of leaders are kept for observers that have not seen them.
 pub(super) const KEPT: Duration = Duration::from_secs(60);
@@ -49,12 +49,11 @@ impl Script {
     /// Answers the values of leaders since the one with this token and version, and then the first entry
     /// of the queue. All at one moment: nothing gets lost in between.
     pub(crate) fn observe(self, name: &LockName, token: u64, version: u64) -> String {
-        let (name, now) = (self.name(name), self.0.now());
-        let columns = Row::columns(&now, true);
-        let nobody = self.id(Uuid::nil());
+        let (name, columns) = (self.name(name), self.columns(true));
+        let (nobody, never) = (self.id(Uuid::nil()), self.0.no_number());
         format!(
             "SELECT * FROM (SELECT name, token, {nobody} AS attempt, 0 AS kind, 0 AS weight, \
-             0 AS lim, 0 AS alive, holder, value, version, since FROM distlock_v1_values \
+             0 AS lim, 0 AS alive, holder, value, version, since, {never} AS granted FROM distlock_v1_values \
              WHERE name = {name} AND (token > {token} OR token = {token} AND version > {version}) \
              UNION ALL SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = \
              (SELECT MIN(token) FROM distlock_v1_entries WHERE name = {name})) AS seen \

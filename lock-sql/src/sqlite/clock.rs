@@ -52,13 +52,17 @@ fn rejected(why: String) -> Error {
 }
 
 /// Asks whose clock is in a file that is set up and was settled in this boot; no rows otherwise, or no
-/// such table.
+/// such table or column.
 ///
 /// # Errors
 ///
 /// [`Error::Rejected`] if the kernel does not say which boot this is.
 pub(super) fn settled() -> Result<String> {
-    Ok(format!("SELECT clock FROM distlock_v1_meta WHERE boot = '{}'", boot()?))
+    Ok(format!(
+        "SELECT clock FROM distlock_v1_meta WHERE boot = '{}' \
+         AND NOT EXISTS (SELECT granted FROM distlock_v1_entries WHERE name IS NULL)",
+        boot()?
+    ))
 }
 
 /// Statements that remove what another boot has left, and write down whose clock it is.

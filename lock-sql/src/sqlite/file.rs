@@ -52,6 +52,23 @@ impl Location {
         Ok(Self { path, own })
     }
 
+    /// Refuses what a pool may have in the place of a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if there is no file.
+    pub(super) fn check_is_there(&self) -> Result<()> {
+        if self.path.is_file() {
+            return Ok(());
+        }
+        let why = format!(
+            "{}: the pool's database is no file yet, or in memory: locks need a file that all processes open",
+            self.path.display()
+        );
+        let (store, op, effect) = ("sqlite", "connect", Effect::None);
+        Err(Error::Unavailable { store, op, effect, source: why.into() })
+    }
+
     /// Finds the file, and creates it if it is not there. Answers its identity.
     ///
     /// # Errors

@@ -6,7 +6,9 @@ mod child;
 #[cfg(feature = "properties")]
 mod expiry;
 mod floor;
+mod grants;
 mod killed;
+mod own_client;
 mod processes;
 mod replaced;
 #[cfg(feature = "properties")]

@@ -5,6 +5,8 @@ mod closing;
 mod costs;
 mod fenced;
 mod floor;
+mod grants;
+mod own_client;
 mod pushes;
 mod read_only;
 mod replies;

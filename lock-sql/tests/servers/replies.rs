@@ -93,14 +93,18 @@ async fn an_unanswered_acquire(dialect: Dialect) {
 
 async fn an_unanswered_set(dialect: Dialect) {
     let far = Far::start(dialect).await;
-    let (set, before) = (far.locks.all(["a", "b", "c"]).unwrap().ttl(TTL), far.tokens().await);
-    let entered = async || far.server.entries().await == 3;
-    let held = far.unanswered(set.try_acquire(), entered).await.unwrap().expect("a free set");
-    assert_eq!(far.server.entries().await, 3, "one attempt has two entries");
-    assert!(far.tokens().await >= before + 4, "the request was not sent again");
-    assert!(held.is_valid());
-    held.release().await.unwrap();
-    assert_eq!(far.server.entries().await, 0);
+    let set = far.locks.all(["a", "b", "c"]).unwrap().ttl(TTL);
+    let mixed = far.locks.all(["a", "b"]).unwrap().and_shared(["c"]).unwrap().ttl(TTL);
+    for set in [set.clone(), set.shared().unwrap(), mixed] {
+        let before = far.tokens().await;
+        let entered = async || far.server.entries().await == 3;
+        let held = far.unanswered(set.try_acquire(), entered).await.unwrap().expect("a free set");
+        assert_eq!(far.server.entries().await, 3, "one attempt has two entries");
+        assert!(far.tokens().await >= before + 4, "the request was not sent again");
+        assert!(held.is_valid());
+        held.release().await.unwrap();
+        assert_eq!(far.server.entries().await, 0);
+    }
 }
 
 async fn an_unanswered_release(dialect: Dialect) {

@@ -1,13 +1,19 @@
 //! TLS to a server with a certificate: checked where asked for, used where offered.
 
-use lock_core::Error;
+use lock_core::{Error, Locks};
 use lock_lab::{MariaDb, Postgres};
-use lock_sql::Dialect;
+use lock_sql::{
+    Dialect, SqlLock,
+    client::{
+        mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlSslMode},
+        postgres::{PgConnectOptions, PgPoolOptions, PgSslMode},
+    },
+};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::{Database, connect, locks, on_both};
+use crate::{Database, connect, locks, on_both, support::contend::contend};
 
-on_both!(a_certificate_is_checked, what_is_offered_is_used);
+on_both!(a_certificate_is_checked, what_is_offered_is_used, the_certificates_of_a_pool_count);
 
 /// The certificate of whoever has signed the server's, in a file.
 struct Authority(tempfile::NamedTempFile);
@@ -40,6 +46,27 @@ async fn start(dialect: Dialect, host: &str) -> (Database, Authority) {
         }
     };
     (server, Authority(authority))
+}
+
+async fn the_certificates_of_a_pool_count(dialect: Dialect) {
+    let (server, authority) = start(dialect, "127.0.0.1").await;
+    let (_other, stranger) = start(dialect, "127.0.0.1").await;
+    let driver = async |authority: &Authority| match dialect {
+        Dialect::Postgres => {
+            let options: PgConnectOptions = server.url().parse().unwrap();
+            let options = options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(&authority.0);
+            SqlLock::with_client(&PgPoolOptions::new().connect_lazy_with(options)).await
+        }
+        _ => {
+            let options: MySqlConnectOptions = server.url().parse().unwrap();
+            let options = options.ssl_mode(MySqlSslMode::VerifyIdentity).ssl_ca(&authority.0);
+            SqlLock::with_client(&MySqlPoolOptions::new().connect_lazy_with(options)).await
+        }
+    };
+    let own = Locks::new(driver(&authority).await.unwrap());
+    contend(&own, &locks(&server.url()).await).await;
+    let refused = driver(&stranger).await.unwrap_err();
+    assert!(refused.to_string().contains("BadSignature"), "{refused}");
 }
 
 async fn a_certificate_is_checked(dialect: Dialect) {

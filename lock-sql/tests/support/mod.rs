@@ -1,7 +1,9 @@
 //! What the tests on a file and those on servers share.
 
 pub mod burst;
+pub mod contend;
 pub mod floor;
+pub mod grants;
 mod turn;
 pub mod vain;
 

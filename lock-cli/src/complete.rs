@@ -1,0 +1,112 @@
+//! What shells ask while somebody types a command: the script of `distlock completions` calls this
+//! program for it, which knows its own words and asks the store for the names of locks.
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    io,
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::{ArgMatches, CommandFactory};
+use clap_complete::{
+    Shell,
+    engine::CompletionCandidate,
+    env::{CompleteEnv, EnvCompleter, Shells},
+};
+use distlock::{Entry, Locks};
+use tokio::time::timeout;
+
+use crate::{choice::Choice, opt::Opt, plain::Plain, queue::who};
+
+/// Says for which shell the answer is to be.
+const VARIABLE: &str = "_DISTLOCK_COMPLETE";
+/// At which word the cursor stands, where the shell tells of words behind it, too.
+const CURSOR: &str = "_CLAP_COMPLETE_INDEX";
+/// How long the store is asked: somebody waits for the key.
+const LIMIT: Duration = Duration::from_secs(1);
+/// How many names are offered at the most.
+const MOST: usize = 500;
+
+/// What a shell is to read when it starts.
+pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
+    let (shells, name, mut script) = (Shells::builtins(), shell.to_string(), Vec::new());
+    let shell: Option<&dyn EnvCompleter> = shells.completer(&name);
+    let shell = shell.ok_or_else(|| io::Error::other(format!("no completions for {name}")))?;
+    shell.write_registration(VARIABLE, "distlock", "distlock", "distlock", &mut script)?;
+    Ok(script)
+}
+
+/// Answers a shell; `None` if none has asked.
+pub(crate) fn answer() -> Option<ExitCode> {
+    env::var_os(VARIABLE)?;
+    let folder = env::current_dir().ok();
+    let complete = CompleteEnv::with_factory(Opt::command).var(VARIABLE);
+    match complete.try_complete(env::args_os(), folder.as_deref()) {
+        Ok(true) => Some(ExitCode::SUCCESS),
+        Ok(false) => None,
+        // Somebody types: no complaint.
+        Err(_) => Some(ExitCode::FAILURE),
+    }
+}
+
+/// The names in use that start with what was typed.
+pub(crate) fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(prefix) = typed.to_str() else { return Vec::new() };
+    let names = ask(async |locks, _| locks.names(prefix).await.ok()).unwrap_or_default();
+    let names = names.iter().map(ToString::to_string).filter(|name| is_plain(name));
+    names.take(MOST).map(CompletionCandidate::new).collect()
+}
+
+/// The attempts that hold the lock that was named before, or wait for it.
+pub(crate) fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(start) = typed.to_str() else { return Vec::new() };
+    let queue = ask(async |locks, words| {
+        let name: &String = words.subcommand()?.1.try_get_one("name").ok()??;
+        locks.inspect(name).await.ok()
+    });
+    let candidate = |entry: &Entry| {
+        let attempt = entry.attempt?.to_string();
+        let what = if entry.holds { "holds" } else { "waits" };
+        let help = Plain(format!("{what}: {}", who(entry))).to_string();
+        attempt
+            .starts_with(start)
+            .then(|| CompletionCandidate::new(attempt).help(Some(help.into())))
+    };
+    queue.unwrap_or_default().iter().filter_map(candidate).collect()
+}
+
+/// Asks the store that the words before the cursor mean. Says nothing about what goes wrong.
+fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Option<T> {
+    let words = Opt::command().ignore_errors(true).try_get_matches_from(words()).ok()?;
+    let stores = words.try_get_many("store").ok()?.into_iter().flatten().cloned();
+    let stores: Vec<String> = stores.collect();
+    let runtime = crate::runtime().ok()?;
+    let answer = async {
+        let locks = Choice::one(&stores).ok()?.connect().await.ok()?;
+        let answer = question(&locks, &words).await;
+        // As far as there is time.
+        let _ = locks.close().await;
+        answer
+    };
+    let answer = runtime.block_on(async { timeout(LIMIT, answer).await.ok().flatten() });
+    // Nobody waits for what hangs.
+    runtime.shutdown_background();
+    answer
+}
+
+/// The words before the cursor, the program's name first.
+fn words() -> Vec<OsString> {
+    let mut words: Vec<_> = env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let cursor = env::var(CURSOR).ok().and_then(|cursor| cursor.parse().ok());
+    words.truncate(cursor.unwrap_or(words.len().saturating_sub(1)));
+    words
+}
+
+/// Whether every shell takes a name as it is. Others have chosen it, and bash puts it on the command line
+/// without quotes, where `$(..)` would be run.
+fn is_plain(name: &str) -> bool {
+    let is_plain = |c: char| c.is_alphanumeric() || "_-./:@%+,=".contains(c);
+    name.chars().all(is_plain) && !name.starts_with(['-', '='])
+}

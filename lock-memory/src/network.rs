@@ -1,0 +1,140 @@
+//! The network between one client and the store, and what is wrong with it.
+
+use std::{collections::VecDeque, time::Duration};
+
+use lock_core::{Clock, Instant};
+use tokio::sync::watch;
+
+/// What is wrong with a client's network and its watchdog right now.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Trouble {
+    /// Requests do not arrive.
+    pub(crate) requests_cut: bool,
+    /// Replies and pushes do not arrive.
+    pub(crate) replies_cut: bool,
+    /// How long a request takes to the store.
+    pub(crate) requests_take: Duration,
+    /// How long a reply or a push takes to the client.
+    pub(crate) replies_take: Duration,
+    /// How many requests will be lost on their way.
+    pub(crate) requests_to_lose: u32,
+    /// How many replies will be lost although their requests arrive.
+    pub(crate) replies_to_lose: u32,
+    /// The watchdog stands still.
+    pub(crate) renewal_paused: bool,
+    /// Since when the process is dead.
+    pub(crate) crashed: Option<Instant>,
+}
+
+impl Trouble {
+    fn requests(&self) -> Option<Duration> {
+        (!self.requests_cut && self.crashed.is_none()).then_some(self.requests_take)
+    }
+
+    fn replies(&self) -> Option<Duration> {
+        (!self.replies_cut && self.crashed.is_none()).then_some(self.replies_take)
+    }
+}
+
+/// One client's network. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Network(watch::Sender<Trouble>);
+
+impl Network {
+    pub(crate) fn now(&self) -> Trouble {
+        *self.0.borrow()
+    }
+
+    pub(crate) fn change(&self, change: impl FnOnce(&mut Trouble)) {
+        self.0.send_modify(change);
+    }
+
+    /// Waits for what is sent now to arrive at the store.
+    pub(crate) async fn request_arrives(&self) {
+        self.arrives(Clock::Tokio.now(), Trouble::requests).await;
+    }
+
+    /// Waits for what was sent to arrive at the client.
+    pub(crate) async fn reply_arrives(&self, sent: Instant) {
+        self.arrives(sent, Trouble::replies).await;
+    }
+
+    /// Waits until the way is open, and as long as it takes. What changes meanwhile counts at once:
+    /// nothing is left on the way when it has become short.
+    async fn arrives(&self, sent: Instant, way: impl Fn(&Trouble) -> Option<Duration>) {
+        // The usual case takes no lock for writing and no timer.
+        if way(&self.0.borrow()) == Some(Duration::ZERO) {
+            return;
+        }
+        let mut trouble = self.0.subscribe();
+        loop {
+            let takes = way(&trouble.borrow_and_update());
+            let arrival = takes.map_or(Instant::NEVER, |time| sent + time);
+            tokio::select! {
+                biased;
+                () = Clock::Tokio.sleep_until(arrival) => return,
+                // The sender is in `self`, so it cannot be gone.
+                _ = trouble.changed() => {}
+            }
+        }
+    }
+
+    /// Loses one request, if one is to be lost.
+    pub(crate) fn loses_request(&self) -> bool {
+        self.takes_one(|trouble| &mut trouble.requests_to_lose)
+    }
+
+    /// Loses one reply, if one is to be lost.
+    pub(crate) fn loses_reply(&self) -> bool {
+        self.takes_one(|trouble| &mut trouble.replies_to_lose)
+    }
+
+    fn takes_one(&self, count: impl Fn(&mut Trouble) -> &mut u32) -> bool {
+        self.0.send_if_modified(|trouble| {
+            let left = count(trouble);
+            let due = *left > 0;
+            *left -= u32::from(due);
+            due
+        })
+    }
+}
+
+/// What the store has sent and the client does not have yet, in order.
+#[derive(Debug)]
+pub(crate) struct UnderWay<T> {
+    network: Network,
+    sent: VecDeque<(Instant, T)>,
+}
+
+impl<T> UnderWay<T> {
+    pub(crate) fn new(network: Network) -> Self {
+        Self { network, sent: VecDeque::new() }
+    }
+
+    pub(crate) fn send(&mut self, what: T) {
+        self.sent.push_back((Clock::Tokio.now(), what));
+    }
+
+    /// As [`send`](Self::send), where only the newest counts after an outage.
+    pub(crate) fn send_state(&mut self, what: T) {
+        if self.network.now().replies_cut {
+            self.sent.clear();
+        }
+        self.send(what);
+    }
+
+    /// The next that arrives; never while nothing is under way.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future loses nothing.
+    pub(crate) async fn arrival(&mut self) -> T {
+        if let Some(sent) = self.sent.front().map(|(sent, _)| *sent) {
+            self.network.reply_arrives(sent).await;
+            if let Some((_, what)) = self.sent.pop_front() {
+                return what;
+            }
+        }
+        std::future::pending().await
+    }
+}

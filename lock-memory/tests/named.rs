@@ -1,0 +1,52 @@
+//! The stores behind URLs, and the clients that connected by them.
+
+use lock_core::{Locks, LossReason};
+use lock_memory::{MemoryConfig, MemoryStore};
+
+fn connect(url: &str) -> Locks {
+    let config = MemoryConfig::from_url(&url.parse().unwrap()).unwrap();
+    Locks::new(config.connect().unwrap())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_url_and_a_name_are_one_store() {
+    for (url, name) in [
+        ("memory:", ""),
+        ("memory:named-one", "named-one"),
+        ("memory:named%20two?ttl=4s", "named two"),
+        ("memory:named/three", "named/three"),
+    ] {
+        let (locks, store) = (connect(url), MemoryStore::named(name));
+        let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+        let contents = store.contents();
+        assert_eq!(contents[0].1[0].holder.token, Some(guard.token()), "{url}");
+        assert!(
+            Locks::new(store.client()).lock("a").unwrap().try_acquire().await.unwrap().is_none()
+        );
+        store.expire(guard.name());
+        assert_eq!(guard.lost().await, LossReason::EntryGone);
+    }
+    assert_eq!(MemoryStore::named("named-other").contents(), []);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_faults_of_clients_that_connected_by_url() {
+    let store = MemoryStore::named("the-faults-of-clients");
+    assert!(store.faults().is_empty());
+    let [first, second] = [(); 2].map(|()| connect("memory:the-faults-of-clients"));
+    let [a, b] = [first.shared("a"), second.shared("a")].map(|lock| lock.unwrap().acquire());
+    let (a, b) = (a.await.unwrap(), b.await.unwrap());
+    let [of_first, of_second] = store.faults().try_into().unwrap();
+    assert_eq!(of_second.lose(b.name()), 1);
+    assert_eq!(b.lost().await, LossReason::EntryGone);
+    assert!(a.is_valid());
+    of_first.partition();
+    assert_eq!(a.lost().await, LossReason::Expired);
+    // Who has closed, or is gone, is not connected.
+    second.close().await.unwrap();
+    assert_eq!(store.faults().len(), 1);
+    drop((a, first));
+    while !store.faults().is_empty() {
+        tokio::task::yield_now().await;
+    }
+}

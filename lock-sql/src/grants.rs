@@ -1,0 +1,116 @@
+//! When a wait has ended, written down for operators.
+//!
+//! An attempt that gets its lock at once says so in its first request. One that has waited finds out
+//! by a look, which writes nothing. So its client writes it a moment later, and never for a lock that
+//! is held for less: no hand-over waits for it, and short holds cost nothing more.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    time::Duration,
+};
+
+use lock_core::Instant;
+use tokio::sync::Notify;
+
+use crate::{
+    connections::Failure,
+    entry::Entry,
+    round::until,
+    session::{CHUNK, CLOCK, Session},
+    turns::Rank,
+};
+
+/// How long a lock is held before it is written down when it was granted.
+const AFTER: Duration = Duration::from_millis(250);
+/// When it is tried again.
+const AGAIN: Duration = Duration::from_secs(1);
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Whether the tables have a column for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Grants {
+    Dated,
+    /// An earlier version has made them, and this user may not alter them.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres")),
+        allow(dead_code, reason = "whoever may write a file may alter its tables")
+    )]
+    Undated,
+}
+
+/// What is to be written down, mostly in order: what is tried again may keep others waiting.
+#[derive(Debug, Default)]
+pub(crate) struct Undated {
+    waiting: Mutex<VecDeque<(Instant, Arc<Entry>)>>,
+    /// Rings when there is something, or the session ends.
+    pub(crate) some: Arc<Notify>,
+}
+
+impl Undated {
+    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Arc<Entry>)>> {
+        // Nothing panics while it is held.
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, due: Instant, entries: impl IntoIterator<Item = Arc<Entry>>) {
+        let mut waiting = self.waiting();
+        let was_empty = waiting.is_empty();
+        waiting.extend(entries.into_iter().map(|entry| (due, entry)));
+        if was_empty {
+            self.some.notify_one();
+        }
+    }
+
+    fn next_due(&self) -> Instant {
+        self.waiting().front().map_or(Instant::NEVER, |(due, _)| *due)
+    }
+
+    fn take_due(&self, now: Instant) -> Vec<Arc<Entry>> {
+        let mut waiting = self.waiting();
+        let due = waiting.iter().take_while(|(due, _)| *due <= now).count();
+        waiting.drain(..due).map(|(_, entry)| entry).collect()
+    }
+}
+
+impl Session {
+    /// The entry was granted just now, or at least known to be, and its row does not say so.
+    pub(crate) fn date(&self, entry: &Arc<Entry>) {
+        if self.grants == Grants::Dated {
+            self.undated.add(CLOCK.now() + AFTER, [entry.clone()]);
+        }
+    }
+
+    /// Takes out what is due and still held.
+    fn undated_now(&self) -> Vec<Arc<Entry>> {
+        let mut due = self.undated.take_due(CLOCK.now());
+        let book = self.book();
+        due.retain(|entry| book.entries.contains_key(&entry.attempt) && entry.is_held());
+        due
+    }
+
+    async fn date_due(&self) {
+        for entries in self.undated_now().chunks(CHUNK) {
+            let granted =
+                entries.iter().filter_map(|entry| Some((entry.attempt, entry.granted()?)));
+            let granted: Vec<_> = granted.collect();
+            let script = self.script().date(&granted);
+            let done = self.database.run(Rank::Ask, &script, LIMIT).await;
+            if matches!(done, Err(Failure::Down(_) | Failure::Lost(_))) {
+                self.undated.add(CLOCK.now() + AGAIN, entries.iter().cloned());
+            }
+        }
+    }
+}
+
+/// Writes until the session is gone.
+pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
+    loop {
+        let Some(due) = session.upgrade().map(|session| session.undated.next_due()) else { return };
+        until(due, &some).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.undated.next_due() <= CLOCK.now() {
+            session.date_due().await;
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! When a lock was granted, and tables of the version that did not write it down.
+
+use lock_core::Locks;
+use lock_sql::{Dialect, schema};
+
+use crate::{
+    Database, locks, on_both, rights,
+    support::grants::{self, OLD, old_entry},
+};
+
+on_both!(
+    a_wait_is_no_hold,
+    a_lock_that_is_left,
+    every_kind_at_once,
+    tables_of_an_old_client_get_the_column,
+    tables_that_this_user_may_not_alter,
+);
+
+async fn two(server: &Database) -> (Locks, Locks) {
+    (locks(&server.url()).await, locks(&server.url()).await)
+}
+
+async fn a_wait_is_no_hold(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    grants::a_wait_is_no_hold(a, b).await;
+}
+
+async fn a_lock_that_is_left(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    grants::a_lock_that_is_left(a, b).await;
+}
+
+async fn every_kind_at_once(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    grants::every_kind_at_once(a, b).await;
+}
+
+/// An old client that holds a lock meanwhile goes on, and so does one that comes later.
+async fn tables_of_an_old_client_get_the_column(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    server.sql(&schema(dialect)).await;
+    server.sql(OLD).await;
+    let (before, later) = ("0a".repeat(16), "0b".repeat(16));
+    server.sql(&old_entry(dialect, &before)).await;
+    // Together: one of them adds it.
+    let url = server.url();
+    let (new, _other) = tokio::join!(locks(&url), locks(&url));
+    for attempt in [&before, &later] {
+        if attempt == &later {
+            server.sql("UPDATE distlock_v1_slots SET token = token + 1").await;
+            server.sql(&old_entry(dialect, &later)).await;
+        }
+        let leave = "DELETE FROM distlock_v1_entries WHERE version = 0 AND granted IS NULL AND since = \
+                     1700000000000000";
+        grants::beside_an_old_client(new.clone(), async || drop(server.sql(leave).await)).await;
+    }
+}
+
+/// It locks without the column, until somebody adds it who may.
+async fn tables_that_this_user_may_not_alter(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (create, grant) = rights::user(dialect);
+    server.sql(create).await;
+    server.sql(&schema(dialect)).await;
+    server.sql(OLD).await;
+    server.sql(&grant).await;
+    let url = server.url_as("plain:plain");
+    let (a, b) = (locks(&url).await, locks(&url).await);
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
+    crate::eventually("a waiter", async || a.inspect("a").await.unwrap().len() == 2).await;
+    guard.release().await.unwrap();
+    let ticket = waiter.await.unwrap().unwrap().detach().await.unwrap();
+    let guard = a.adopt(&ticket).await.unwrap();
+    let queue = b.inspect("a").await.unwrap();
+    assert!(queue[0].holds && queue[0].holder.granted_at.is_none(), "{queue:?}");
+    guard.release().await.unwrap();
+    let mut reader = a.shared("a").unwrap().acquire().await.unwrap();
+    assert!(reader.try_upgrade().await.unwrap(), "the only reader");
+    reader.release().await.unwrap();
+    let set = a.all(["a", "b"]).unwrap().try_acquire().await.unwrap().expect("a free set");
+    set.release().await.unwrap();
+    server.sql(&schema(dialect)).await;
+    let (a, b) = (locks(&url).await, locks(&url).await);
+    grants::a_wait_is_no_hold(a, b).await;
+}

@@ -1,0 +1,133 @@
+//! Since when a lock is held, as others are told.
+
+use std::time::{Duration, SystemTime};
+
+use lock_core::{Error, Holder, Locks};
+use lock_sql::Dialect;
+
+use super::eventually;
+
+/// How long the waiter waits.
+const WAIT: Duration = Duration::from_secs(3);
+
+/// The first entry of the queue of `a`, of which this many are there.
+async fn first(locks: &Locks, entries: usize) -> Holder {
+    let mut first = None;
+    eventually("a queue of this length", async || {
+        let queue = locks.inspect("a").await.unwrap();
+        first = queue.first().map(|entry| entry.holder.clone());
+        queue.len() == entries
+    })
+    .await;
+    first.unwrap()
+}
+
+/// Waits until it is known when the only entry was granted.
+async fn granted(locks: &Locks) -> (SystemTime, SystemTime) {
+    let mut times = None;
+    eventually("a time of the grant", async || {
+        let holder = first(locks, 1).await;
+        times = holder.queued_at.zip(holder.granted_at);
+        times.is_some()
+    })
+    .await;
+    times.unwrap()
+}
+
+/// Whoever has waited is shown with how long it holds the lock, not with how long ago it came.
+pub async fn a_wait_is_no_hold(a: Locks, b: Locks) {
+    let lock = a.lock("a").unwrap();
+    let guard = lock.acquire().await.unwrap();
+    let holder = first(&b, 1).await;
+    let at_once = holder.granted_at.expect("the time of a grant at once");
+    assert!(holder.queued_at.unwrap() + Duration::from_secs(1) > at_once, "{holder:?}");
+    let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
+    assert_eq!(first(&a, 2).await.granted_at, Some(at_once));
+    assert_eq!(a.inspect("a").await.unwrap()[1].holder.granted_at, None);
+    // What tells the two times apart.
+    tokio::time::sleep(WAIT).await;
+    guard.release().await.unwrap();
+    let guard = waiter.await.unwrap().unwrap();
+    let (queued_at, granted_at) = granted(&a).await;
+    assert!(granted_at >= queued_at + WAIT, "queued {queued_at:?}, granted {granted_at:?}");
+    let vain = lock.clone().wait(Duration::from_millis(20)).acquire().await.unwrap_err();
+    let Error::WaitTimeout { holder: Some(holder), .. } = vain else { panic!("{vain}") };
+    assert_eq!(holder.granted_at, Some(granted_at));
+    assert!(!holder.to_string().contains("queued"), "{holder}");
+    guard.release().await.unwrap();
+}
+
+/// What is left to another process at once is dated as well.
+pub async fn a_lock_that_is_left(a: Locks, b: Locks) {
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    let waiter = tokio::spawn(b.lock("a").unwrap().acquire());
+    first(&a, 2).await;
+    let before = lock_core::wall_clock();
+    guard.release().await.unwrap();
+    let ticket = waiter.await.unwrap().unwrap().detach().await.unwrap();
+    let dated = first(&a, 1).await.granted_at.expect("the time of the grant");
+    // A server's clock is this machine's, in a test; the client writes what was before it knew.
+    assert!(dated + Duration::from_secs(1) > before, "{dated:?} is before {before:?}");
+    let guard = a.adopt(&ticket).await.unwrap();
+    assert_eq!(first(&b, 1).await.granted_at, Some(dated));
+    guard.release().await.unwrap();
+}
+
+/// A set, a reader, a leader and permits that get their lock at once are dated by it.
+pub async fn every_kind_at_once(a: Locks, b: Locks) {
+    let dated = async |name: &str| {
+        let queue = b.inspect(name).await.unwrap();
+        assert!(!queue.is_empty(), "{name}");
+        for entry in queue {
+            assert!(entry.holds && entry.holder.granted_at.is_some(), "{name}: {entry:?}");
+        }
+    };
+    let set = a.all(["s/1", "s/2"]).unwrap().acquire().await.unwrap();
+    let readers = (
+        a.shared("r").unwrap().acquire().await.unwrap(),
+        b.shared("r").unwrap().acquire().await.unwrap(),
+    );
+    let semaphore = a.semaphore("p", 3).unwrap();
+    let permits = (semaphore.acquire_many(2).await.unwrap(), semaphore.acquire().await.unwrap());
+    let leader = a.election("e").unwrap().campaign("me").await.unwrap();
+    for name in ["s/1", "s/2", "r", "p", "e"] {
+        dated(name).await;
+    }
+    let seen = b.election("e").unwrap().leader().await.unwrap().expect("a leader");
+    assert!(seen.holder.granted_at.is_some(), "{seen:?}");
+    drop((set, readers, permits, leader));
+}
+
+/// A row as a client of the version before writes it: its table had no column for grants.
+pub fn old_entry(dialect: Dialect, attempt: &str) -> String {
+    let bytes = |hex: &str| match dialect {
+        Dialect::Postgres => format!("decode('{hex}', 'hex')"),
+        _ => format!("x'{hex}'"),
+    };
+    let (name, attempt, client) = (bytes("61"), bytes(attempt), bytes(&"0c".repeat(16)));
+    let (holder, slot) = (bytes("6f6c64"), if dialect == Dialect::Sqlite { 0 } else { A });
+    format!(
+        "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, expires, \
+         since, holder, value, version) SELECT {name}, token, {attempt}, {client}, 0, 0, 0, 15000000, \
+         4000000000000000, 1700000000000000, {holder}, NULL, 0 FROM distlock_v1_slots WHERE slot = {slot}"
+    )
+}
+
+/// The counter of the name `a`.
+const A: u64 = 140;
+
+/// What takes the column away that the version before had not.
+pub const OLD: &str = "ALTER TABLE distlock_v1_entries DROP COLUMN granted";
+
+/// A client of the version before, which holds `a`, stands beside this one and leaves.
+pub async fn beside_an_old_client(locks: Locks, leave: impl AsyncFnOnce()) {
+    let old = first(&locks, 1).await;
+    assert_eq!((old.description.as_deref(), old.granted_at), (Some("old"), None));
+    let waiter = tokio::spawn(locks.lock("a").unwrap().acquire());
+    assert_eq!(first(&locks, 2).await.granted_at, None);
+    leave().await;
+    let guard = waiter.await.unwrap().unwrap();
+    let (queued_at, granted_at) = granted(&locks).await;
+    assert!(granted_at >= queued_at);
+    guard.release().await.unwrap();
+}

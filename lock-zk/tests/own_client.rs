@@ -1,0 +1,98 @@
+//! Locks in sessions that a connector of the caller's makes.
+
+mod support;
+
+use std::time::Duration;
+
+use lock_core::{Error, LockGuard, Locks, LossReason};
+use lock_zk::{
+    Access, ZkConfig, ZkLock,
+    client::{Acls, Client, Connector, CreateMode},
+};
+use support::*;
+
+fn connector() -> Connector {
+    Client::connector().with_auth("digest", b"me:s3cret")
+}
+
+async fn acquire_of(locks: &Locks, name: &str) -> LockGuard {
+    tokio::time::timeout(PATIENCE, locks.lock(name).unwrap().acquire()).await.unwrap().unwrap()
+}
+
+/// One holds and the other waits and is let in, then the other way round; then the holder loses it.
+async fn contend(one: &Locks, other: &Locks, name: &str) {
+    let held = acquire_of(one, name).await;
+    assert!(other.lock(name).unwrap().try_acquire().await.unwrap().is_none());
+    let next = pass_on(held, other, name).await;
+    let held = pass_on(next, one, name).await;
+    let (lost, entries) = (held.lost(), other.inspect(name).await.unwrap());
+    assert!(other.revoke(name, entries[0].attempt.unwrap()).await.unwrap());
+    assert_eq!(tokio::time::timeout(PATIENCE, lost).await.unwrap(), LossReason::EntryGone);
+    acquire_of(other, name).await.release().await.unwrap();
+}
+
+async fn pass_on(held: LockGuard, to: &Locks, name: &str) -> LockGuard {
+    let waits = tokio::spawn(to.lock(name).unwrap().acquire());
+    let patience = async {
+        while to.inspect(name).await.unwrap().len() < 2 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, patience).await.unwrap();
+    held.release().await.unwrap();
+    tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn the_login_and_the_chroot_of_a_connector_count() {
+    let server = shared().await;
+    let chroot = format!("/{}", fresh("app"));
+    let cluster = format!("{}{chroot}", server.addr());
+    // The caller's own client, of the same connector.
+    let client = connector().connect(&server.addr().to_string()).await.unwrap();
+    let open = CreateMode::Persistent.with_acls(Acls::anyone_all());
+    client.create(&chroot, b"", &open).await.unwrap();
+    // Its timeout is no TTL.
+    let given = connector().with_session_timeout(Duration::from_secs(40)).with_readonly(true);
+    let config = ZkConfig::from_connector(given, &cluster).unwrap().access(Access::Creator);
+    let own = Locks::new(ZkLock::connect(config.ttl(Duration::from_secs(6))).await.unwrap());
+    let other = format!("zookeeper://me:s3cret@{cluster}?acl=creator&ttl=6s");
+    contend(&own, &self::open(&other).await, "orders").await;
+    let held = acquire_of(&own, "orders").await;
+    let path = format!("{chroot}/locks/orders");
+    let child = children(&client, &path).await.remove(0);
+    let (acl, _) = client.get_acl(&format!("{path}/{child}")).await.unwrap();
+    assert!(format!("{acl:?}").contains("me"), "{acl:?}");
+    held.release().await.unwrap();
+
+    // Neither is the end of the other.
+    own.close().await.unwrap();
+    client.check_stat(&path).await.unwrap();
+    let own = Locks::new(ZkLock::with_connector(connector(), &cluster).await.unwrap());
+    let held = acquire_of(&own, "held").await;
+    drop(client);
+    held.renew().await.unwrap();
+    held.release().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_of_the_callers_is_not_taken_away() {
+    let server = shared().await;
+    let client = raw(server).await;
+    let given = Client::connector().with_session(client.session().clone());
+    let error = ZkConfig::from_connector(given, &server.addr().to_string()).unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    client.check_stat("/").await.unwrap();
+}
+
+#[tokio::test]
+async fn what_cannot_be_asked_must_be_given() {
+    let cluster = "tcp+tls://127.0.0.1:1";
+    let error = ZkLock::with_connector(connector(), cluster).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    assert!(error.to_string().contains("tickTime"), "{error}");
+    let config = ZkConfig::from_connector(connector(), "127.0.0.1:1").unwrap().prefix("locks");
+    let error = ZkLock::connect(config.clone()).await.unwrap_err();
+    assert!(matches!(error, Error::InvalidOption { .. }), "{error}");
+    assert!(!format!("{config:?} {error:?}").contains("s3cret"), "{config:?}");
+}

@@ -1,0 +1,16 @@
+//! The pages whose Rust is compiled, and run where it says no other. `docs/testing.md` is beside them.
+
+#[cfg(feature = "memory")]
+#[doc = include_str!("../README.md")]
+struct Readme;
+#[cfg(feature = "memory")]
+#[doc = include_str!("../README.zh.md")]
+struct ReadmeInChinese;
+#[doc = include_str!("../docs/errors.md")]
+struct Errors;
+#[doc = include_str!("../docs/fencing.md")]
+struct Fencing;
+#[doc = include_str!("../docs/handover.md")]
+struct Handover;
+#[doc = include_str!("../docs/shutdown.md")]
+struct Shutdown;

@@ -1,0 +1,53 @@
+//! The examples `service`, `worker` and `tool` as people run them: several processes side by side on
+//! SQLite, Redis and etcd. The tests look at what the processes share, and end some of them by a
+//! signal, by force, and while they wait.
+
+mod program;
+mod replicas;
+#[path = "../../examples/service.rs"]
+mod service;
+#[path = "../support/mod.rs"]
+mod support;
+#[path = "../../examples/tool.rs"]
+#[allow(unused_imports, dead_code, reason = "its unit tests run with the example")]
+mod tool;
+mod tools;
+#[path = "../../examples/worker.rs"]
+mod worker;
+mod workers;
+
+use std::{pin::Pin, process::ExitCode};
+
+use libtest_mimic::{Arguments, Trial};
+
+/// What is tried on a store, by name.
+type Try = (&'static str, fn(&'static str) -> Pin<Box<dyn Future<Output = ()>>>);
+
+fn main() -> ExitCode {
+    match std::env::var(program::EXAMPLE).as_deref() {
+        Ok("service") => return service::main(),
+        Ok("worker") => return worker::main(),
+        Ok("tool") => return tool::main(),
+        _ => {}
+    }
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(2);
+    let mut trials = Vec::new();
+    for store in support::STORES.iter().filter(|store| ["sqlite", "redis", "etcd"].contains(store))
+    {
+        for (name, attempt) in [replicas::TRIES, workers::TRIES, tools::TRIES].concat() {
+            if *store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
+                continue;
+            }
+            trials.push(Trial::test(format!("{store}::{name}"), move || {
+                let runtime = tokio::runtime::Builder::new_multi_thread()
+                    .worker_threads(2)
+                    .enable_all()
+                    .build()?;
+                runtime.block_on(attempt(store));
+                Ok(())
+            }));
+        }
+    }
+    libtest_mimic::run(&arguments, trials).exit_code()
+}

@@ -1,0 +1,68 @@
+//! The page, and the statements in it.
+
+/// What the tests run.
+const PAGE: &str = include_str!("../../docs/fencing.md");
+
+/// The text of a statement, for the client library, which wants to know that it is no input.
+pub struct Text(String);
+
+impl Text {
+    /// A statement of the tests' own.
+    pub fn of_test(sql: String) -> Self {
+        Self(sql)
+    }
+
+    pub fn safe(self) -> sqlx::AssertSqlSafe<String> {
+        sqlx::AssertSqlSafe(self.0)
+    }
+}
+
+/// The block of the page whose first line is `-- <databases>: <label>`, without that line.
+///
+/// # Panics
+///
+/// If there is none, or more than one.
+pub fn statement(database: &str, label: &str) -> Text {
+    let found = blocks().filter(|(databases, named, _)| {
+        *named == label && (*databases == "All" || databases.split(", ").any(|d| d == database))
+    });
+    let found: Vec<_> = found.collect();
+    assert_eq!(found.len(), 1, "{label:?} of {database} in docs/fencing.md");
+    Text(found[0].2.to_owned())
+}
+
+fn blocks() -> impl Iterator<Item = (&'static str, &'static str, &'static str)> {
+    PAGE.split("```sql\n").skip(1).map(|rest| {
+        let block = rest.split("```").next().unwrap_or_default();
+        let (head, sql) = block.split_once('\n').unwrap_or_default();
+        let head = head.strip_prefix("-- ").and_then(|head| head.split_once(": "));
+        let (databases, label) = head.unwrap_or_else(|| panic!("{block:?} says not what it is"));
+        (databases, label, sql)
+    })
+}
+
+/// What no test runs is on no page.
+#[test]
+fn every_statement_is_one_that_the_tests_run() {
+    let tested = [
+        "table",
+        "update",
+        "upsert",
+        "whose upsert stands",
+        "fences",
+        "pass the fence",
+        "who has passed",
+        "insert",
+    ];
+    for (databases, label, _) in blocks() {
+        assert!(tested.contains(&label), "{databases}: {label}");
+    }
+    assert!(blocks().count() >= tested.len());
+}
+
+/// The statement that the page's Rust binds is the one above it.
+#[test]
+fn the_rust_has_the_same_statement() {
+    let Text(update) = statement("PostgreSQL", "update");
+    assert!(PAGE.contains(&format!("const WRITE: &str = \"{}\";", update.trim())));
+}

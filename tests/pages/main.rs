@@ -1,0 +1,137 @@
+//! The pages: the statements of `docs/fencing.md`, word for word, on real databases, where a late holder
+//! writes nothing; and where the links of all pages lead.
+
+mod fencing;
+mod links;
+mod servers;
+
+use fencing::{Text, statement};
+
+/// A value of a statement.
+#[derive(Clone, Copy)]
+enum Value {
+    Text(&'static str),
+    Number(i64),
+}
+
+use Value::{Number, Text as Word};
+
+/// A database, as far as the page needs one. Each value is a program of its own on one connection.
+trait Program {
+    /// The name by which the page calls it.
+    const NAME: &'static str;
+    /// How many rows were changed.
+    async fn change(&mut self, sql: Text, values: &[Value]) -> u64;
+    /// A number of the only row.
+    async fn number(&mut self, sql: Text, values: &[Value]) -> i64;
+    /// Begins, commits or rolls back.
+    async fn say(&mut self, sql: &'static str);
+}
+
+/// The values of `$1, $2, $3`, or of each `?` in order.
+fn values<P: Program>(numbered: &[Value], in_order: &[Value]) -> Vec<Value> {
+    if P::NAME == "MySQL" { in_order.to_vec() } else { numbered.to_vec() }
+}
+
+async fn update<P: Program>(program: &mut P, state: &'static str, token: i64) -> bool {
+    let (state, token, id) = (Word(state), Number(token), Number(42));
+    let values = values::<P>(&[state, token, id], &[state, token, id, token]);
+    program.change(statement(P::NAME, "update"), &values).await == 1
+}
+
+async fn upsert<P: Program>(program: &mut P, state: &'static str, token: i64) -> bool {
+    let values = [Number(7), Word(state), Number(token)];
+    let changed = program.change(statement(P::NAME, "upsert"), &values).await;
+    if P::NAME != "MySQL" {
+        return changed == 1;
+    }
+    program.number(statement(P::NAME, "whose upsert stands"), &[Number(7)]).await == token
+}
+
+/// A payment, in one transaction with its fence.
+async fn pay<P: Program>(program: &mut P, amount: i64, token: i64) -> bool {
+    program.say("BEGIN").await;
+    let (name, token_seen) = (Word("payments"), Number(token));
+    let statement_of = |label| statement(P::NAME, label);
+    let changed = program.change(statement_of("pass the fence"), &[name, token_seen]).await;
+    let passed = match P::NAME {
+        "MySQL" => program.number(statement_of("who has passed"), &[name]).await == token,
+        _ => changed == 1,
+    };
+    if passed {
+        let values = [Number(42), Number(amount), token_seen];
+        assert_eq!(program.change(statement_of("insert"), &values).await, 1);
+    }
+    program.say(if passed { "COMMIT" } else { "ROLLBACK" }).await;
+    passed
+}
+
+/// The page's tables, and one for its payments, whose `id` counts up.
+async fn tables<P: Program>(program: &mut P, id: &str) {
+    program.change(statement(P::NAME, "table"), &[]).await;
+    program.change(statement(P::NAME, "fences"), &[]).await;
+    let columns = "order_id BIGINT, amount BIGINT, fence BIGINT";
+    let payments = format!("CREATE TABLE payments (id {id}, {columns})");
+    program.change(Text::of_test(payments), &[]).await;
+}
+
+async fn a_late_holder_writes_nothing<P: Program>(program: &mut P) {
+    let row = "INSERT INTO orders (id, state) VALUES (42, 'new')";
+    program.change(Text::of_test(row.to_owned()), &[]).await;
+    assert!(update(program, "packed", 33).await);
+    assert!(update(program, "packed", 33).await, "a holder writes as often as it likes");
+    assert!(update(program, "shipped", 34).await);
+    assert!(!update(program, "lost", 33).await, "an older token wrote");
+
+    assert!(upsert(program, "new", 33).await);
+    assert!(upsert(program, "packed", 33).await, "a holder writes as often as it likes");
+    assert!(upsert(program, "packed", 33).await, "also the same");
+    assert!(upsert(program, "shipped", 34).await);
+    assert!(!upsert(program, "lost", 33).await, "an older token wrote");
+
+    assert!(pay(program, 10, 33).await);
+    assert!(pay(program, 11, 33).await, "a holder writes as often as it likes");
+    assert!(pay(program, 12, 34).await);
+    assert!(!pay(program, 13, 33).await, "an older token wrote");
+
+    for (what, count) in [
+        ("orders WHERE state = 'shipped' AND fence = 34", 2),
+        ("payments", 3),
+        ("payments WHERE amount = 13", 0),
+        ("fences WHERE token = 34", 1),
+    ] {
+        let counted = Text::of_test(format!("SELECT count(*) FROM {what}"));
+        assert_eq!(program.number(counted, &[]).await, count, "{what}");
+    }
+}
+
+/// Who has paid of a crowd, each with a program and a token of its own. Once a later one has paid, no
+/// earlier one does.
+async fn the_payments_of_a_crowd_are_in_order<P: Program>(crowd: Vec<P>) {
+    let begin = tokio::sync::Barrier::new(crowd.len());
+    let payments = crowd.into_iter().enumerate().map(async |(n, mut program)| {
+        begin.wait().await;
+        (pay(&mut program, 1, 100 + n as i64).await, program)
+    });
+    let mut done = futures_util::future::join_all(payments).await;
+    let paid = done.iter().filter(|(paid, _)| *paid).count() as i64;
+    assert!(done.last().unwrap().0, "the latest is refused by nobody");
+    let (_, program) = &mut done[0];
+    let rows = Text::of_test("SELECT count(*) FROM payments WHERE amount = 1".to_owned());
+    assert_eq!(program.number(rows, &[]).await, paid, "who was refused has paid");
+    let disorder = "SELECT count(*) FROM payments late JOIN payments early \
+                    ON late.id > early.id AND late.fence < early.fence";
+    assert_eq!(program.number(Text::of_test(disorder.to_owned()), &[]).await, 0);
+}
+
+/// Everything on one database: `connect` gives a new connection to it.
+async fn all<P: Program>(id: &str, connect: impl AsyncFn() -> P) {
+    let mut first = connect().await;
+    tables(&mut first, id).await;
+    a_late_holder_writes_nothing(&mut first).await;
+    let mut crowd = Vec::new();
+    for _ in 0..16 {
+        crowd.push(connect().await);
+    }
+    the_payments_of_a_crowd_are_in_order(crowd).await;
+}

@@ -1,0 +1,79 @@
+//! The databases, by their own client library.
+
+macro_rules! database {
+    ($connection:ident, $name:literal) => {
+        use sqlx::{Connection, $connection as Driver};
+
+        use crate::{Program, Text, Value};
+
+        pub struct Own(Driver);
+
+        impl Own {
+            async fn connect(url: &str) -> Self {
+                Self(Driver::connect(url).await.unwrap())
+            }
+        }
+
+        impl Program for Own {
+            const NAME: &'static str = $name;
+
+            async fn change(&mut self, sql: Text, values: &[Value]) -> u64 {
+                let query =
+                    values.iter().fold(sqlx::query(sql.safe()), |query, value| match value {
+                        Value::Text(text) => query.bind(*text),
+                        Value::Number(number) => query.bind(*number),
+                    });
+                query.execute(&mut self.0).await.unwrap().rows_affected()
+            }
+
+            async fn number(&mut self, sql: Text, values: &[Value]) -> i64 {
+                let query = sqlx::query_scalar::<_, i64>(sql.safe());
+                let query = values.iter().fold(query, |query, value| match value {
+                    Value::Text(text) => query.bind(*text),
+                    Value::Number(number) => query.bind(*number),
+                });
+                query.fetch_one(&mut self.0).await.unwrap()
+            }
+
+            async fn say(&mut self, sql: &'static str) {
+                sqlx::raw_sql(sql).execute(&mut self.0).await.unwrap();
+            }
+        }
+    };
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    database!(PgConnection, "PostgreSQL");
+
+    #[tokio::test]
+    async fn the_page_is_right() {
+        let server = lock_lab::Postgres::start().await.unwrap();
+        let id = "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY";
+        crate::all(id, async || Own::connect(&server.url()).await).await;
+    }
+}
+
+#[cfg(feature = "mysql")]
+mod mariadb {
+    database!(MySqlConnection, "MySQL");
+
+    #[tokio::test]
+    async fn the_page_is_right() {
+        let server = lock_lab::MariaDb::start().await.unwrap();
+        let id = "BIGINT AUTO_INCREMENT PRIMARY KEY";
+        crate::all(id, async || Own::connect(&server.url()).await).await;
+    }
+}
+
+mod sqlite {
+    database!(SqliteConnection, "SQLite");
+
+    #[tokio::test]
+    async fn the_page_is_right() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}/shop.db?mode=rwc", folder.path().display());
+        let id = "INTEGER PRIMARY KEY AUTOINCREMENT";
+        crate::all(id, async || Own::connect(&url).await).await;
+    }
+}
