@@ -316,7 +316,8 @@ pub(crate) struct Stores {
 /// was restored from a backup or made anew, above the greatest token that the resources have seen: else they
 /// refuse its holders. Stop the clients of the other store first. Only upwards: a floor that is as high stays.
 /// Whoever holds a lock with a token that is not above the floor loses it, as by `revoke`, and waiters with
-/// such a place lose their place; the next try is above it.
+/// such a place lose their place; the next try is above it. Of another store it takes only one that is there,
+/// is not this one, and has handed out tokens.
 #[derive(Args, Debug)]
 #[command(after_help = examples::TOKEN_FLOOR)]
 pub(crate) struct TokenFloor {

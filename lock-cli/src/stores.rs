@@ -93,7 +93,7 @@ impl Promises {
                 _ => "none",
             },
             greatest_token: guarantees.greatest_token,
-            token_floor: floor.map(Floor::from),
+            token_floor: floor.map(|floor| Floor::new(floor, None)),
             loss: guarantees.loss,
             fixed_term: guarantees.fixed_term,
             ttl_min_ms: guarantees.ttl.start().as_millis(),

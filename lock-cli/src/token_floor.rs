@@ -1,7 +1,9 @@
 //! `distlock token-floor`: what a store's fencing tokens are above.
 
-use distlock::{FencingToken, TokenFloor};
+use distlock::{Error, FencingToken, Locks, TokenFloor};
+use lock_core::StoreUrl;
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::{
     choice::Choice,
@@ -16,47 +18,136 @@ pub(crate) struct Floor {
     pub(crate) above: u64,
     /// No token so far is greater.
     newest: u64,
+    /// What it was before, if it was to be raised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<u64>,
 }
 
-impl From<TokenFloor> for Floor {
-    fn from(floor: TokenFloor) -> Self {
-        Self { above: floor.above.value(), newest: floor.newest.value() }
+impl Floor {
+    pub(crate) fn new(floor: TokenFloor, before: Option<FencingToken>) -> Self {
+        let before = before.map(FencingToken::value);
+        Self { above: floor.above.value(), newest: floor.newest.value(), before }
     }
 }
 
+/// What the floor is to be above.
+enum Above {
+    Number(FencingToken),
+    Store(Choice),
+}
+
 pub(crate) async fn token_floor(opt: &opt::TokenFloor, store: &Choice) -> Result<(), Failure> {
-    let above = match &opt.above {
-        Some(above) => Some(token(above).await?),
-        None => None,
-    };
+    let above = opt.above.as_deref().map(Above::read).transpose()?;
     let locks = store.connect().await?;
-    let floor = match above {
-        Some(above) => locks.raise_token_floor(above).await?,
-        None => locks.token_floor().await?,
-    };
-    match opt.json {
-        true => print::json(&Floor::from(floor))?,
-        false => print::line(floor)?,
+    match above {
+        Some(above) => raise(&locks, above.token(&locks).await?, opt.json).await?,
+        None => {
+            let floor = locks.token_floor().await?;
+            match opt.json {
+                true => print::json(&Floor::new(floor, None))?,
+                false => print::line(floor)?,
+            }
+        }
     }
     Ok(locks.close().await?)
 }
 
-/// A number as it is, or the newest token of another store.
-async fn token(above: &str) -> Result<FencingToken, Failure> {
-    if let Ok(number) = above.parse() {
-        return Ok(FencingToken::new(number));
+/// Raises the floor, and says what became of it.
+async fn raise(locks: &Locks, above: FencingToken, json: bool) -> Result<(), Failure> {
+    let before = locks.token_floor().await?.above;
+    let floor = locks.raise_token_floor(above).await?;
+    if json {
+        return Ok(print::json(&Floor::new(floor, Some(before)))?);
     }
-    if !above.contains(':') {
-        let wrong = format!("--above {above:?}: expected a number, or the URL of another store");
-        return Err(Failure::new(Code::Usage, wrong));
-    }
-    let within = |failure: Failure| {
-        let code = failure.code();
-        failure.within(code, "--above")
+    let became = match before < above {
+        true => format!("raised from {before} to {}", floor.above),
+        false => format!("not raised to {above}: it was {before} already"),
     };
-    let other = Choice::one(&[above.to_owned()]).map_err(within)?;
-    let locks = other.connect().await.map_err(within)?;
-    let floor = locks.token_floor().await.map_err(|error| within(error.into()))?;
-    locks.close().await.map_err(|error| within(error.into()))?;
-    Ok(floor.newest)
+    Ok(print::lines([became, floor.to_string()])?)
+}
+
+impl Above {
+    /// Reads a number or a URL, with blanks around it as database programs print them.
+    fn read(text: &str) -> Result<Self, Failure> {
+        let text = text.trim();
+        if let Ok(number) = text.parse() {
+            return Ok(Self::Number(FencingToken::new(number)));
+        }
+        let wrong = |what: &str| Failure::new(Code::Usage, format!("--above {text:?}: {what}"));
+        if text.is_empty() {
+            return Err(wrong(
+                "expected a number, or the URL of another store; the empty answer of a query says that \
+                 no row has a token yet, so nothing is to be raised",
+            ));
+        }
+        if !text.contains(':') {
+            return Err(wrong("expected a number, or the URL of another store"));
+        }
+        let url = StoreUrl::parse(text).map_err(|error| within(error.into()))?;
+        if url.scheme() == "memory" {
+            let why = "memory: is a store inside this process, which has handed out no tokens";
+            return Err(within(Failure::new(Code::Usage, why)));
+        }
+        if let Some(path) = missing_file(&url) {
+            // To connect would make it.
+            return Err(within(Failure::new(Code::Usage, format!("there is no file {path}"))));
+        }
+        Ok(Self::Store(Choice::one(&[text.to_owned()]).map_err(within)?))
+    }
+
+    /// A number as it is, or the newest token of the other store than this one.
+    async fn token(self, this: &Locks) -> Result<FencingToken, Failure> {
+        let choice = match self {
+            Self::Number(token) => return Ok(token),
+            Self::Store(choice) => choice,
+        };
+        let other = choice.connect().await.map_err(within)?;
+        let Some(floor) = floor_of_another(this, &other).await? else {
+            let why = "it is the store whose floor is to be raised, and all who hold a lock there would \
+                       lose it; name the store whose place it takes, or a number";
+            return Err(within(Failure::new(Code::Usage, why)));
+        };
+        other.close().await.map_err(|error| within(error.into()))?;
+        if floor.newest.value() == 0 {
+            let why = format!("{choice} has handed out no token: is it the store that is meant?");
+            return Err(within(Failure::new(Code::Usage, why)));
+        }
+        Ok(floor.newest)
+    }
+}
+
+fn within(failure: Failure) -> Failure {
+    let code = failure.code();
+    failure.within(code, "--above")
+}
+
+/// The floor of the other store; `None` if both are one, by whatever URLs: what is held in the one is seen
+/// in the other.
+async fn floor_of_another(this: &Locks, other: &Locks) -> Result<Option<TokenFloor>, Failure> {
+    let name = format!("distlock-token-floor.{}", Uuid::new_v4().simple());
+    let probe = this.lock(&name)?.acquire().await?;
+    let ask = async {
+        // First: after it, a server that lags behind others shows what they showed before.
+        let floor = other.token_floor().await?;
+        Ok((floor, other.inspect(&name).await?))
+    };
+    let answer = ask.await.map_err(|error: Error| within(error.into()));
+    probe.release().await?;
+    let (floor, seen) = answer?;
+    Ok(seen.is_empty().then_some(floor))
+}
+
+/// The file that a URL names, if there is none.
+#[cfg(feature = "sqlite")]
+fn missing_file(url: &StoreUrl) -> Option<String> {
+    use distlock::sql::{SqlConfig, Target};
+    match SqlConfig::from_url(url).ok()?.target {
+        Target::File { path: Some(path) } if !path.exists() => Some(path.display().to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn missing_file(_: &StoreUrl) -> Option<String> {
+    None
 }

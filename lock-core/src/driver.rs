@@ -122,7 +122,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
-    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it.
+    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it, or
+    ///   its token is at or below the [floor](Self::token_floor).
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
     ///   did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
@@ -219,8 +220,13 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     }
 
     /// The attempts, of whatever client, that hold with a token at or below the floor, or wait and
-    /// would be granted with one; those of a name in the order of their places. The default finds the holders; it is for stores that make the token
+    /// would be granted with one; those of a name in the order of their places. The default finds the
+    /// holders, those whose token the store has lost among them; it is for stores that make the token
     /// with the grant. `floor` is what [`raise_token_floor`](Self::raise_token_floor) answered.
+    ///
+    /// lock-core asks and [revokes](Self::revoke) until there are none, for 30 s at most. For that to
+    /// end, a token at or below the floor goes to no other attempt: [`adopt`](Self::adopt) and
+    /// [`Lease::detach`] refuse it in the step in which they would give it.
     ///
     /// # Errors
     ///
@@ -229,8 +235,9 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
         let mut found = Vec::new();
         for name in self.names("").await? {
             let entries = self.inspect(&name).await?.into_iter();
-            let below =
-                |entry: &Entry| entry.holder.token.is_some_and(|token| token <= floor.above);
+            let below = |entry: &Entry| {
+                entry.holder.token.map_or(entry.holds, |token| token <= floor.above)
+            };
             let attempts = entries.filter(below).filter_map(|entry| entry.attempt);
             found.extend(attempts.map(|attempt| (name.clone(), attempt)));
         }
@@ -310,8 +317,8 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, and as
-    /// [`downgrade`](Self::downgrade).
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, [`Error::Lost`] also if the token
+    /// is at or below the [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }

@@ -272,6 +272,12 @@ impl Deref for Leadership {
 /// It survives reconnects, and never reports an older leader after a newer one. While it is out of
 /// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
 /// may be left out.
+///
+/// Which of two leaders is the older one is told by their tokens. A store that was restored from a
+/// backup counts from the past: an observer that has lived through it takes its leaders for old ones,
+/// and reports none, until the operator raises the
+/// [token floor](crate::Locks::raise_token_floor), as has to be done then.
+/// A new observer reports them at once.
 pub struct Observer {
     changes: mpsc::Receiver<Observed>,
     home: Arc<Home>,

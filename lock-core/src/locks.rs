@@ -212,8 +212,8 @@ impl Locks {
     ///
     /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if the ticket has been
     ///   used, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if the lock is not
-    ///   there any more: its TTL was over, or it was revoked, or released by who adopted it. Acquire it
-    ///   anew then.
+    ///   there any more: its TTL was over, or it was revoked, or released by who adopted it, or the
+    ///   [token floor](Self::raise_token_floor) was raised above its token. Acquire it anew then.
     /// - [`Error::InvalidOption`] if the ticket is of another store.
     /// - [`Error::Unsupported`] if the store cannot do it.
     /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is free then, or soon,
@@ -413,8 +413,10 @@ impl Locks {
     /// # Errors
     ///
     /// [`Error::InvalidOption`] above [`Guarantees::greatest_floor`], [`Error::Unsupported`], and what
-    /// the store answers. After a failure call it again: the floor may be raised, and not everybody
-    /// below it ended.
+    /// the store answers. Where it lets some be revoked and others not, all others are ended before that
+    /// is told. [`Error::Unavailable`] if there is still somebody below the floor 30 s after each was
+    /// ended once. After a failure call it again: the floor may be raised, and not everybody below it
+    /// ended.
     ///
     /// # Cancel safety
     ///

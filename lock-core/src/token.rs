@@ -29,7 +29,9 @@ impl FencingToken {
     }
 
     /// The number for a column of a signed type, such as SQL's `BIGINT`. The tokens of every store are below
-    /// 2^63; a greater number, which only [`new`](Self::new) makes, becomes the greatest `i64`.
+    /// 2^63, so it is exact for each of them. A greater number becomes the greatest `i64`, so two of these
+    /// become equal, and a resource takes the one for the other. It can only come from elsewhere: from
+    /// [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
     ///
     /// ```
     /// use lock_core::FencingToken;
@@ -70,8 +72,52 @@ impl FromStr for FencingToken {
     }
 }
 
+impl TryFrom<FencingToken> for i64 {
+    type Error = Error;
+
+    /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
+    ///
+    /// ```
+    /// use lock_core::FencingToken;
+    ///
+    /// assert_eq!(i64::try_from(FencingToken::new(34))?, 34);
+    /// assert!(i64::try_from(FencingToken::new(1 << 63)).is_err());
+    /// # Ok::<(), lock_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for 2^63 and more, which no store hands out.
+    fn try_from(token: FencingToken) -> Result<Self> {
+        Self::try_from(token.0).map_err(|_| Error::InvalidOption {
+            option: "token".to_owned(),
+            value: token.to_string(),
+            allowed: format!("a number from 0 to {}, as every store hands out", Self::MAX),
+        })
+    }
+}
+
 impl From<FencingToken> for u64 {
     fn from(token: FencingToken) -> Self {
         token.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_tokens_become_one_number_of_a_signed_type() {
+        for value in [0, 34, i64::MAX.unsigned_abs()] {
+            let token = FencingToken::new(value);
+            assert_eq!(i64::try_from(token).unwrap().unsigned_abs(), value);
+            assert_eq!(token.as_i64().unsigned_abs(), value);
+        }
+        for value in [1 << 63, (1 << 63) + 1, u64::MAX] {
+            let refused = i64::try_from(FencingToken::new(value)).unwrap_err().to_string();
+            assert!(refused.contains(&value.to_string()), "{refused}");
+            assert!(refused.contains("0 to 9223372036854775807"), "{refused}");
+        }
     }
 }

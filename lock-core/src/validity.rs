@@ -61,7 +61,7 @@ pub enum LossReason {
     /// The lock was detached, and its ticket has been used: another client adopted it.
     Adopted,
     /// The lock was detached, and is not there any more: nobody adopted it before its TTL was over, an
-    /// operator revoked it, or who adopted it has released it.
+    /// operator revoked it or raised the token floor above its token, or who adopted it has released it.
     TicketOver,
 }
 

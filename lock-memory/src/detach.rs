@@ -27,12 +27,19 @@ pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
     })
 }
 
+/// Whether a raise of the floor looks for this entry, which is to be found under no other name then.
+fn is_below(entry: &Stored, floor: FencingToken) -> bool {
+    entry.granted.is_some_and(|grant| grant.token <= floor)
+}
+
 impl MemoryStore {
     /// Gives the attempt's own entry another owner, of no client; whether it was still there. Sent again,
     /// it finds the new owner.
     pub(crate) fn detach(&self, name: &LockName, from: Uuid, to: Uuid) -> bool {
-        let mut found = false;
-        let owner = |entry: &&mut Stored| entry.attempt == from || entry.attempt == to;
+        let (mut found, floor) = (false, self.token_floor().above);
+        let owner = |entry: &&mut Stored| {
+            entry.attempt == to || entry.attempt == from && !is_below(entry, floor)
+        };
         self.change(name, |entries| {
             if let Some(entry) = entries.iter_mut().find(owner) {
                 entry.attempt = to;
@@ -49,11 +56,14 @@ impl MemoryStore {
     pub(crate) fn adopt(&self, wish: &Wish, from: Uuid, token: FencingToken) -> Adopted {
         let mut adopted = Adopted::By(LossReason::TicketOver);
         let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);
-        let anybody = self.has(Defect::AdoptsTwice);
+        let (anybody, floor) = (self.has(Defect::AdoptsTwice), self.token_floor().above);
         self.change(&wish.name, |entries| {
             let Some(entry) = entries.iter_mut().find(same) else { return };
             if !anybody && entry.attempt != from && entry.attempt != wish.attempt {
                 adopted = Adopted::By(LossReason::Adopted);
+                return;
+            }
+            if entry.attempt == from && is_below(entry, floor) {
                 return;
             }
             let now: Instant = Clock::Tokio.now();

@@ -9,6 +9,7 @@
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
 //! | a command that the user may not run inside of a script | `Denied`, and what was done is undone | none |
 //! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
+//! | a record of the token floor that is none | `Rejected`, and names the key | none |
 //! | every other answer of the server, an answer that makes no sense | `Rejected` | unknown |
 //!
 //! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a
@@ -17,8 +18,12 @@
 //!
 //! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
 
+use std::fmt;
+
 use lock_core::{BoxError, Effect, Error};
-use redis::{ErrorKind, RedisError, Value};
+use redis::{Cmd, ErrorKind, RedisError, Value};
+
+use crate::script;
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -92,6 +97,48 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
     Error::Rejected { store: STORE, op, effect, source: error.into() }
+}
+
+/// The same, which names the key of the token floor where it is about that.
+pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> Error {
+    let Some(key) = script::floor_in(command) else { return convert(op, error) };
+    if error.to_string().contains("BROKENFLOOR") {
+        let key = key.escape_ascii().to_string().replace(r"\xff", r"\xFF");
+        let source = format!(
+            "the key {key} is the record of the token floor, and somebody has overwritten it; delete it, and \
+             raise the floor again"
+        );
+        return Error::Rejected { store: STORE, op, effect: Effect::None, source: source.into() };
+    }
+    // Before a script begins: which of its keys it is, the server does not say.
+    let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
+    match convert(op, error) {
+        Error::Denied { source, .. } if lacks_a_key => {
+            let pattern = String::from_utf8_lossy(key).replace(char::REPLACEMENT_CHARACTER, "?");
+            Error::Denied { store: STORE, op, source: LacksKey { pattern, source }.into() }
+        }
+        error => error,
+    }
+}
+
+/// What the server said, and which key may be missing.
+#[derive(Debug)]
+struct LacksKey {
+    pattern: String,
+    source: BoxError,
+}
+
+impl fmt::Display for LacksKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pattern, source } = self;
+        write!(f, "{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")
+    }
+}
+
+impl std::error::Error for LacksKey {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&*self.source)
+    }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {

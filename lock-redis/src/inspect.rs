@@ -38,6 +38,8 @@ struct Snapshot {
     waiting: Vec<[Vec<u8>; 2]>,
     /// The server's time in microseconds.
     now: u64,
+    /// What the token floor adds to it.
+    offset: Option<u64>,
 }
 
 impl Session {
@@ -119,7 +121,8 @@ fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
 impl Snapshot {
     fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [alone, Value::Int(pttl), fence, described, members, waiting, now] = parts.as_slice()
+        let [alone, Value::Int(pttl), fence, described, members, waiting, now, offset] =
+            parts.as_slice()
         else {
             return None;
         };
@@ -134,6 +137,7 @@ impl Snapshot {
             members,
             waiting: records(waiting)?,
             now: bytes(now).and_then(|text| number(&text))?,
+            offset: bytes(offset).and_then(|text| number(&text)),
         })
     }
 
@@ -158,7 +162,7 @@ impl Snapshot {
                 let own = self.described.as_ref().and_then(|text| text.strip_prefix(ticket));
                 let own = own.map(|text| String::from_utf8_lossy(text).into_owned());
                 let description = own.or_else(|| clients.get(client).cloned());
-                (Some(attempt), granted(description, self.fence))
+                (Some(attempt), granted(description, self.fence, self.offset))
             }
         };
         let entry = Entry::new(attempt, holder).holding();
@@ -178,7 +182,8 @@ impl Snapshot {
         let record = String::from_utf8_lossy(record);
         let mut fields = record.splitn(3, ' ');
         let (token, kind) = (fields.next()?.parse().ok(), kind::parse(fields.next()?));
-        let holder = granted(description(fields.next(), client, clients), token);
+        let holder = description(fields.next(), client, clients);
+        let holder = granted(holder, token, self.offset);
         let left = self.left(number(alive)?);
         Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left).holding())
     }
@@ -205,11 +210,16 @@ impl Snapshot {
     }
 }
 
-/// What is known of a grant. A token is the time of it, unless the server's clock went back, or the
-/// token floor was raised above the time.
-pub(crate) fn granted(description: Option<String>, token: Option<u64>) -> Holder {
+/// What is known of a grant. A token is the time of it and what the token floor adds to that, unless the
+/// server's clock went back.
+pub(crate) fn granted(
+    description: Option<String>,
+    token: Option<u64>,
+    offset: Option<u64>,
+) -> Holder {
     let latest = wall_clock() + MOST_AHEAD;
-    let since = token.and_then(time).filter(|since| *since <= latest);
+    let since = token.zip(offset).and_then(|(token, offset)| time(token.checked_sub(offset)?));
+    let since = since.filter(|since| *since <= latest);
     Holder::new(description, token.map(FencingToken::new)).granted(since)
 }
 

@@ -104,7 +104,7 @@ impl ToRedisArgs for Companion<'_> {
 impl ToSingleRedisArg for Companion<'_> {}
 
 /// What follows the prefix in the name of the token floor. No companion's name ends like it.
-const FLOOR: &[u8] = b"\xFFfloor";
+pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
 /// The key of the token floor.
 pub(crate) fn floor(config: &RedisConfig) -> Vec<u8> {

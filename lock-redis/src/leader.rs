@@ -31,23 +31,24 @@ pub(crate) struct Leads {
 impl Told {
     /// Reads a push. `None` if it does not say who leads.
     pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
-        let mut fields = payload.splitn(5, |b| *b == b' ');
+        let mut fields = payload.splitn(6, |b| *b == b' ');
         let token = number(fields.next()?)?;
         let version = match fields.next()? {
             b"gone" => return Some(Self::Gone(token)),
             version => number(version)?,
         };
         let ttl = number(fields.next()?).map(Duration::from_millis);
+        let offset = number(fields.next()?)?;
         let length = usize::try_from(number(fields.next()?)?).ok()?;
         let (who, value) = fields.next()?.split_at_checked(length)?;
-        let leader = leader(token, who, value);
+        let leader = leader(token, Some(offset), who, value);
         Some(Self::Leads(Leads { leader, version, ttl }))
     }
 }
 
-fn leader(token: u64, who: &[u8], value: &[u8]) -> Leader {
+fn leader(token: u64, offset: Option<u64>, who: &[u8], value: &[u8]) -> Leader {
     let who = Some(String::from_utf8_lossy(who).into_owned()).filter(|who| !who.is_empty());
-    Leader::new(FencingToken::new(token), value.to_vec(), granted(who, Some(token)))
+    Leader::new(FencingToken::new(token), value.to_vec(), granted(who, Some(token), offset))
 }
 
 /// What the server has about a name.
@@ -55,6 +56,8 @@ fn leader(token: u64, who: &[u8], value: &[u8]) -> Leader {
 pub(crate) struct Looked {
     /// The last token of the name: whoever had it or a lower one, and does not lead now, is gone.
     fence: u64,
+    /// What the token floor adds to the time.
+    offset: Option<u64>,
     pub(crate) state: State,
     /// When the lock's key expires unless it is renewed.
     pub(crate) ttl: Option<Duration>,
@@ -73,14 +76,15 @@ pub(crate) enum State {
 impl Looked {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [holder, Value::Int(pttl), fence, described, leads] = parts.as_slice() else {
+        let [holder, Value::Int(pttl), fence, described, leads, offset] = parts.as_slice() else {
             return None;
         };
+        let offset = bytes(offset).and_then(|text| number(&text));
         let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
         let fence = bytes(fence).and_then(|text| number(&text)).unwrap_or_default();
         let state = match (bytes(holder), leads) {
             (None, _) => State::Vacant,
-            (Some(_), Value::Array(fields)) => State::Leads(Leads::read(fields, ttl)?),
+            (Some(_), Value::Array(fields)) => State::Leads(Leads::read(fields, offset, ttl)?),
             (Some(ticket), _) => {
                 let client = Ticket::parse(&ticket).map(|(client, _)| client.to_owned());
                 let own = bytes(described).and_then(|text| {
@@ -89,22 +93,22 @@ impl Looked {
                 State::Plain(client, own)
             }
         };
-        Some(Self { fence, state, ttl })
+        Some(Self { fence, offset, state, ttl })
     }
 
     /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever led
     /// last, and before whoever leads next.
     pub(crate) fn plain(&self, ours: bool, who: Option<String>) -> Leader {
-        let holder = granted(who, ours.then_some(self.fence));
+        let holder = granted(who, ours.then_some(self.fence), self.offset);
         Leader::new(FencingToken::new(self.fence), Vec::new(), holder)
     }
 }
 
 impl Leads {
-    fn read(fields: &[Value], ttl: Option<Duration>) -> Option<Self> {
+    fn read(fields: &[Value], offset: Option<u64>, ttl: Option<Duration>) -> Option<Self> {
         let fields: Option<Vec<_>> = fields.iter().map(bytes).collect();
         let [token, version, who, value] = fields?.try_into().ok()?;
-        let leader = leader(number(&token)?, &who, &value);
+        let leader = leader(number(&token)?, offset, &who, &value);
         Some(Self { leader, version: number(&version)?, ttl })
     }
 }
@@ -166,7 +170,7 @@ mod tests {
     use super::*;
 
     fn leads(token: u64, version: u64) -> Told {
-        Told::parse(format!("{token} {version} 2000 2 mea value").as_bytes()).unwrap()
+        Told::parse(format!("{token} {version} 2000 0 2 mea value").as_bytes()).unwrap()
     }
 
     fn looked(fence: u64, led: Option<(u64, u64)>) -> Looked {
@@ -174,7 +178,7 @@ mod tests {
             Told::Leads(leads) => State::Leads(leads),
             Told::Gone(_) => State::Vacant,
         });
-        Looked { fence, state, ttl: None }
+        Looked { fence, offset: None, state, ttl: None }
     }
 
     #[test]
@@ -184,9 +188,11 @@ mod tests {
         assert_eq!((leader.holder.description.as_deref(), version), (Some("me"), 3));
         assert_eq!(ttl, Some(Duration::from_secs(2)));
         assert_eq!(Told::parse(b"7 gone"), Some(Told::Gone(7)));
-        let Some(Told::Leads(bare)) = Told::parse(b"7 0 -1 0 \xff\0 ") else { panic!() };
+        let Some(Told::Leads(bare)) = Told::parse(b"7 0 -1 0 0 \xff\0 ") else { panic!() };
         assert_eq!((bare.leader.value.as_slice(), bare.ttl), (&b"\xff\0 "[..], None));
-        for odd in ["", "7", "7 look", "x gone", "7 0 9 3 me", "7 0 9 -1 me", "7 0 9"] {
+        for odd in
+            ["", "7", "7 look", "x gone", "7 0 9 0 3 me", "7 0 9 0 -1 me", "7 0 9 0", "7 0 9"]
+        {
             assert_eq!(Told::parse(odd.as_bytes()), None, "{odd}");
         }
     }
@@ -238,6 +244,7 @@ mod tests {
             Value::BulkString(b"7".to_vec()),
             Value::Nil,
             Value::Nil,
+            Value::BulkString(b"0".to_vec()),
         ]);
         let looked = Looked::read(&answer).unwrap();
         assert_eq!(looked.state, State::Plain(None, None));

@@ -77,8 +77,10 @@
 //! Connecting gives the server the three scripts of an uncontended lock unless it has them. Each
 //! other script follows when it is called first, by one command more.
 //!
-//! The user needs the lock's keys, `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
-//! `UNSUBSCRIBE`), and scripts; with `CLIENT KILL` and `CLIENT INFO` a request that a broken
+//! The user needs the lock's keys; the key of the token floor, which the scripts that grant and
+//! those that tell who was granted name, raised or not (`~?floor`, where `?` stands for the byte FF,
+//! with a prefix `~<prefix>?floor`); `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
+//! `UNSUBSCRIBE`); and scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken
 //! connection left behind is stopped at once, else it ends with its TTL.
 //!
 //! # URL

@@ -9,7 +9,12 @@ use lock_core::{FencingToken, Kind, Wait};
 use redis::{Arg, Cmd};
 use uuid::Uuid;
 
-use crate::{config::Mode, key::Key, kind, ticket::Ticket};
+use crate::{
+    config::Mode,
+    key::{FLOOR as FLOOR_KEY, Key},
+    kind,
+    ticket::Ticket,
+};
 
 /// A script and the hash by which the server knows it.
 pub(crate) struct Lua {
@@ -109,6 +114,19 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
         Arg::Simple(hash) => all().into_iter().find(|script| script.hash.as_bytes() == hash),
         _ => None,
     }
+}
+
+/// The key of the token floor, if the command calls a script that has it.
+pub(crate) fn floor_in(command: &Cmd) -> Option<&[u8]> {
+    called(command)?;
+    let simple = |arg| match arg {
+        Arg::Simple(bytes) => Some(bytes),
+        _ => None,
+    };
+    let keys = simple(command.args_iter().nth(2)?)?;
+    let keys: usize = std::str::from_utf8(keys).ok()?.parse().ok()?;
+    let last = simple(command.args_iter().nth(2 + keys)?)?;
+    last.ends_with(FLOOR_KEY).then_some(last)
 }
 
 fn command(script: &Lua, keys: usize, arguments: usize, bytes: usize) -> Cmd {
@@ -251,15 +269,15 @@ pub(crate) fn publish(
     database: i64,
     value: &[u8],
 ) -> Cmd {
-    let mut command = command(&PUBLISH, 2, 6, 3 * key.lock().len() + 110 + value.len());
-    command.arg(key.lock()).arg(key.queue()).arg(ticket.text());
+    let mut command = command(&PUBLISH, 3, 7, 4 * key.lock().len() + 120 + value.len());
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor()).arg(ticket.text());
     command.arg(version).arg(database).arg(value);
     command
 }
 
 pub(crate) fn observe(key: &Key) -> Cmd {
-    let mut command = command(&OBSERVE, 2, 2, 3 * key.lock().len() + 30);
-    command.arg(key.lock()).arg(key.queue());
+    let mut command = command(&OBSERVE, 3, 3, 4 * key.lock().len() + 40);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     command
 }
 
@@ -329,14 +347,14 @@ pub(crate) fn hand_over(
 ) -> Cmd {
     // Without a queue there is no place for what a holder says.
     let queues = to.text().len() > Ticket::SIMPLE;
-    let arguments = 6 + usize::from(queues) + usize::from(said.is_some());
-    let bytes = 4 * key.lock().len() + 200 + said.map_or(0, str::len);
-    let mut command = command(&HAND_OVER, 2 + usize::from(queues), arguments, bytes);
+    let arguments = 7 + usize::from(queues) + usize::from(said.is_some());
+    let bytes = 5 * key.lock().len() + 210 + said.map_or(0, str::len);
+    let mut command = command(&HAND_OVER, 3 + usize::from(queues), arguments, bytes);
     command.arg(key.lock()).arg(key.fence());
     if queues {
         command.arg(key.waiting());
     }
-    command.arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
+    command.arg(key.floor()).arg(from).arg(to.text()).arg(millis(ttl)).arg(token.value());
     if let Some(said) = said {
         command.arg(said);
     }
@@ -351,16 +369,16 @@ pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
 }
 
 pub(crate) fn inspect(key: &Key) -> Cmd {
-    let mut command = command(&INSPECT, 2, 2, 3 * key.lock().len() + 30);
-    command.arg(key.lock()).arg(key.queue());
+    let mut command = command(&INSPECT, 3, 3, 4 * key.lock().len() + 40);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     command
 }
 
 /// `attempts`: whose places are asked for.
 pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
-    let bytes = 3 * key.lock().len() + 30 + 56 * attempts.len();
-    let mut command = command(&DIAGNOSE, 2, 2 + attempts.len(), bytes);
-    command.arg(key.lock()).arg(key.queue());
+    let bytes = 4 * key.lock().len() + 40 + 56 * attempts.len();
+    let mut command = command(&DIAGNOSE, 3, 3 + attempts.len(), bytes);
+    command.arg(key.lock()).arg(key.queue()).arg(key.floor());
     for attempt in attempts {
         command.arg(attempt.text());
     }

@@ -257,7 +257,7 @@ impl Session {
                 Ok(value) => return (effect, Ok((sent, value))),
                 Err(Failure::Closed) => return (effect, Err(error::closed())),
                 Err(Failure::Refused(e)) if !error::is_passing(&e) => {
-                    return (effect, Err(error::convert(op, e)));
+                    return (effect, Err(error::of_command(op, command, e)));
                 }
                 Err(Failure::Refused(e)) => {
                     sleep(FIRST_PAUSE * 5).await;

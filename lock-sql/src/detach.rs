@@ -68,6 +68,8 @@ pub(crate) async fn adopt(
     let (sent, rows) = answer?;
     match rows.into_iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok(row.confirmed(sent, entry.ttl)),
+        // Not given away: its token is not above the floor.
+        Some(row) if row.attempt == from => Err(lost(entry, LossReason::TicketOver)),
         Some(_) => Err(lost(entry, LossReason::Adopted)),
         None => Err(lost(entry, LossReason::TicketOver)),
     }

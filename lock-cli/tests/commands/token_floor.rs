@@ -7,7 +7,11 @@ use crate::{
     stores::on_every_store,
 };
 
-on_every_store!(a_store_goes_on_above_another, a_raise_ends_who_is_below_it);
+on_every_store!(
+    a_store_goes_on_above_another,
+    a_raise_ends_who_is_below_it,
+    a_store_is_not_raised_above_itself,
+);
 
 fn floor(place: &Place, arguments: &[&str]) -> (u64, u64) {
     let (code, shown, error) = place.run(&[&["token-floor", "--json"], arguments].concat());
@@ -56,12 +60,72 @@ fn a_raise_ends_who_is_below_it(place: &Place) {
     assert!(token(place) > above);
 }
 
+fn is_refused(place: &Place, above: &str, word: &str) {
+    let before = floor(place, &[]).0;
+    let (code, out, error) = place.run(&["token-floor", "--above", above]);
+    assert!(code == Some(64) && error.contains(word), "{above}: {code:?}: {out}{error}");
+    assert_eq!(floor(place, &[]).0, before);
+}
+
+/// That would end all who hold something there.
+fn a_store_is_not_raised_above_itself(place: &Place) {
+    let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
+    holder.line();
+    is_refused(place, place.store(), "the store whose floor is to be raised");
+    // The same by another URL.
+    let host = place.store().replacen("127.0.0.1", "localhost", 1);
+    is_refused(place, &format!("{host}?ttl=7s"), "the store whose floor is to be raised");
+    holder.say("\n");
+    assert_eq!(holder.end(), Some(0));
+    // What it was tried out with is gone.
+    let (code, names, error) = place.run(&["ls"]);
+    assert!(code == Some(0) && !names.contains("token-floor"), "{code:?}: {names}{error}");
+}
+
 #[test]
 fn what_is_no_floor_is_refused() {
     let place = Place::new();
-    for (above, word) in [("9223372036854775807", "4611686018427387904"), ("much", "a number")] {
-        let (code, _, error) = place.run(&["token-floor", "--above", above]);
-        assert!(code == Some(64) && error.contains(word), "{code:?}: {error}");
+    for (above, word) in [
+        ("9223372036854775807", "4611686018427387904"),
+        ("much", "a number"),
+        ("memory:", "inside this process"),
+        ("memory:x?ttl=9s", "inside this process"),
+        ("", "no row has a token yet"),
+        (" \n", "no row has a token yet"),
+    ] {
+        is_refused(&place, above, word);
     }
-    assert_eq!(floor(&place, &[]).0, 0);
+}
+
+#[test]
+fn a_store_that_handed_out_no_token_is_not_the_one_that_is_meant() {
+    let (place, fresh) = (Place::new(), Place::new());
+    assert_eq!(floor(&fresh, &[]), (0, 0));
+    is_refused(&place, fresh.store(), "no token");
+    let typo = place.path().join("typo.db");
+    is_refused(&place, &format!("sqlite:{}", typo.display()), "there is no file");
+    assert!(!typo.exists());
+}
+
+/// As `psql --tuples-only` prints a number.
+#[test]
+fn a_number_may_have_blanks_around_it() {
+    assert_eq!(floor(&Place::new(), &["--above", "  42\n"]).0, 42);
+}
+
+#[test]
+fn what_became_of_a_raise_is_said() {
+    let place = Place::new();
+    for (above, said) in [
+        ("42", "raised from 0 to 42\ntokens are above 42"),
+        ("50", "raised from 42 to 50\ntokens are above 50"),
+        ("50", "not raised to 50: it was 50 already\ntokens are above 50"),
+        ("7", "not raised to 7: it was 50 already\ntokens are above 50"),
+    ] {
+        let (code, out, error) = place.run(&["token-floor", "--above", above]);
+        assert!(code == Some(0) && out.starts_with(said), "{code:?}: {out}{error}");
+    }
+    let (_, shown, _) = place.run(&["token-floor", "--above", "60", "--json"]);
+    let shown: serde_json::Value = serde_json::from_str(&shown).expect("JSON");
+    assert_eq!((&shown["before"], &shown["above"]), (&50.into(), &60.into()));
 }

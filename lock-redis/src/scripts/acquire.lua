@@ -9,9 +9,14 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
   local time = redis.call('TIME')
   -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
   local token = time[1] .. string.sub('00000' .. time[2], -6)
-  local floor = redis.call('GET', KEYS[4])
+  local floor = redis.pcall('GET', KEYS[4])
   if floor then
-    token = string.format('%.0f', token + string.match(floor, '^%d+'))
+    local offset, above = string.match(type(floor) == 'string' and floor or '', '^(%d+) (%d+)$')
+    if not offset then
+      redis.call('DEL', KEYS[1])
+      return redis.error_reply('BROKENFLOOR')
+    end
+    token = string.format('%.0f', math.max(token + offset, above + 1))
   end
   local last = redis.call('SET', KEYS[3], token, 'PX', 86400000, 'GET')
   if last and last >= token then

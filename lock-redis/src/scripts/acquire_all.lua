@@ -23,9 +23,9 @@ for i, wish in ipairs(wishes) do
     redis.call('PEXPIRE', lock, ttl)
     tokens[i] = same_token(base, now)
   else
+    tokens[i] = next_token(base, now)
     redis.call('SET', lock, attempt, 'PX', ttl)
     describe_holder(base, attempt, holder)
-    tokens[i] = next_token(base, now)
   end
 end
 return free and tokens or 0

@@ -6,8 +6,8 @@ local attempt, ttl, kind, said = ARGV[1], ARGV[2], ARGV[4], ARGV[5]
 local now = server_time()
 local value, group = settle(lock, base, now)
 if not value then
-  redis.call('SET', lock, attempt, 'PX', ttl)
   local token = next_token(base, now)
+  redis.call('SET', lock, attempt, 'PX', ttl)
   elect(lock, base, attempt, ttl, token, kind, said)
   return token
 elseif value == attempt then

@@ -1,5 +1,5 @@
 
--- DIAGNOSE. KEYS: lock, queue. ARGV: attempts. Answers a `snapshot` that names one holder, and each attempt's
+-- DIAGNOSE. KEYS: lock, queue, floor. ARGV: attempts. Answers a `snapshot` that names one holder, and each attempt's
 -- place: 0 if it holds, -1 if it is not in the first 10,000 places of the queue. That bounds what is
 -- read, by C code for a few attempts (LPOS goes through a list), else once for all.
 local lock, base, LOOK = KEYS[1], string.sub(KEYS[2], 1, -6), 10000

@@ -1,15 +1,20 @@
 -- FLOOR. KEYS: floor. ARGV: what all later tokens are to be above, or 0. Only upwards.
--- The record: what is added to the server's time, and what the floor was raised to.
+-- The record: what is added to the server's time, and what the floor was raised to. Tokens are above the second
+-- also when the first is too little: after the clock was set back, or on a server that is behind.
 -- Answers what the floor was raised to, and up to where tokens may have come, as text.
 --
 -- A fence is kept for a day, so tokens are at most so far ahead of the time, if the clock was set back.
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
-local record, wanted = redis.call('GET', KEYS[1]), tonumber(ARGV[1])
-local offset, above = string.match(record or '0 0', '^(%d+) (%d+)$')
+local record, wanted = redis.pcall('GET', KEYS[1]) or '0 0', tonumber(ARGV[1])
+local offset, above = string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
+if not offset then
+  return redis.error_reply('BROKENFLOOR')
+end
 offset, above = tonumber(offset), tonumber(above)
 if wanted > above then
   offset, above = math.max(offset, wanted + 1 - now), wanted
   redis.call('SET', KEYS[1], string.format('%.0f %.0f', offset, above))
 end
-return {string.format('%.0f', above), string.format('%.0f', offset + now + 86400000000)}
+return {string.format('%.0f', above),
+  string.format('%.0f', math.max(offset + now, above + 1) + 86400000000)}

@@ -91,26 +91,20 @@ end
 local function pump(lock, base, now, group)
   local queue, waiting, entered = base .. 'queue', base .. 'waiting', false
   while true do
-    local attempt
-    if group then
-      attempt = redis.call('LINDEX', queue, 0)
-    else
-      attempt = redis.call('LPOP', queue)
-    end
+    local attempt = redis.call('LINDEX', queue, 0)
     if not attempt then
       break
     end
+    floor()
     local record = redis.call('HGET', waiting, attempt)
     local ttl, kind, holder
     if record and alive_until(record) > now then
       ttl, kind, holder = string.match(record, '^%d+ (%d+) %d+ (%S+) (.*)$')
     end
-    if group then
-      if kind and not fits(base, group, kind) then
-        break
-      end
-      redis.call('LPOP', queue)
+    if group and kind and not fits(base, group, kind) then
+      break
     end
+    redis.call('LPOP', queue)
     redis.call('HDEL', waiting, attempt, 'holder')
     if kind == 'x' or kind and string.sub(kind, 1, 1) == 'e' then
       local token = next_token(base, now)

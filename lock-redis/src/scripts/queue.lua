@@ -20,16 +20,32 @@ local function last_token(base)
   return tonumber(redis.call('GET', base .. 'fence') or 0)
 end
 
--- What the token floor, the last key of a script that may grant, adds to the time: see FLOOR.
-local function raised()
-  local record = redis.call('GET', KEYS[#KEYS])
-  return record and tonumber(string.match(record, '^%d+')) or 0
+local offset, above
+
+-- What the token floor, the last key of a script that may grant, adds to the time, and what all tokens are
+-- above: see FLOOR. A script asks before it changes what a grant changes: a broken record ends it.
+local function floor()
+  if not offset then
+    local record = redis.pcall('GET', KEYS[#KEYS]) or '0 0'
+    offset, above = string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
+    if not offset then
+      error('BROKENFLOOR')
+    end
+  end
+  return offset, above
+end
+
+-- The first of these as text, for those who only look: false if the record is broken.
+local function shown_offset()
+  local well, more = pcall(floor)
+  return well and digits(more)
 end
 
 -- The fence ends a day after the last grant: by then the server's time is above it, unless the clock
 -- was set back by more than has passed.
 local function next_token(base, now)
-  local token = math.max(last_token(base) + 1, now + raised())
+  local more, least = floor()
+  local token = math.max(last_token(base) + 1, now + more, least + 1)
   redis.call('SET', base .. 'fence', digits(token), 'PX', 86400000)
   return token
 end

@@ -1,7 +1,8 @@
 
 -- What a look at a name tells: the lock's value, unless it is a group's; how many ms it lives; the fence; how
 -- the holder describes itself; the members of a group, each with until when it is alive and its record; the
--- waiting attempts in order, each followed by its record; and the server's time. Who did not say for its
+-- waiting attempts in order, each followed by its record; the server's time; and what the token floor adds to
+-- it. Who did not say for its
 -- TTL that it is alive is not there any more, even if nothing has swept it up.
 --
 -- `whole`: all members and waiters. Else one member, and the first waiter if there is no holder, so the
@@ -58,5 +59,6 @@ local function snapshot(lock, base, now, whole)
   local leader = redis.call('HMGET', base .. 'leader', 'by', 'who')
   local described = value and leader[1] == value and leader[2] ~= '' and value .. leader[2]
   return {value, redis.call('PTTL', lock), redis.call('GET', base .. 'fence'),
-    described or redis.call('HGET', base .. 'waiting', 'holder'), members, waiting, digits(now)}, group
+    described or redis.call('HGET', base .. 'waiting', 'holder'), members, waiting, digits(now),
+    shown_offset()}, group
 end

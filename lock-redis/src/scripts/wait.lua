@@ -4,6 +4,10 @@ local attempt, ttl, description = ARGV[1], ARGV[2], ARGV[4]
 local now = server_time()
 local value, group
 if free then
+  if not pcall(floor) then
+    redis.call('DEL', lock)
+    return redis.error_reply('BROKENFLOOR')
+  end
   -- Free, but others wait: nobody overtakes them.
   value, group = pump(lock, base, now)
 else
@@ -11,9 +15,10 @@ else
 end
 if not value then
   -- None of them lives.
+  local token = next_token(base, now)
   redis.call('SET', lock, attempt, 'PX', ttl)
   describe_holder(base, attempt, description)
-  return next_token(base, now)
+  return token
 elseif value == attempt then
   -- The same request again: its answer was lost.
   redis.call('PEXPIRE', lock, ttl)

@@ -31,8 +31,7 @@ impl Script {
 
     /// Answers, each as a token, what the floor was raised to, and the greatest token so far.
     pub(crate) fn floor(self) -> String {
-        let above =
-            format!("(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots WHERE slot = {FLOOR})");
+        let above = above();
         let newest = "(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots)";
         format!("{}; {};", self.number(&above), self.number(newest))
     }
@@ -42,4 +41,9 @@ impl Script {
         let columns = self.columns(false);
         format!("SELECT {columns} FROM distlock_v1_entries WHERE token <= {token} ORDER BY token;")
     }
+}
+
+/// What the floor was raised to, as a value in a statement.
+pub(super) fn above() -> String {
+    format!("(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots WHERE slot = {FLOOR})")
 }

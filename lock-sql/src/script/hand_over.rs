@@ -3,7 +3,7 @@
 use lock_core::{Instant, LockName};
 use uuid::Uuid;
 
-use super::{Grants, Script};
+use super::{Grants, Script, floor::above};
 use crate::row::EXCLUSIVE;
 
 /// Who has an entry, and who is to have it.
@@ -21,7 +21,8 @@ pub(crate) struct HandOver<'a> {
 
 impl Script {
     /// Gives a living entry to another attempt, with a fresh TTL, and answers it, whoever has it. Sent
-    /// again, it finds the new attempt, and renews it.
+    /// again, it finds the new attempt, and renews it. What the token floor is as high as stays where it is:
+    /// a raise looks for it there.
     pub(crate) fn hand_over(self, it: &HandOver<'_>) -> String {
         let (name, token) = (self.name(it.name), it.token);
         let (from, to, now) = (self.id(it.from), self.id(it.to), self.0.now());
@@ -29,7 +30,7 @@ impl Script {
             let (client, holder) = (self.id(client), self.0.bytes(holder.as_bytes()));
             format!(", client = {client}, holder = {holder}")
         });
-        let columns = self.columns(false);
+        let (columns, above) = (self.columns(false), above());
         let granted = match (it.granted, self.1) {
             (Some(at), Grants::Dated) => {
                 format!(", granted = COALESCE(granted, {})", self.time_of_day(at))
@@ -38,7 +39,8 @@ impl Script {
         };
         format!(
             "UPDATE distlock_v1_entries SET attempt = {to}, expires = {now} + ttl{told}{granted} \
-             WHERE name = {name} AND token = {token} AND attempt IN ({from}, {to}) \
+             WHERE name = {name} AND token = {token} \
+             AND (attempt = {to} OR attempt = {from} AND token > {above}) \
              AND kind = {EXCLUSIVE} AND expires > {now}; \
              SELECT {columns} FROM distlock_v1_entries WHERE name = {name} AND token = {token};"
         )

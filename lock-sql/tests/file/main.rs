@@ -5,6 +5,7 @@ mod burst;
 mod child;
 #[cfg(feature = "properties")]
 mod expiry;
+mod floor;
 mod grants;
 mod killed;
 mod own_client;

@@ -4,6 +4,7 @@ mod burst;
 mod closing;
 mod costs;
 mod fenced;
+mod floor;
 mod grants;
 mod own_client;
 mod pushes;
