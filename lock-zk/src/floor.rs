@@ -33,26 +33,35 @@ struct Seen {
     changed: Pin<Box<dyn Future<Output = WatchedEvent> + Send>>,
 }
 
-/// What is added.
+/// What is added, and to what; the default is nothing, to all.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Above(u64);
+pub(crate) struct Above {
+    number: u64,
+    /// The transaction that wrote it.
+    since: i64,
+}
 
 impl Above {
-    /// The token of a node that was made by this transaction.
-    pub(crate) fn token(self, stat: &Stat) -> FencingToken {
-        self.token_of(stat.czxid)
+    /// The token of this node; `None` if it was made before, and counts from a floor that is not
+    /// known any more.
+    pub(crate) fn token(self, stat: &Stat) -> Option<FencingToken> {
+        (!self.is_after(stat)).then(|| self.token_of(stat.czxid))
     }
 
-    /// The token of a node that was made by the transaction with this id.
-    pub(crate) fn token_of(self, id: i64) -> FencingToken {
+    /// Whether the floor was raised after this node was made.
+    fn is_after(self, stat: &Stat) -> bool {
+        stat.czxid < self.since
+    }
+
+    fn token_of(self, id: i64) -> FencingToken {
         // Transaction ids are positive.
-        FencingToken::new(self.0.saturating_add(id.unsigned_abs()))
+        FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
     }
 
-    fn read(data: &[u8]) -> Result<Self> {
-        let above = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
-        let above = above.filter(|above| *above <= i64::MAX.unsigned_abs() / 2 + 1);
-        above.map(Self).ok_or_else(|| Error::Rejected {
+    fn read(data: &[u8], stat: &Stat) -> Result<Self> {
+        let number = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+        let number = number.filter(|number| *number <= i64::MAX.unsigned_abs() / 2 + 1);
+        number.map(|number| Self { number, since: stat.mzxid }).ok_or_else(|| Error::Rejected {
             store: STORE,
             op: "token floor",
             effect: Effect::None,
@@ -98,7 +107,7 @@ impl Session {
             // In this order: what changes after the read is told.
             let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
             let above = match data {
-                Ok((data, _)) => Ok(Above::read(&data)?),
+                Ok((data, stat)) => Ok(Above::read(&data, &stat)?),
                 Err(ZkError::NoNode) => Ok(Above::default()),
                 Err(error) => Err(error),
             };
@@ -117,7 +126,9 @@ impl Session {
         loop {
             let exchange = self.begin()?;
             match exchange.data(&self.floor.path).await {
-                Ok((data, stat)) => return Ok(Some((Above::read(&data)?, stat))),
+                Ok((data, stat)) => {
+                    return Ok(Some((Above::read(&data, &stat)?, stat)));
+                }
                 Err(ZkError::NoNode) => return Ok(None),
                 Err(error) => self.again("token floor", error).await?,
             }
@@ -147,7 +158,7 @@ impl Session {
         self.remove(&path).await?;
         // Read last: a raise meanwhile makes it too great rather than too small.
         let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
-        Ok(TokenFloor::new(FencingToken::new(above.0), above.token(&stat)))
+        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(stat.czxid)))
     }
 
     /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
@@ -157,11 +168,11 @@ impl Session {
         let options = CreateMode::Persistent.with_acls(acls);
         loop {
             let record = self.record().await?;
-            if record.map_or(0, |(above, _)| above.0) >= to.value() {
+            if record.map_or(0, |(above, _)| above.number) >= to.value() {
                 return Ok(());
             }
-            let exchange = self.begin()?;
             let (path, data) = (&*self.floor.path, data.as_bytes());
+            let exchange = self.begin()?;
             let written = match record {
                 Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
                 None => exchange.create(path, data, &options).await.map(drop),
@@ -185,14 +196,14 @@ impl Session {
 
     /// The attempts with nodes that were made before the floor was raised the last time.
     pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
-        let Some((above, raised)) = self.record().await? else { return Ok(Vec::new()) };
+        let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for name in names::names(self, config, "").await? {
             let directory = directory(&config.prefix, config.layout, &name)?;
             for child in queue::in_order(self.list(&directory, Turn::Look).await?) {
                 let exchange = self.begin_in_turn(Turn::Look).await?;
                 match exchange.data(&format!("{directory}/{child}")).await {
-                    Ok((note, stat)) if stat.czxid < raised.mzxid => {
+                    Ok((note, stat)) if above.is_after(&stat) => {
                         let attempt = inspect::read(&child, &note, &stat, above).attempt;
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));
                     }

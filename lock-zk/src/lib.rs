@@ -187,6 +187,10 @@
 //! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade
 //! brings a new one. Once the [token floor](lock_core::TokenFloor) was raised, `<prefix>/%floor` has
 //! the number that is added; each session watches it. A login must be allowed to read it.
+//!
+//! A node that is older than the record counts from an earlier floor, and is about to be removed. Its
+//! holder knows its token; to others it is shown without one. A client that learns of the raise before
+//! it knows of such a node of its own removes it, and enters anew.
 
 mod acquire;
 mod child;

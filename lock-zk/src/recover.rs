@@ -9,10 +9,10 @@ use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
+    acquire::vanished,
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
-    floor::Above,
     note::Note,
     queue,
     session::Session,
@@ -61,8 +61,7 @@ impl Session {
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = self.stat(&path).await? else { return Ok(None) };
-        let above = self.above().await?;
-        Ok(self.adopt(path, &stat, above))
+        self.own(path, &stat).await
     }
 
     /// Deletes whatever an attempt may have left.
@@ -117,12 +116,18 @@ impl Session {
 
     /// The node as ours, if it is: a node of a session that came before this one is as good as
     /// gone.
-    pub(crate) fn adopt(&self, path: String, stat: &Stat, above: Above) -> Option<Node> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PlaceLost`] if the token floor was raised after the node was made. It counts from an
+    /// earlier floor, as those behind it do: with the new one its token would be above theirs.
+    pub(crate) async fn own(&self, path: String, stat: &Stat) -> Result<Option<Node>> {
         if stat.ephemeral_owner != self.id() {
-            return None;
+            return Ok(None);
         }
-        let sequence = child::sequence(&path)?;
-        Some(Node { path, sequence, token: above.token(stat) })
+        let Some(sequence) = child::sequence(&path) else { return Ok(None) };
+        let token = self.above().await?.token(stat).ok_or_else(vanished)?;
+        Ok(Some(Node { path, sequence, token }))
     }
 
     /// The state of a node; `None` if it does not exist.
