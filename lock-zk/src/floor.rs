@@ -58,16 +58,25 @@ impl Above {
         FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
     }
 
-    fn read(data: &[u8], stat: &Stat) -> Result<Self> {
+    /// By what was read of the node.
+    ///
+    /// # Errors
+    ///
+    /// If somebody else has written there. What was made without data and never written is no record.
+    fn read(path: &str, data: &[u8], stat: &Stat) -> Result<Self> {
+        if data.is_empty() && stat.version == 0 {
+            return Ok(Self::default());
+        }
         let number = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
         let number = number.filter(|number| *number <= i64::MAX.unsigned_abs() / 2 + 1);
-        number.map(|number| Self { number, since: stat.mzxid }).ok_or_else(|| Error::Rejected {
-            store: STORE,
-            op: "token floor",
-            effect: Effect::None,
-            source: "the data of the token floor's node is no number".into(),
+        number.map(|number| Self { number, since: stat.mzxid }).ok_or_else(|| {
+            broken(format!("the data of {path}, the token floor's node, is no number up to 2^62"))
         })
     }
+}
+
+fn broken(why: String) -> Error {
+    Error::Rejected { store: STORE, op: "token floor", effect: Effect::None, source: why.into() }
 }
 
 impl Floor {
@@ -107,7 +116,7 @@ impl Session {
             // In this order: what changes after the read is told.
             let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
             let above = match data {
-                Ok((data, stat)) => Ok(Above::read(&data, &stat)?),
+                Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
                 Err(ZkError::NoNode) => Ok(Above::default()),
                 Err(error) => Err(error),
             };
@@ -127,7 +136,7 @@ impl Session {
             let exchange = self.begin()?;
             match exchange.data(&self.floor.path).await {
                 Ok((data, stat)) => {
-                    return Ok(Some((Above::read(&data, &stat)?, stat)));
+                    return Ok(Some((Above::read(&self.floor.path, &data, &stat)?, stat)));
                 }
                 Err(ZkError::NoNode) => return Ok(None),
                 Err(error) => self.again("token floor", error).await?,
@@ -172,6 +181,10 @@ impl Session {
                 return Ok(());
             }
             let (path, data) = (&*self.floor.path, data.as_bytes());
+            // A lock's directory, perhaps: servers delete those when their last child has gone.
+            if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
+                return Err(broken(format!("{path} has had children; delete it, and try again")));
+            }
             let exchange = self.begin()?;
             let written = match record {
                 Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),

@@ -8,8 +8,9 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{FencingToken, LockGuard, Locks};
+use lock_core::{Error, FencingToken, LockGuard, Locks};
 use lock_lab::{Proxy, ZooKeeper};
+use lock_zk::client::{Acls, CreateMode};
 use support::*;
 
 /// A client behind a proxy, and two others.
@@ -223,4 +224,45 @@ async fn who_was_there_before_is_not_shown_with_a_later_token() {
     let next = scene.late.election("x").unwrap().campaign("third").await.unwrap();
     assert!(next.token() > floor);
     tokio::time::timeout(Duration::from_secs(30), next.resign()).await.unwrap().unwrap();
+}
+
+/// What is below the floor's node, or looks like one of its kind, is no lock's.
+#[tokio::test]
+async fn no_name_hits_the_floors_nodes() {
+    let server = server().await;
+    let locks = open(&format!("{}?layout=native", server.url())).await;
+    for name in ["%floor", "%floor/x", "%floor-1", "%floor-1/x"] {
+        let refused = locks.lock(name).unwrap().acquire().await;
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{name}: {refused:?}");
+    }
+    let guard = locks.lock("%floors").unwrap().acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+/// A node that was made for the record, so that nobody else makes it, is none yet.
+#[tokio::test]
+async fn what_somebody_else_has_written_is_told_with_its_path() {
+    let server = server().await;
+    let (locks, raw) = (open(&server.url()).await, raw(&server).await);
+    let (node, open) = ("/locks/%floor", Acls::anyone_all());
+    locks.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let persistent = CreateMode::Persistent.with_acls(open);
+    raw.mkdir(&format!("{node}/x"), &persistent).await.unwrap();
+    let take = async || Ok::<_, Error>(locks.lock("x")?.acquire().await?.token());
+    let newest = take().await.unwrap();
+    let refused = locks.raise_token_floor(newest).await.unwrap_err().to_string();
+    assert!(refused.contains(node) && refused.contains("children"), "{refused}");
+    raw.delete(&format!("{node}/x"), None).await.unwrap();
+    raw.delete(node, None).await.unwrap();
+    raw.create(node, b"", &persistent).await.unwrap();
+    let floor = FencingToken::new(take().await.unwrap().value() + 1_000_000);
+    assert_eq!(locks.raise_token_floor(floor).await.unwrap().above, floor);
+    assert!(take().await.unwrap() > floor);
+    for broken in [&b""[..], b"garbage"] {
+        raw.set_data(node, broken, None).await.unwrap();
+        let refused = take().await.unwrap_err().to_string();
+        assert!(refused.contains(node), "{refused}");
+    }
+    raw.set_data(node, floor.to_string().as_bytes(), None).await.unwrap();
+    assert!(take().await.unwrap() > floor);
 }
