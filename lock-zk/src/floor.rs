@@ -6,7 +6,7 @@
 
 use std::{fmt, pin::Pin};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use lock_core::{Effect, Error, FencingToken, LockName, Result, TokenFloor};
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -144,8 +144,19 @@ impl Session {
         }
     }
 
-    /// How far tokens have come. A node that is made for a moment tells the newest transaction.
+    /// How far tokens have come.
     pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
+        let newest = match self.newest_made(config).await {
+            Err(Error::Denied { .. }) => self.newest_seen(config).await?,
+            newest => newest?,
+        };
+        // Read last: a raise meanwhile makes it too great rather than too small.
+        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
+        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
+    }
+
+    /// A transaction that no earlier one is newer than: a node is made for a moment.
+    async fn newest_made(&self, config: &ZkConfig) -> Result<i64> {
         let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
         let options = CreateMode::Ephemeral.with_acls(config.access.acls());
         let stat = loop {
@@ -165,9 +176,34 @@ impl Session {
             }
         };
         self.remove(&path).await?;
-        // Read last: a raise meanwhile makes it too great rather than too small.
-        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
-        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(stat.czxid)))
+        Ok(stat.czxid)
+    }
+
+    /// The newest transaction that has made an entry, or a later one, for a login that may only read:
+    /// each directory knows when an entry was made in it last, and that above it when it was deleted.
+    async fn newest_seen(&self, config: &ZkConfig) -> Result<i64> {
+        let synced = self.begin()?.sync(&config.prefix).await;
+        synced.map_err(|error| crate::error::read_failed("token floor", error))?;
+        let mut newest = 0;
+        // What is deleted meanwhile is known to the one above it, which is asked later.
+        for level in names::directories(self, config, "").await?.into_iter().rev() {
+            let mut changed = stream::iter(level)
+                .map(|directory| async move { self.changed(&directory.path).await })
+                .buffer_unordered(names::AT_ONCE);
+            while let Some(changed) = changed.try_next().await? {
+                newest = newest.max(changed);
+            }
+        }
+        let ends = config.prefix.rmatch_indices('/').map(|(end, _)| end.max(1));
+        for end in std::iter::once(config.prefix.len()).chain(ends) {
+            newest = newest.max(self.changed(&config.prefix[..end]).await?);
+        }
+        Ok(newest)
+    }
+
+    /// When a child of this node was made or deleted last; 0 if there is no such node.
+    async fn changed(&self, path: &str) -> Result<i64> {
+        Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
     }
 
     /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first

@@ -193,6 +193,9 @@
 //! A node that is older than the record counts from an earlier floor, and is about to be removed. Its
 //! holder knows its token; to others it is shown without one. A client that learns of the raise before
 //! it knows of such a node of its own removes it, and enters anew.
+//!
+//! To see the floor makes a node `%floor-<uuid>` for a moment, whose `czxid` is the newest. A login that
+//! may not is told what the directories show, at two requests for each.
 
 mod acquire;
 mod child;

@@ -10,7 +10,7 @@ use std::{
 
 use lock_core::{Error, FencingToken, LockGuard, Locks};
 use lock_lab::{Proxy, ZooKeeper};
-use lock_zk::client::{Acls, CreateMode};
+use lock_zk::client::{Acl, Acls, AuthId, CreateMode, Permission};
 use support::*;
 
 /// A client behind a proxy, and two others.
@@ -265,4 +265,42 @@ async fn what_somebody_else_has_written_is_told_with_its_path() {
     }
     raw.set_data(node, floor.to_string().as_bytes(), None).await.unwrap();
     assert!(take().await.unwrap() > floor);
+}
+
+/// Who may only read is told the floor, too, and no token that was handed out is above it.
+#[tokio::test]
+async fn a_login_that_may_only_read_sees_the_floor() {
+    let server = server().await;
+    let raw = raw(&server).await;
+    let reads = [Acl::new(Permission::READ | Permission::ADMIN, AuthId::anyone())];
+    raw.set_acl("/", &reads, None).await.unwrap();
+    let locks = open(&server.url()).await;
+    assert_eq!(locks.token_floor().await.unwrap().above.value(), 0);
+    let all = [Acl::new(Permission::ALL, AuthId::anyone())];
+    raw.set_acl("/", &all, None).await.unwrap();
+    for options in ["", "?layout=native&prefix=/deep/er"] {
+        let writes = open(&format!("{}{options}", server.url())).await;
+        let prefix = if options.is_empty() { "/locks" } else { "/deep/er" };
+        let mut floor = FencingToken::new(0);
+        for raised in [false, true] {
+            for name in ["a", "b/c", "b"] {
+                let guard = writes.lock(name).unwrap().acquire().await.unwrap();
+                let token = guard.token();
+                raw.set_acl(prefix, &reads, None).await.unwrap();
+                let reader = open(&format!("{}{options}", server.url())).await;
+                let seen = reader.token_floor().await.unwrap();
+                assert!(seen.above == floor && seen.newest >= token, "{seen}, {token}");
+                raw.set_acl(prefix, &all, None).await.unwrap();
+                guard.release().await.unwrap();
+                // The server deletes the directory some time after its last entry.
+                let seen = reader.token_floor().await.unwrap();
+                assert!(seen.newest >= token, "{seen}, {token}");
+            }
+            if !raised {
+                let newest = writes.token_floor().await.unwrap().newest.value();
+                floor = FencingToken::new(newest + 1_000_000);
+                writes.raise_token_floor(floor).await.unwrap();
+            }
+        }
+    }
 }
