@@ -60,15 +60,15 @@ impl Candidate {
         result
     }
 
-    /// Whether the same attempt may begin again after this error, before it had a place in the queue
-    /// to lose: the token floor was raised, or the session was over, and nobody had noticed. Somebody
-    /// who has already waited for a good part of the TTL is told of the outage instead.
-    pub(crate) fn may_begin_again(&self, error: &Error) -> bool {
+    /// Whether the same attempt may begin again, before it had a place in the queue to lose: the token
+    /// floor was raised, or the session was over, and nobody had noticed. Somebody who has already
+    /// waited for a good part of the TTL is told of the outage instead.
+    pub(crate) fn may_begin_again(&self) -> bool {
         let ended_before = match self.session.end() {
             Some(End::Ended) => true,
             Some(End::Silent) => Clock::Boot.now().since(self.began) < self.session.ttl() / 2,
             Some(End::Closed) => false,
-            None => matches!(error, Error::PlaceLost { .. }),
+            None => self.entry.was_overtaken(),
         };
         ended_before && self.entry.node().is_none()
     }
@@ -193,7 +193,7 @@ impl Candidate {
             drop(exchange);
             let node = match created {
                 Ok((stat, sequence)) => {
-                    self.session.own(format!("{stem}{sequence}"), &stat).await?
+                    self.session.own(&self.entry, format!("{stem}{sequence}"), &stat).await?
                 }
                 Err(ZkError::NoNode) => {
                     self.make_directory().await?;
@@ -201,7 +201,7 @@ impl Candidate {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, self.attempt.id()).await?
+                    self.session.find(&self.directory, &self.entry).await?
                 }
             };
             let Some(node) = node else { continue };

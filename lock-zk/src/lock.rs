@@ -212,7 +212,7 @@ impl DistributedLock for ZkLock {
         let session = self.session(request.ttl, &attempt).await?;
         let candidate = Candidate::new(session, directory, acls, request, attempt.clone());
         match candidate.run().await {
-            Err(error) if candidate.may_begin_again(&error) => {
+            Err(_) if candidate.may_begin_again() => {
                 let session = self.session(candidate.ttl(), &attempt).await?;
                 candidate.again(session).run().await
             }
@@ -227,7 +227,7 @@ impl DistributedLock for ZkLock {
         };
         let set = self.candidates(self.session(ttl, &caller).await?, &caller, &wishes)?;
         match set.run().await {
-            Err(error) if set.may_begin_again(&error) => {
+            Err(_) if set.may_begin_again() => {
                 let session = self.session(ttl, &caller).await?;
                 self.candidates(session, &caller, &wishes)?.run().await
             }

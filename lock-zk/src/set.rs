@@ -55,8 +55,10 @@ impl CandidateSet {
     }
 
     /// As [`Candidate::may_begin_again`].
-    pub(crate) fn may_begin_again(&self, error: &Error) -> bool {
-        self.all.iter().all(|candidate| candidate.may_begin_again(error))
+    pub(crate) fn may_begin_again(&self) -> bool {
+        // One request makes all nodes: if one of them is too old, all are.
+        self.all.iter().any(Candidate::may_begin_again)
+            && self.all.iter().all(|candidate| candidate.entry.node().is_none())
     }
 
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
@@ -143,7 +145,9 @@ impl CandidateSet {
             true => self.session.stat(path).await?.ok_or_else(vanished)?,
             false => *stat,
         };
-        let nodes = created.into_iter().map(|(path, _)| self.session.own(path, &stat));
+        let entries = self.all.iter().map(|candidate| &*candidate.entry);
+        let nodes = entries.zip(created);
+        let nodes = nodes.map(|(entry, (path, _))| self.session.own(entry, path, &stat));
         try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
     }
 
@@ -151,8 +155,8 @@ impl CandidateSet {
     /// deleted one since.
     async fn find(&self) -> Result<Option<Vec<Node>>> {
         let find = |candidate: &Candidate| {
-            let (directory, attempt) = (candidate.directory.clone(), candidate.attempt.id());
-            async move { self.session.find(&directory, attempt).await }
+            let (directory, entry) = (candidate.directory.clone(), candidate.entry.clone());
+            async move { self.session.find(&directory, &entry).await }
         };
         let mut found = try_join_all(self.all.iter().map(find)).await?;
         if found.iter().any(Option::is_none) {

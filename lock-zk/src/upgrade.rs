@@ -1,6 +1,6 @@
 //! From a shared grant to an exclusive one.
 
-use lock_core::{Error, Result, Validity};
+use lock_core::{Result, Validity};
 
 use crate::{acquire::Candidate, entry::Entry, queue::Ahead};
 
@@ -32,7 +32,7 @@ impl Candidate {
         }
         let (node, children) = match self.enter().await {
             // The token floor was raised: the old entry is older still, and is about to be ended.
-            Err(Error::PlaceLost { .. }) => return Ok(false),
+            Err(_) if self.entry.was_overtaken() => return Ok(false),
             entered => entered?,
         };
         if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
