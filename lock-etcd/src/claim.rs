@@ -16,6 +16,7 @@ use crate::{
     entry,
     epoch::Guard,
     error::{Failure, Kind, STORE},
+    floor::Record,
     hold::Hold,
     janitor::{self, Leftover},
     kept,
@@ -208,7 +209,7 @@ impl Claim {
                 }
                 Ok(Outcome::Found(found)) => {
                     self.floor = floor.above();
-                    return Box::pin(self.found(found, &patience)).await;
+                    return Box::pin(self.found(found, &floor, &patience)).await;
                 }
                 Ok(Outcome::Over) => over = Some(epoch),
                 Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
@@ -264,10 +265,13 @@ impl Claim {
         Ok(())
     }
 
-    /// The transaction found others there, or the entry that an earlier sending had made.
+    /// The transaction found others there, or the entry that an earlier sending had made: from another
+    /// floor if that was raised since. What is behind the entry counts from the earlier one, too, so
+    /// its token must not be counted from this one.
     async fn found(
         &mut self,
         found: Vec<Place>,
+        floor: &Record,
         patience: &Patience<'_>,
     ) -> Result<Result<Entered, Vec<Place>>, Failure> {
         if let Stake::Doubtful(_) = self.stake {
@@ -275,7 +279,13 @@ impl Claim {
             let give_up = || patience.is_over();
             let standing = requests::standing(&store.connection, queue, key, give_up);
             match or_over(standing, patience).await?? {
-                Some(entered) => return Ok(Ok(self.entered(entered))),
+                Some(entered) => {
+                    let entered = self.entered(entered);
+                    if floor.is_after(entered.revision) {
+                        return Err(Failure::new(Kind::Overtaken, "the token floor was raised"));
+                    }
+                    return Ok(Ok(entered));
+                }
                 None => self.set_stake(Stake::Nothing),
             }
         }
@@ -472,6 +482,10 @@ pub(crate) async fn acquire(
             // Somebody else has made the key. This attempt takes the next one.
             Ok(Err(_)) => {
                 taken.push(claim);
+                continue;
+            }
+            Err(failure) if failure.kind == Kind::Overtaken => {
+                claim.remove(None).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.

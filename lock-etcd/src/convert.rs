@@ -37,9 +37,10 @@ pub(crate) struct Upgrade<'a> {
 /// What became of an upgrade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgraded {
-    /// The new entry stands since this revision, and the old one is gone.
-    Done(i64, Header),
-    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the new entry will never be.
+    /// The new entry stands since this revision, counts from this floor, and the old one is gone.
+    Done(i64, u64, Header),
+    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the
+    /// new entry will never be.
     Busy,
     /// The old entry has gone, and the new one will never be.
     Gone,
@@ -74,14 +75,16 @@ impl Upgrade<'_> {
             *ambiguous |= insisted.ambiguous;
             let answer = insisted.result?;
             if answer.succeeded() {
-                return Ok(Upgraded::Done(revision(&answer)?, Header::of(answer.header())));
+                let (revision, header) = (revision(&answer)?, Header::of(answer.header()));
+                return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
             }
             let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| entry::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
-                return Ok(Upgraded::Done(new.create_revision, header));
+                // By an earlier try, perhaps, before the floor was raised.
+                return Ok(Upgraded::Done(new.create_revision, entry::floor(&new.value), header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),

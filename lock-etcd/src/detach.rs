@@ -4,6 +4,8 @@
 //! more with a lease of its own; that keeps its create revision, which is its place in line and its
 //! token. Who adopts the lock writes it with the lease of its own session. Each of the two transactions
 //! asks for the key's last modification, so each is done once, and one that comes late does nothing.
+//! Each also asks for the token floor's record: what is older than that stays whose it was, so that
+//! whoever has raised the floor finds and ends it.
 
 use std::sync::Arc;
 
@@ -20,6 +22,7 @@ use crate::{
     connection::{Connection, Insisted, Pause},
     entry,
     error::{Failure, Kind},
+    floor::Record,
     hold::Hold,
     layout::{Role, role},
     lease::EtcdLease,
@@ -79,6 +82,8 @@ struct Rewrite<'a> {
     note: &'a [u8],
     /// Whose note this is.
     attempt: Uuid,
+    /// The token floor's key, and what it must have.
+    floor: (&'a str, &'a Record),
 }
 
 /// What became of it.
@@ -88,9 +93,12 @@ enum Rewritten {
     /// Another attempt has written it.
     Other,
     Gone,
+    /// It did nothing: the token floor is another one.
+    Raised(Record),
 }
 
 impl Rewrite<'_> {
+    /// Whether the entry is as it was seen.
     fn compares(&self) -> [Compare; 2] {
         let unchanged = Compare::mod_revision(self.key, CompareOp::Equal, self.modified);
         [stands(self.key, self.revision), unchanged]
@@ -101,41 +109,51 @@ impl Rewrite<'_> {
         connection: &Connection,
         give_up: impl Fn() -> bool,
     ) -> Insisted<Rewritten> {
+        let (key, record) = self.floor;
         let txn = Txn::new()
-            .when(self.compares())
+            .when([self.compares(), record.compare_exactly(key)].concat())
             .and_then([put(self.key, self.lease, self.note)])
-            .or_else([TxnOp::get(self.key, None)]);
+            .or_else(self.reads());
         let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
         let result = insisted.result.and_then(|answer| match answer.succeeded() {
             true => Ok(Rewritten::Done(revision(&answer)?, Header::of(answer.header()))),
-            false => Ok(self.found(answer)),
+            false => self.found(answer),
         });
         Insisted { result, ambiguous: insisted.ambiguous }
     }
 
-    fn found(&self, answer: TxnResponse) -> Rewritten {
+    fn reads(&self) -> [TxnOp; 2] {
+        [TxnOp::get(self.key, None), TxnOp::get(self.floor.0, None)]
+    }
+
+    fn found(&self, answer: TxnResponse) -> Result<Rewritten, Failure> {
         let header = Header::of(answer.header());
-        let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
-        match found.filter(|kv| kv.create_revision == self.revision) {
-            None => Rewritten::Gone,
-            Some(kv) if entry::attempt(&kv.value) == Some(self.attempt) => {
-                Rewritten::Done(kv.mod_revision, header)
-            }
-            Some(_) => Rewritten::Other,
+        let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
+        let (entry, floor) = (found.next().flatten(), found.next().flatten());
+        let entry = entry.filter(|kv| kv.create_revision == self.revision);
+        // It may be written also if the floor was raised since.
+        if let Some(kv) = &entry
+            && entry::attempt(&kv.value) == Some(self.attempt)
+        {
+            return Ok(Rewritten::Done(kv.mod_revision, header));
         }
+        let floor = Record::read(floor.as_ref())?;
+        Ok(match entry {
+            _ if floor != *self.floor.1 => Rewritten::Raised(floor),
+            None => Rewritten::Gone,
+            Some(_) => Rewritten::Other,
+        })
     }
 
     /// Removes the entry if it is as it was, or as this has written it: after that, nothing that was
     /// sent for it does anything.
     async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
-        let txn = Txn::new()
-            .when(self.compares())
-            .and_then(delete_entry(self.key))
-            .or_else([TxnOp::get(self.key, None)]);
+        let txn =
+            Txn::new().when(self.compares()).and_then(delete_entry(self.key)).or_else(self.reads());
         let answer = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
         let Ok(answer) = answer.result else { return };
         if !answer.succeeded()
-            && let Rewritten::Done(modified, _) = self.found(answer)
+            && let Ok(Rewritten::Done(modified, _)) = self.found(answer)
         {
             let remove = remove_written(self.key.as_bytes(), modified);
             drop(connection.insist(&give_up, |member| send_txn(member, &remove)).await.result);
@@ -145,7 +163,8 @@ impl Rewrite<'_> {
 
 impl Hold {
     /// Leaves the entry to whoever adopts it. `holder`: what it says about itself until then. Answers
-    /// where it stands; `None` if it does not stand any more.
+    /// where it stands; `None` if it does not stand any more, or the token floor was raised since it
+    /// was made: it is removed then.
     pub(crate) async fn detach(
         &mut self,
         holder: &str,
@@ -158,23 +177,36 @@ impl Hold {
             Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
         };
         let (key, attempt) = (self.claim.key.clone(), Uuid::new_v4());
-        let note = entry::note(holder, attempt, &store.floor.known());
-        let rewrite = Rewrite {
-            key: &key,
-            revision: self.revision,
-            modified: self.modified,
-            lease,
-            note: &note,
-            attempt,
+        let (mut floor, mut ambiguous) = (store.floor.known(), false);
+        let rewritten = loop {
+            if floor.is_after(self.revision) {
+                self.abandon();
+                break Ok(Rewritten::Gone);
+            }
+            let note = entry::note(holder, attempt, &floor);
+            let rewrite = Rewrite {
+                key: &key,
+                revision: self.revision,
+                modified: self.modified,
+                lease,
+                note: &note,
+                attempt,
+                floor: (&store.floor.key, &floor),
+            };
+            let insisted = rewrite.send(&store.connection, &give_up).await;
+            ambiguous |= insisted.ambiguous;
+            match insisted.result {
+                Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
+                result => break result,
+            }
         };
-        let Insisted { result, ambiguous } = rewrite.send(&store.connection, give_up).await;
-        let result = result.map(|rewritten| match rewritten {
+        let result = rewritten.map(|rewritten| match rewritten {
             Rewritten::Done(modified, _) => {
                 let suffix = key[self.claim.queue.len()..].to_owned();
                 self.claim.hand_over(self.revision);
                 Some(Left { suffix, lease, modified })
             }
-            Rewritten::Other | Rewritten::Gone => None,
+            Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,
         });
         Insisted { result, ambiguous }
     }
@@ -225,8 +257,16 @@ pub(crate) async fn adopt(
         let mut claim =
             Claim::new(store, session.clone(), queue.clone(), Role::Ours(LockKind::Exclusive));
         claim.key = key.clone();
-        // No token is below the floor.
-        let token = floor.revision(ticket.token()).unwrap_or(i64::MAX);
+        let Some(token) = floor.revision(ticket.token()) else {
+            // What is known here of the floor may be old, or of a time that a backup has undone.
+            let asked = store.floor.refresh(&store.connection).await;
+            let now = asked.map_err(|failure| failure.into_error("adopt", false))?;
+            if now == floor {
+                return Err(lost(request, LossReason::TicketOver));
+            }
+            floor = now;
+            continue;
+        };
         let note = entry::note(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
             key: &key,
@@ -235,6 +275,7 @@ pub(crate) async fn adopt(
             lease: session.lease,
             note: &note,
             attempt: attempt.id(),
+            floor: (&store.floor.key, &floor),
         };
         let sent = Clock::Boot.now();
         let over =
@@ -248,15 +289,9 @@ pub(crate) async fn adopt(
                 return hold(claim, request, attempt, (token, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
-            Ok(Rewritten::Gone) => {
-                // The token may count from a floor that is not known here yet.
-                let asked = store.floor.refresh(&store.connection).await;
-                let now = asked.map_err(|failure| failure.into_error("adopt", false))?;
-                if now.is_same(&floor) {
-                    return Err(lost(request, LossReason::TicketOver));
-                }
-                floor = now;
-            }
+            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
+            // The token may count from it, or the lock is older, and is about to be ended.
+            Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
             // What was sent with it did nothing, or has ended with it.
             Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
@@ -316,7 +351,9 @@ fn undo(
     let (store, session) = (store.clone(), session.clone());
     store.runtime.clone().spawn(async move {
         let (key, lease) = (claim.key.clone(), session.lease);
-        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt };
+        let floor = store.floor.known();
+        let floor = (&*store.floor.key, &*floor);
+        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt, floor };
         rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
         if !session.ended.is_cancelled() {
             claim.set_stake(Stake::Nothing);

@@ -60,6 +60,11 @@ pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
     }
 }
 
+/// What the token of the entry with this note counts from.
+pub(crate) fn floor(note: &[u8]) -> u64 {
+    serde_json::from_slice::<Note<'_>>(note).map_or(0, |note| note.floor)
+}
+
 /// Whose note this is.
 pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
     let note: Note<'_> = serde_json::from_slice(value).ok()?;

@@ -30,6 +30,9 @@ pub(crate) enum Kind {
     LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
+    /// The token floor was raised after the entry was made and before anybody knew of it. It is to be
+    /// removed, and the attempt to begin again.
+    Overtaken,
     /// The credentials or permissions are wrong. Trying again is useless.
     Denied,
     /// etcd does not take the request: it did not act. Trying again is useless.

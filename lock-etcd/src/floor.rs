@@ -31,11 +31,11 @@ pub(crate) struct Floor {
 }
 
 /// The record at some moment; the default is none.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Eq, PartialEq)]
 pub(crate) struct Record {
     value: Option<Vec<u8>>,
     above: u64,
-    /// When it was written: entries with a smaller create revision were made before.
+    /// When it was written.
     since: i64,
 }
 
@@ -65,6 +65,17 @@ impl Record {
         }
     }
 
+    /// As [`compare`](Self::compare), also of when it was written.
+    pub(crate) fn compare_exactly(&self, key: &str) -> [Compare; 2] {
+        [self.compare(key), Compare::mod_revision(key, CompareOp::Equal, self.since)]
+    }
+
+    /// Whether it was written after an entry with this create revision was made, which counts from an
+    /// earlier record and is about to be ended.
+    pub(crate) fn is_after(&self, revision: i64) -> bool {
+        revision < self.since
+    }
+
     pub(crate) fn above(&self) -> u64 {
         self.above
     }
@@ -74,9 +85,10 @@ impl Record {
         FencingToken::new(self.above.saturating_add(revision.unsigned_abs()))
     }
 
-    /// The create revision of the entry with this token.
+    /// The create revision of the entry with this token, if it was made since.
     pub(crate) fn revision(&self, token: FencingToken) -> Option<i64> {
-        i64::try_from(token.value().checked_sub(self.above)?).ok()
+        let revision = i64::try_from(token.value().checked_sub(self.above)?).ok()?;
+        (!self.is_after(revision)).then_some(revision)
     }
 
     fn newest(&self, revision: i64) -> TokenFloor {
@@ -149,13 +161,13 @@ pub(crate) async fn raise(store: &Store, above: FencingToken) -> Result<TokenFlo
 /// The attempts with entries that were made before the floor was raised the last time.
 pub(crate) async fn before(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
-    let since = store.floor.refresh(&store.connection).await.map_err(failed)?.since;
+    let record = store.floor.refresh(&store.connection).await.map_err(failed)?;
     let Some((mut from, to)) = store.layout.names("") else { return Ok(Vec::new()) };
     let mut names = std::collections::BTreeSet::new();
     loop {
         let page = reads::page(&store.connection, &from, &to).await;
         let (places, next) = page.map_err(failed)?;
-        let old = places.iter().filter(|place| place.revision < since);
+        let old = places.iter().filter(|place| record.is_after(place.revision));
         names.extend(old.filter_map(|place| store.layout.name(queue_of(&place.key))));
         let Some(next) = next else { break };
         from = next;
@@ -164,7 +176,7 @@ pub(crate) async fn before(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
     for name in names {
         let queue = store.layout.queue(&name)?;
         let standing = reads::inspect(&store.connection, &queue).await.map_err(failed)?;
-        let old = standing.iter().filter(|entry| entry.place.revision < since);
+        let old = standing.iter().filter(|entry| record.is_after(entry.place.revision));
         let attempts = old.filter_map(|entry| entry::attempt(&entry.note));
         found.extend(attempts.map(|attempt| (name.clone(), attempt)));
     }

@@ -12,6 +12,7 @@ use crate::{
     claim::{Claim, Stake},
     connection::Insisted,
     convert::{self, Upgrade, Upgraded},
+    entry,
     janitor::Leftover,
     layout::{self, Role},
     publish::Publish,
@@ -141,11 +142,11 @@ impl Hold {
     }
 
     /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
-    /// is not watched from then on.
+    /// is not watched from then on. `holder`: what it says about itself.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,
-        note: &[u8],
+        holder: &str,
         give_up: impl Fn() -> bool,
     ) -> Insisted<Upgraded> {
         // It is deleted by its own upgrade, and that is no loss.
@@ -153,7 +154,7 @@ impl Hold {
         // With a mark it may be shared: a downgrade was sent, and its answer is not known.
         if self.kind == Kind::Exclusive && !self.claim.marked {
             return Insisted {
-                result: Ok(Upgraded::Done(self.revision, self.claim.header)),
+                result: Ok(Upgraded::Done(self.revision, self.claim.floor, self.claim.header)),
                 ambiguous: false,
             };
         }
@@ -164,7 +165,7 @@ impl Hold {
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
-        new.floor = floor.above();
+        let note = &entry::note(holder, attempt, &floor);
         let upgrade = Upgrade {
             floor: (&store.floor.key, &floor),
             queue,
@@ -186,9 +187,9 @@ impl Hold {
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
         // A refused one leaves nothing.
         new.set_stake(Stake::Nothing);
-        if let Ok(Upgraded::Done(revision, header)) = insisted.result {
+        if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
             new.set_stake(Stake::Entry(revision));
-            new.header = header;
+            (new.header, new.floor) = (header, floor);
             self.claim.set_stake(Stake::Nothing);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
             self.modified = revision;

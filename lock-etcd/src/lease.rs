@@ -20,7 +20,6 @@ use uuid::Uuid;
 use crate::{
     connection::ANSWER_LIMIT,
     convert::Upgraded,
-    entry,
     error::{Failure, Kind, STORE},
     hold::Hold,
     requests::{self, Header},
@@ -191,8 +190,7 @@ impl Lease for EtcdLease {
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let note = entry::note(&self.holder, self.attempt, &self.store.floor.known());
-        let insisted = hold.try_upgrade(self.attempt, &note, self.give_up()).await;
+        let insisted = hold.try_upgrade(self.attempt, &self.holder, self.give_up()).await;
         hold.watch(&self.validity);
         match insisted.result {
             Ok(Upgraded::Done(..)) => {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
@@ -47,6 +47,10 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let error = match entered {
             Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
+            Err(failure) if failure.kind == error::Kind::Overtaken => {
+                try_join_all(claims.iter_mut().map(|claim| claim.remove(None))).await?;
+                continue;
+            }
             // The lease had died before it was used here, or takes with it what was made: begin again.
             Err(failure) if failure.kind == error::Kind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);

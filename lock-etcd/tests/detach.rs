@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use lock_core::LossReason;
+use lock_core::{Error, FencingToken, LossReason};
 use lock_etcd::client::Client;
 use lock_lab::Etcd;
 use support::*;
@@ -134,4 +134,97 @@ async fn the_facts_of_a_grant_are_those_of_the_answer() {
     assert_eq!(next.facts().get("revision"), Some(next.token().value()));
     assert_eq!(next.facts().get("zxid"), None);
     drop(set);
+}
+
+fn is_lost<T: std::fmt::Debug>(result: Result<T, Error>, why: LossReason) -> bool {
+    match result {
+        Err(Error::Lost { reason, .. }) => reason == why,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is older than the record stays whose it was: the second step finds and ends it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
+    let etcd = etcd().await;
+    let (a, b, operator) =
+        (locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let take = async |name: &str| a.lock(name).unwrap().ttl(TTL).acquire().await.unwrap();
+    let ticket = take("left").await.detach().await.unwrap();
+    let (kept, other) = (take("kept").await, take("other").await);
+    let floor = operator.token_floor().await.unwrap().newest;
+    let raised = operator.driver().raise_token_floor(floor).await.unwrap();
+    let below = operator.driver().below_token_floor(raised).await.unwrap();
+    assert_eq!(below.len(), 3);
+    // Neither knows of the raise.
+    assert!(is_lost(b.adopt(&ticket).await, LossReason::TicketOver));
+    assert!(is_lost(kept.detach().await, LossReason::EntryGone));
+    until("what could not be left is removed", || async {
+        operator.inspect("kept").await.unwrap().is_empty()
+    })
+    .await;
+    for (name, attempt) in below {
+        let revoked = operator.revoke(&name, attempt).await.unwrap();
+        assert_eq!(revoked, name.as_str() != "kept");
+    }
+    assert_eq!(soon(other.lost()).await, LossReason::EntryGone);
+    until_clean(&etcd).await;
+    // Both know by now.
+    assert!(is_lost(b.adopt(&ticket).await, LossReason::TicketOver));
+    let ticket = take("left").await.detach().await.unwrap();
+    let adopted = b.adopt(&ticket).await.unwrap();
+    assert!(adopted.token() > floor && adopted.token() == ticket.token());
+    adopted.release().await.unwrap();
+}
+
+/// Whoever adopts may be a process that has just come.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_does_not_know_the_floor_adopts_what_counts_from_it() {
+    let etcd = etcd().await;
+    let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
+    let newest = a.token_floor().await.unwrap().newest;
+    let floor = FencingToken::new(newest.value() + 1000);
+    a.raise_token_floor(floor).await.unwrap();
+    let guard = a.lock("x").unwrap().ttl(TTL).acquire().await.unwrap();
+    let adopted = b.adopt(&guard.detach().await.unwrap()).await.unwrap();
+    assert!(adopted.token() > floor);
+    assert_eq!(a.inspect("x").await.unwrap()[0].holder.token, Some(adopted.token()));
+    // And b leaves it again, by what it has learned.
+    let adopted = a.adopt(&adopted.detach().await.unwrap()).await.unwrap();
+    adopted.release().await.unwrap();
+}
+
+/// When a raise returns, nobody holds at or below it, also if the lock goes from hand to hand by tickets.
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn a_raise_ends_a_lock_that_goes_from_hand_to_hand() {
+    let etcd = etcd().await;
+    let (a, b, operator) =
+        (locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await);
+    for round in 0..20 {
+        let mut guard = a.lock("x").unwrap().ttl(TTL).acquire().await.unwrap();
+        let mut clients = [b.clone(), a.clone()];
+        let (passed, mut passes) = tokio::sync::watch::channel(0);
+        let runner = tokio::spawn(async move {
+            for pass in 1.. {
+                let ticket = guard.detach().await?;
+                guard = clients[0].adopt(&ticket).await?;
+                clients.swap(0, 1);
+                passed.send_replace(pass);
+            }
+            Ok::<_, Error>(())
+        });
+        soon(passes.wait_for(|passes| *passes > round % 5)).await.unwrap();
+        let newest = operator.token_floor().await.unwrap().newest;
+        let floor = FencingToken::new(newest.value() + 1000);
+        soon(operator.raise_token_floor(floor)).await.unwrap();
+        for entry in operator.inspect("x").await.unwrap() {
+            assert!(
+                entry.holder.token.is_some_and(|token| token > floor),
+                "round {round}: {entry}"
+            );
+        }
+        let ended = soon(runner).await.unwrap();
+        assert!(matches!(ended, Err(Error::Lost { .. })), "{ended:?}");
+        until_queued(&operator, "x", 0).await;
+    }
 }

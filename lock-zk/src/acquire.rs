@@ -60,19 +60,20 @@ impl Candidate {
         result
     }
 
-    /// Whether the same attempt may begin again in a new session: this one was over, and nobody had
-    /// noticed, before the attempt had a place in the queue to lose. Somebody who has already
+    /// Whether the same attempt may begin again, before it had a place in the queue to lose: the token
+    /// floor was raised, or the session was over, and nobody had noticed. Somebody who has already
     /// waited for a good part of the TTL is told of the outage instead.
     pub(crate) fn may_begin_again(&self) -> bool {
         let ended_before = match self.session.end() {
             Some(End::Ended) => true,
             Some(End::Silent) => Clock::Boot.now().since(self.began) < self.session.ttl() / 2,
-            Some(End::Closed) | None => false,
+            Some(End::Closed) => false,
+            None => self.entry.was_overtaken(),
         };
         ended_before && self.entry.node().is_none()
     }
 
-    /// The same attempt in a new session.
+    /// The same attempt with a new entry: whoever stands behind the old one knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
         Self::new(session, self.directory, self.acls, self.request, self.attempt)
     }
@@ -192,8 +193,7 @@ impl Candidate {
             drop(exchange);
             let node = match created {
                 Ok((stat, sequence)) => {
-                    let above = self.session.above().await?;
-                    self.session.adopt(format!("{stem}{sequence}"), &stat, above)
+                    self.session.own(&self.entry, format!("{stem}{sequence}"), &stat).await?
                 }
                 Err(ZkError::NoNode) => {
                     self.make_directory().await?;
@@ -201,7 +201,7 @@ impl Candidate {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, self.attempt.id()).await?
+                    self.session.find(&self.directory, &self.entry).await?
                 }
             };
             let Some(node) = node else { continue };

@@ -28,6 +28,8 @@ pub(crate) struct Entry {
     holder: Arc<str>,
     since: u64,
     asked: AtomicBool,
+    /// Whether the token floor was raised before its node was known.
+    overtaken: AtomicBool,
     node: OnceLock<Node>,
     validity: OnceLock<Validity>,
     /// The end of a fixed term, which renewals of the session do not move.
@@ -91,6 +93,7 @@ impl Entry {
             holder: request.holder.clone(),
             since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
             asked: AtomicBool::new(false),
+            overtaken: AtomicBool::new(false),
             node: OnceLock::new(),
             validity: OnceLock::new(),
             term_end: Mutex::new(Instant::NEVER),
@@ -130,6 +133,15 @@ impl Entry {
     /// Whether a node may exist.
     pub(crate) fn was_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that its node is older than the token floor, and is not to be used.
+    pub(crate) fn overtake(&self) {
+        self.overtaken.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn was_overtaken(&self) -> bool {
+        self.overtaken.load(Ordering::Relaxed)
     }
 
     /// The node, once its creation is confirmed.

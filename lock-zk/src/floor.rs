@@ -6,7 +6,7 @@
 
 use std::{fmt, pin::Pin};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, StreamExt, TryStreamExt, stream};
 use lock_core::{Effect, Error, FencingToken, LockName, Result, TokenFloor};
 use tokio::sync::Mutex;
 use uuid::Uuid;
@@ -33,32 +33,50 @@ struct Seen {
     changed: Pin<Box<dyn Future<Output = WatchedEvent> + Send>>,
 }
 
-/// What is added.
+/// What is added, and to what; the default is nothing, to all.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub(crate) struct Above(u64);
+pub(crate) struct Above {
+    number: u64,
+    /// The transaction that wrote it.
+    since: i64,
+}
 
 impl Above {
-    /// The token of a node that was made by this transaction.
-    pub(crate) fn token(self, stat: &Stat) -> FencingToken {
-        self.token_of(stat.czxid)
+    /// The token of this node; `None` if it was made before, and counts from a floor that is not
+    /// known any more.
+    pub(crate) fn token(self, stat: &Stat) -> Option<FencingToken> {
+        (!self.is_after(stat)).then(|| self.token_of(stat.czxid))
     }
 
-    /// The token of a node that was made by the transaction with this id.
-    pub(crate) fn token_of(self, id: i64) -> FencingToken {
+    /// Whether the floor was raised after this node was made.
+    fn is_after(self, stat: &Stat) -> bool {
+        stat.czxid < self.since
+    }
+
+    fn token_of(self, id: i64) -> FencingToken {
         // Transaction ids are positive.
-        FencingToken::new(self.0.saturating_add(id.unsigned_abs()))
+        FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
     }
 
-    fn read(data: &[u8]) -> Result<Self> {
-        let above = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
-        let above = above.filter(|above| *above <= i64::MAX.unsigned_abs() / 2 + 1);
-        above.map(Self).ok_or_else(|| Error::Rejected {
-            store: STORE,
-            op: "token floor",
-            effect: Effect::None,
-            source: "the data of the token floor's node is no number".into(),
+    /// By what was read of the node.
+    ///
+    /// # Errors
+    ///
+    /// If somebody else has written there. What was made without data and never written is no record.
+    fn read(path: &str, data: &[u8], stat: &Stat) -> Result<Self> {
+        if data.is_empty() && stat.version == 0 {
+            return Ok(Self::default());
+        }
+        let number = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+        let number = number.filter(|number| *number <= i64::MAX.unsigned_abs() / 2 + 1);
+        number.map(|number| Self { number, since: stat.mzxid }).ok_or_else(|| {
+            broken(format!("the data of {path}, the token floor's node, is no number up to 2^62"))
         })
     }
+}
+
+fn broken(why: String) -> Error {
+    Error::Rejected { store: STORE, op: "token floor", effect: Effect::None, source: why.into() }
 }
 
 impl Floor {
@@ -98,7 +116,7 @@ impl Session {
             // In this order: what changes after the read is told.
             let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
             let above = match data {
-                Ok((data, _)) => Ok(Above::read(&data)?),
+                Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
                 Err(ZkError::NoNode) => Ok(Above::default()),
                 Err(error) => Err(error),
             };
@@ -117,15 +135,28 @@ impl Session {
         loop {
             let exchange = self.begin()?;
             match exchange.data(&self.floor.path).await {
-                Ok((data, stat)) => return Ok(Some((Above::read(&data)?, stat))),
+                Ok((data, stat)) => {
+                    return Ok(Some((Above::read(&self.floor.path, &data, &stat)?, stat)));
+                }
                 Err(ZkError::NoNode) => return Ok(None),
                 Err(error) => self.again("token floor", error).await?,
             }
         }
     }
 
-    /// How far tokens have come. A node that is made for a moment tells the newest transaction.
+    /// How far tokens have come.
     pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
+        let newest = match self.newest_made(config).await {
+            Err(Error::Denied { .. }) => self.newest_seen(config).await?,
+            newest => newest?,
+        };
+        // Read last: a raise meanwhile makes it too great rather than too small.
+        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
+        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
+    }
+
+    /// A transaction that no earlier one is newer than: a node is made for a moment.
+    async fn newest_made(&self, config: &ZkConfig) -> Result<i64> {
         let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
         let options = CreateMode::Ephemeral.with_acls(config.access.acls());
         let stat = loop {
@@ -145,9 +176,34 @@ impl Session {
             }
         };
         self.remove(&path).await?;
-        // Read last: a raise meanwhile makes it too great rather than too small.
-        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
-        Ok(TokenFloor::new(FencingToken::new(above.0), above.token(&stat)))
+        Ok(stat.czxid)
+    }
+
+    /// The newest transaction that has made an entry, or a later one, for a login that may only read:
+    /// each directory knows when an entry was made in it last, and that above it when it was deleted.
+    async fn newest_seen(&self, config: &ZkConfig) -> Result<i64> {
+        let synced = self.begin()?.sync(&config.prefix).await;
+        synced.map_err(|error| crate::error::read_failed("token floor", error))?;
+        let mut newest = 0;
+        // What is deleted meanwhile is known to the one above it, which is asked later.
+        for level in names::directories(self, config, "").await?.into_iter().rev() {
+            let mut changed = stream::iter(level)
+                .map(|directory| async move { self.changed(&directory.path).await })
+                .buffer_unordered(names::AT_ONCE);
+            while let Some(changed) = changed.try_next().await? {
+                newest = newest.max(changed);
+            }
+        }
+        let ends = config.prefix.rmatch_indices('/').map(|(end, _)| end.max(1));
+        for end in std::iter::once(config.prefix.len()).chain(ends) {
+            newest = newest.max(self.changed(&config.prefix[..end]).await?);
+        }
+        Ok(newest)
+    }
+
+    /// When a child of this node was made or deleted last; 0 if there is no such node.
+    async fn changed(&self, path: &str) -> Result<i64> {
+        Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
     }
 
     /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
@@ -157,11 +213,15 @@ impl Session {
         let options = CreateMode::Persistent.with_acls(acls);
         loop {
             let record = self.record().await?;
-            if record.map_or(0, |(above, _)| above.0) >= to.value() {
+            if record.map_or(0, |(above, _)| above.number) >= to.value() {
                 return Ok(());
             }
-            let exchange = self.begin()?;
             let (path, data) = (&*self.floor.path, data.as_bytes());
+            // A lock's directory, perhaps: servers delete those when their last child has gone.
+            if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
+                return Err(broken(format!("{path} has had children; delete it, and try again")));
+            }
+            let exchange = self.begin()?;
             let written = match record {
                 Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
                 None => exchange.create(path, data, &options).await.map(drop),
@@ -185,14 +245,14 @@ impl Session {
 
     /// The attempts with nodes that were made before the floor was raised the last time.
     pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
-        let Some((above, raised)) = self.record().await? else { return Ok(Vec::new()) };
+        let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();
         for name in names::names(self, config, "").await? {
             let directory = directory(&config.prefix, config.layout, &name)?;
             for child in queue::in_order(self.list(&directory, Turn::Look).await?) {
                 let exchange = self.begin_in_turn(Turn::Look).await?;
                 match exchange.data(&format!("{directory}/{child}")).await {
-                    Ok((note, stat)) if stat.czxid < raised.mzxid => {
+                    Ok((note, stat)) if above.is_after(&stat) => {
                         let attempt = inspect::read(&child, &note, &stat, above).attempt;
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));
                     }

@@ -31,18 +31,22 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     let mut notes = try_join_all(notes).await?.into_iter();
     let above = session.above().await?;
     let mut entries = Vec::with_capacity(names.len());
+    let mut last = None;
     for name in &names {
         match notes.next() {
             // It has gone meanwhile.
             Some(Err(ZkError::NoNode)) => {}
             Some(Err(error)) => return Err(error::read_failed("inspect", error)),
-            Some(Ok((note, stat))) => entries.push(read(name, &note, &stat, above)),
+            Some(Ok((note, stat))) => {
+                entries.push(read(name, &note, &stat, above));
+                last = Some(stat);
+            }
             None => entries.push(unread(name)),
         }
     }
     Entry::judge(&mut entries);
-    if let [entry] = entries.as_mut_slice()
-        && came_last(session, directory, entry, above).await?
+    if let ([entry], Some(stat)) = (entries.as_mut_slice(), last)
+        && came_last(session, directory, &stat).await?
     {
         entry.holder.granted_at = entry.holder.queued_at;
     }
@@ -51,18 +55,10 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
 
 /// Whether nobody has come or gone since the only entry was made, so that it was granted at once.
 /// ZooKeeper has no history, and when a node was deleted is written nowhere.
-async fn came_last(
-    session: &Session,
-    directory: &str,
-    entry: &Entry,
-    above: Above,
-) -> Result<bool> {
+async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bool> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     match exchange.stat(directory).await {
-        Ok(stat) => {
-            let last = stat.map(|stat| above.token_of(stat.pzxid));
-            Ok(last.is_some() && last == entry.holder.token)
-        }
+        Ok(stat) => Ok(stat.is_some_and(|stat| stat.pzxid == only.czxid)),
         Err(error) => Err(error::read_failed("inspect", error)),
     }
 }
@@ -109,6 +105,6 @@ pub(crate) fn read(name: &str, note: &[u8], stat: &Stat, above: Above) -> Entry 
         _ => None,
     };
     let granted = granted.and_then(|later| since?.checked_add(Duration::from_millis(later)));
-    let holder = Holder::new(Some(note.holder), Some(token)).queued(since).granted(granted);
+    let holder = Holder::new(Some(note.holder), token).queued(since).granted(granted);
     Entry::new(note.attempt.or_else(|| child::attempt(name)), holder).with_kind(kind)
 }

@@ -32,8 +32,10 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
         "/" => format!("/{path}"),
         prefix => format!("{prefix}/{path}"),
     };
-    if directory == floor(prefix) {
-        return Err(invalid(name, "the token floor is kept there".to_owned()));
+    // Also not below it, nor where a look at it may make a node for a moment.
+    let first = path.split('/').next().unwrap_or_default();
+    if first == FLOOR || first.strip_prefix(FLOOR).is_some_and(|rest| rest.starts_with('-')) {
+        return Err(invalid(name, format!("names from {FLOOR} on are the token floor's")));
     }
     if directory == "/zookeeper" || directory.starts_with("/zookeeper/") {
         return Err(invalid(name, "/zookeeper belongs to ZooKeeper".to_owned()));
@@ -41,11 +43,14 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
     Ok(directory)
 }
 
+/// What the names of the token floor's nodes start with.
+const FLOOR: &str = "%floor";
+
 /// The node of the [token floor](crate::floor). No name is escaped to this.
 pub(crate) fn floor(prefix: &str) -> String {
     match prefix {
-        "/" => "/%floor".to_owned(),
-        prefix => format!("{prefix}/%floor"),
+        "/" => format!("/{FLOOR}"),
+        prefix => format!("{prefix}/{FLOOR}"),
     }
 }
 
@@ -128,7 +133,15 @@ mod tests {
         for prefix in ["/", "/locks"] {
             let last = floor(prefix).rsplit_once('/').unwrap().1.to_owned();
             assert_eq!(LockName::from_escaped(&last), None);
-            assert!(directory(prefix, Layout::Native, &last).is_err());
+            for below in ["", "/x", "/x/y", "-", "-x", "-x/y"] {
+                let name = format!("{last}{below}");
+                let error = directory(prefix, Layout::Native, &name).unwrap_err();
+                assert!(matches!(error, Error::InvalidName { .. }), "{name}: {error}");
+                assert!(directory(prefix, Layout::Escaped, &name).is_ok());
+            }
+            for other in ["%floors", "a/%floor", "%"] {
+                assert!(directory(prefix, Layout::Native, other).is_ok(), "{other}");
+            }
             assert!(directory(prefix, Layout::Escaped, &last).is_ok_and(|d| d != floor(prefix)));
         }
     }

@@ -219,7 +219,16 @@
 //! with every creation in the whole ensemble, whatever happens to nodes and directories; the
 //! sequence begins again when a directory was deleted. A downgrade keeps the token, an upgrade
 //! brings a new one. Once the [token floor](lock_core::TokenFloor) was raised, `<prefix>/%floor` has
-//! the number that is added; each session watches it. A login must be allowed to read it.
+//! the number that is added; each session watches it. A login must be allowed to read it. A node that
+//! was made there without data, to give it an ACL, is no record until a raise writes it. With
+//! [`Layout::Native`] no name begins with `%floor/` or `%floor-`, or is `%floor`.
+//!
+//! A node that is older than the record counts from an earlier floor, and is about to be removed. Its
+//! holder knows its token; to others it is shown without one. A client that learns of the raise before
+//! it knows of such a node of its own removes it, and enters anew.
+//!
+//! To see the floor makes a node `%floor-<uuid>` for a moment, whose `czxid` is the newest. A login that
+//! may not is told what the directories show, at two requests for each.
 
 mod acquire;
 mod child;

@@ -66,7 +66,10 @@ struct Sight {
 /// Who leads, and what it says and said before, each with its number.
 #[derive(Clone)]
 struct Seen {
-    token: FencingToken,
+    /// The transaction that made its node.
+    id: i64,
+    /// `None` if the token floor was raised since.
+    token: Option<FencingToken>,
     holder: Holder,
     values: Vec<(u64, Vec<u8>)>,
 }
@@ -192,30 +195,47 @@ fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     let entry = inspect::read(name, data, stat, above);
     let token = above.token(stat);
     let values = values::read(data, stat.version);
-    (entry.kind == Kind::Exclusive).then_some(Seen { token, holder: entry.holder, values })
+    let id = stat.czxid;
+    (entry.kind == Kind::Exclusive).then_some(Seen { id, token, holder: entry.holder, values })
 }
 
-/// What was told last: whether anything was, who leads, and the number of its next value.
+/// What was told last.
 #[derive(Default)]
-struct Told(Option<Option<(FencingToken, u64)>>);
+struct Told {
+    /// Whether anything was, who leads, and the number of its next value.
+    last: Option<Option<(i64, u64)>>,
+    /// What the last leader's token counts from.
+    above: u64,
+}
 
 impl Told {
     /// What is new. Of a leader that was not seen before all values that are left, but at the very
     /// beginning only the newest.
     fn news(&mut self, now: Option<Seen>) -> Vec<Option<Leader>> {
-        let Some(Seen { token, holder, values }) = now else {
-            let known = self.0.replace(None) == Some(None);
+        let Some(Seen { id, token, holder, values }) = now else {
+            let known = self.last.replace(None) == Some(None);
             return if known { Vec::new() } else { vec![None] };
         };
         let newest = values.last().map_or(0, |(number, _)| *number);
-        let next = match self.0 {
+        let next = match self.last {
             None => newest,
-            Some(Some((known, next))) if known == token => next,
+            Some(Some((known, next))) if known == id => next,
             Some(_) => 0,
         };
-        self.0 = Some(Some((token, next.max(newest + 1))));
+        self.last = Some(Some((id, next.max(newest + 1))));
+        let token = self.token(id, token);
         let news = values.into_iter().filter(|(number, _)| *number >= next);
         news.map(|(_, value)| Some(Leader::new(token, value, holder.clone()))).collect()
+    }
+
+    /// The token of who leads now. One that is not known any more counts as the one before: no later
+    /// leader's is below it.
+    fn token(&mut self, id: i64, known: Option<FencingToken>) -> FencingToken {
+        let id = id.unsigned_abs();
+        if let Some(token) = known {
+            self.above = token.value().saturating_sub(id);
+        }
+        FencingToken::new(self.above.saturating_add(id))
     }
 }
 
@@ -223,10 +243,11 @@ impl Told {
 mod tests {
     use super::*;
 
-    fn seen(token: u64, first: u64, values: &[&str]) -> Option<Seen> {
+    fn seen(id: i64, first: u64, values: &[&str]) -> Option<Seen> {
         let values = values.iter().map(|value| value.as_bytes().to_vec());
         let values = (first..).zip(values).collect();
-        Some(Seen { token: FencingToken::new(token), holder: Holder::default(), values })
+        let token = Some(FencingToken::new(id.unsigned_abs()));
+        Some(Seen { id, token, holder: Holder::default(), values })
     }
 
     /// What is told of the last of several sights.
@@ -262,6 +283,22 @@ mod tests {
         assert_eq!(news(&[first.clone(), second.clone()]), some(&["c", "d"]));
         assert_eq!(news(&[first.clone(), None, second]), some(&["c", "d"]));
         assert_eq!(news(&[first.clone(), None, first]), some(&["a", "b"]));
+    }
+
+    #[test]
+    fn who_was_there_before_a_raise_keeps_its_token() {
+        let mut told = Told::default();
+        let mut token = |id, above: Option<u64>, value: &[&str]| {
+            let token = above.map(|above| FencingToken::new(above + i64::unsigned_abs(id)));
+            let now = Seen { token, ..seen(id, 0, value).unwrap() };
+            told.news(Some(now)).last().map(|leader| leader.as_ref().unwrap().token.value())
+        };
+        assert_eq!(token(5, None, &["a"]), Some(5), "before any other");
+        assert_eq!(token(7, Some(100), &["a"]), Some(107));
+        assert_eq!(token(7, None, &["a"]), None, "it was told");
+        assert_eq!(token(7, None, &["a", "b"]), Some(107));
+        assert_eq!(token(8, None, &["c"]), Some(108));
+        assert_eq!(token(9, Some(1000), &["d"]), Some(1009));
     }
 
     #[test]

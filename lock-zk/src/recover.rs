@@ -9,10 +9,10 @@ use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
+    acquire::vanished,
     child,
     entry::{Entry, Node},
     error::{self, Meaning},
-    floor::Above,
     note::Note,
     queue,
     session::Session,
@@ -56,16 +56,15 @@ impl Session {
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
     /// is deleted.
-    pub(crate) async fn find(&self, directory: &str, attempt: Uuid) -> Result<Option<Node>> {
-        let mut own = self.nodes_of(directory, attempt).await?.into_iter();
+    pub(crate) async fn find(&self, directory: &str, entry: &Entry) -> Result<Option<Node>> {
+        let mut own = self.nodes_of(directory, entry.attempt).await?.into_iter();
         let Some(name) = own.next() else { return Ok(None) };
         for surplus in own {
             self.remove(&format!("{directory}/{surplus}")).await?;
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = self.stat(&path).await? else { return Ok(None) };
-        let above = self.above().await?;
-        Ok(self.adopt(path, &stat, above))
+        self.own(entry, path, &stat).await
     }
 
     /// Deletes whatever an attempt may have left.
@@ -118,14 +117,29 @@ impl Session {
         Ok(queue::in_order(children))
     }
 
-    /// The node as ours, if it is: a node of a session that came before this one is as good as
+    /// The node as the entry's, if it is ours: a node of a session that came before this one is as good as
     /// gone.
-    pub(crate) fn adopt(&self, path: String, stat: &Stat, above: Above) -> Option<Node> {
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the entry is
+    /// [overtaken](Entry::was_overtaken). The node counts from an earlier floor, as those behind it do:
+    /// with the new one its token would be above theirs.
+    pub(crate) async fn own(
+        &self,
+        entry: &Entry,
+        path: String,
+        stat: &Stat,
+    ) -> Result<Option<Node>> {
         if stat.ephemeral_owner != self.id() {
-            return None;
+            return Ok(None);
         }
-        let sequence = child::sequence(&path)?;
-        Some(Node { path, sequence, token: above.token(stat) })
+        let Some(sequence) = child::sequence(&path) else { return Ok(None) };
+        let Some(token) = self.above().await?.token(stat) else {
+            entry.overtake();
+            return Err(vanished());
+        };
+        Ok(Some(Node { path, sequence, token }))
     }
 
     /// The state of a node; `None` if it does not exist.

@@ -56,7 +56,9 @@ impl CandidateSet {
 
     /// As [`Candidate::may_begin_again`].
     pub(crate) fn may_begin_again(&self) -> bool {
-        self.all.iter().all(Candidate::may_begin_again)
+        // One request makes all nodes: if one of them is too old, all are.
+        self.all.iter().any(Candidate::may_begin_again)
+            && self.all.iter().all(|candidate| candidate.entry.node().is_none())
     }
 
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
@@ -89,7 +91,7 @@ impl CandidateSet {
         loop {
             let (created, lists) = self.create_and_list().await?;
             let nodes = match created {
-                Ok(results) => self.adopt(results).await?,
+                Ok(results) => self.own(results).await?,
                 Err(ZkError::NoNode) => {
                     self.make_directories(&lists).await?;
                     continue;
@@ -132,7 +134,7 @@ impl CandidateSet {
 
     /// The nodes that one transaction has created, so that all are told by the stat of any. Servers
     /// before 3.9 answer with none (ZOOKEEPER-4026), and are asked for it.
-    async fn adopt(&self, results: Vec<MultiWriteResult>) -> Result<Vec<Node>> {
+    async fn own(&self, results: Vec<MultiWriteResult>) -> Result<Vec<Node>> {
         let created = |result| match result {
             MultiWriteResult::Create { path, stat } => Some((path, stat)),
             _ => None,
@@ -143,17 +145,18 @@ impl CandidateSet {
             true => self.session.stat(path).await?.ok_or_else(vanished)?,
             false => *stat,
         };
-        let above = self.session.above().await?;
-        let nodes = created.into_iter().map(|(path, _)| self.session.adopt(path, &stat, above));
-        nodes.collect::<Option<_>>().ok_or_else(vanished)
+        let entries = self.all.iter().map(|candidate| &*candidate.entry);
+        let nodes = entries.zip(created);
+        let nodes = nodes.map(|(entry, (path, _))| self.session.own(entry, path, &stat));
+        try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
     }
 
     /// Finds the nodes that an unanswered creation may have left: all or none, unless somebody has
     /// deleted one since.
     async fn find(&self) -> Result<Option<Vec<Node>>> {
         let find = |candidate: &Candidate| {
-            let (directory, attempt) = (candidate.directory.clone(), candidate.attempt.id());
-            async move { self.session.find(&directory, attempt).await }
+            let (directory, entry) = (candidate.directory.clone(), candidate.entry.clone());
+            async move { self.session.find(&directory, &entry).await }
         };
         let mut found = try_join_all(self.all.iter().map(find)).await?;
         if found.iter().any(Option::is_none) {

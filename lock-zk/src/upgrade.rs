@@ -30,7 +30,11 @@ impl Candidate {
         if !self.is_alone(&ahead, old) {
             return Ok(false);
         }
-        let (node, children) = self.enter().await?;
+        let (node, children) = match self.enter().await {
+            // The token floor was raised: the old entry is older still, and is about to be ended.
+            Err(_) if self.entry.was_overtaken() => return Ok(false),
+            entered => entered?,
+        };
         if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
             return Ok(false);
         }

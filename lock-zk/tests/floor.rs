@@ -1,0 +1,305 @@
+//! The token floor is raised while something is under way: tokens of a name rise with its grants, also
+//! if whoever raises it gets no further than the record.
+
+mod support;
+
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use lock_core::{Error, FencingToken, LockGuard, Locks};
+use lock_lab::{Proxy, ZooKeeper};
+use lock_zk::client::{Acl, Acls, AuthId, CreateMode, Permission};
+use support::*;
+
+/// A client behind a proxy, and two others.
+struct Scene {
+    server: ZooKeeper,
+    proxy: Proxy,
+    late: Locks,
+    other: Locks,
+    /// Looks, and raises the floor.
+    operator: Locks,
+    /// The tokens of what is granted, as it is granted.
+    granted: Arc<Mutex<Vec<FencingToken>>>,
+}
+
+/// What becomes of the answer that the proxy holds.
+#[derive(Clone, Copy)]
+enum Answer {
+    Late,
+    Never,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let server = calm_server().await;
+        let proxy = proxy(&server).await;
+        let late = open(&format!("{}?ttl=60s", server.url_via(&proxy))).await;
+        let (other, operator) = (open_calm(&server).await, open_calm(&server).await);
+        let scene = Self { server, proxy, late, other, operator, granted: Arc::default() };
+        // The session of each, and the directories.
+        for client in [&scene.late, &scene.other, &scene.operator] {
+            client.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
+        }
+        keep(&scene.server, "/locks/x").await;
+        keep(&scene.server, "/locks/y").await;
+        scene
+    }
+
+    async fn entries(&self, count: usize) {
+        eventually("the entries are there", || async {
+            self.operator.inspect("x").await.is_ok_and(|queue| queue.len() == count)
+        })
+        .await;
+    }
+
+    /// The first step of a raise, and no more. Answers the floor.
+    async fn raise(&self) -> FencingToken {
+        let newest = self.operator.token_floor().await.unwrap().newest.value();
+        let floor = FencingToken::new(newest + 1_000_000);
+        self.operator.driver().raise_token_floor(floor).await.unwrap();
+        floor
+    }
+
+    /// As it is while `work` has one entry whose creation is not answered, before the floor is raised.
+    async fn overtake<T: Send + 'static>(
+        &self,
+        answer: Answer,
+        work: impl Future<Output = T> + Send + 'static,
+        mut behind: impl FnMut() -> tokio::task::JoinHandle<()>,
+    ) -> (FencingToken, T) {
+        let entries = self.operator.inspect("x").await.unwrap().len();
+        // Long enough to see the entry before its answer arrives, on most machines; what was asked
+        // before is answered.
+        self.proxy.delay(Duration::from_secs(4));
+        let work = tokio::spawn(work);
+        self.entries(entries + 1).await;
+        self.proxy.half_open();
+        self.proxy.delay(Duration::ZERO);
+        let behind = behind();
+        self.entries(entries + 2).await;
+        let floor = self.raise().await;
+        if let Answer::Never = answer {
+            self.proxy.reset();
+        }
+        self.proxy.heal();
+        let done = soon("it is done", work).await.unwrap();
+        soon("who came second is done, too", behind).await.unwrap();
+        (floor, done)
+    }
+
+    /// Takes the lock in a task, and gives it back.
+    fn passer(&self, client: &Locks) -> impl Future<Output = ()> + Send + use<> {
+        let (acquire, granted) = (client.lock("x").unwrap().acquire(), self.granted.clone());
+        async move { pass(acquire.await.unwrap(), &granted).await }
+    }
+
+    fn granted(&self) -> Vec<FencingToken> {
+        self.granted.lock().unwrap().clone()
+    }
+}
+
+async fn pass(guard: LockGuard, granted: &Mutex<Vec<FencingToken>>) {
+    assert!(guard.is_valid());
+    granted.lock().unwrap().push(guard.token());
+    guard.release().await.unwrap();
+}
+
+/// The first one may also have learned of its entry before it learned of the raise.
+fn assert_rising(granted: &[FencingToken]) {
+    assert!(granted.len() == 2 && granted[0] < granted[1], "{granted:?}");
+}
+
+async fn overtaken(answer: Answer) {
+    let scene = Scene::new().await;
+    let work = scene.passer(&scene.late);
+    let behind = || tokio::spawn(scene.passer(&scene.other));
+    let (floor, ()) = scene.overtake(answer, work, behind).await;
+    let granted = scene.granted();
+    assert_rising(&granted);
+    if let Answer::Never = answer {
+        assert!(granted[1] > floor, "{granted:?}, above {floor}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_entry_whose_answer_is_overtaken_goes_behind_those_it_came_before() {
+    overtaken(Answer::Late).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn so_does_one_that_is_found_after_its_answer_was_lost() {
+    overtaken(Answer::Never).await;
+}
+
+/// Who waits in the same client follows the first one's entry in memory.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_waits_behind_it_in_the_same_client_is_not_forgotten() {
+    let scene = Scene::new().await;
+    let (first, second) = (scene.passer(&scene.late), scene.passer(&scene.late));
+    let work = async move {
+        let second = async {
+            tokio::task::yield_now().await;
+            second.await;
+        };
+        tokio::join!(first, second);
+    };
+    let entries = scene.operator.inspect("x").await.unwrap().len();
+    scene.proxy.half_open();
+    let work = tokio::spawn(work);
+    scene.entries(entries + 2).await;
+    scene.raise().await;
+    scene.proxy.heal();
+    soon("both had it", work).await.unwrap();
+    assert_rising(&scene.granted());
+}
+
+/// The nodes of a set are made by one request, and are all too old.
+async fn set(answer: Answer) {
+    let scene = Scene::new().await;
+    let (set, granted) = (scene.late.all(["x", "y"]).unwrap(), scene.granted.clone());
+    let work = async move {
+        let guard = set.acquire().await.unwrap();
+        assert!(guard.is_valid());
+        granted.lock().unwrap().push(guard.get("x").unwrap().token());
+        let tokens = ["x", "y"].map(|name| guard.get(name).unwrap().token());
+        guard.release().await.unwrap();
+        tokens
+    };
+    let behind = || tokio::spawn(scene.passer(&scene.other));
+    let (floor, [x, y]) = scene.overtake(answer, work, behind).await;
+    assert_rising(&scene.granted());
+    assert_eq!(x > floor, y > floor, "both count from the same floor");
+    assert!(scene.operator.names("").await.unwrap().is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_names_of_a_set_are_entered_anew() {
+    set(Answer::Late).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_names_of_a_set_are_entered_anew_after_a_lost_answer() {
+    set(Answer::Never).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_upgrade_that_is_overtaken_changes_nothing() {
+    let scene = Scene::new().await;
+    let mut guard = scene.late.shared("x").unwrap().acquire().await.unwrap();
+    let (token, granted) = (guard.token(), scene.granted.clone());
+    let work = async move {
+        let upgraded = guard.try_upgrade().await.unwrap();
+        let token = guard.token();
+        pass(guard, &granted).await;
+        (upgraded, token)
+    };
+    let behind = || tokio::spawn(scene.passer(&scene.other));
+    let (floor, (upgraded, kept)) = scene.overtake(Answer::Late, work, behind).await;
+    // Unless it was answered before the floor was raised.
+    assert!(kept < floor && upgraded == (kept > token), "{upgraded}: {kept} after {token}");
+    assert_rising(&scene.granted());
+}
+
+/// What counts from an earlier floor is not shown with a token that it does not have.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_there_before_is_not_shown_with_a_later_token() {
+    let scene = Scene::new().await;
+    let mut leads = scene.late.election("x").unwrap().campaign("first").await.unwrap();
+    let mut observer = scene.other.election("x").unwrap().observe().await.unwrap();
+    let seen = soon("the leader is seen", observer.next()).await.unwrap().unwrap();
+    assert_eq!(seen.unwrap().token, leads.token());
+    let floor = scene.raise().await;
+    let shown = scene.operator.inspect("x").await.unwrap();
+    assert!(shown[0].holds && shown[0].holder.token.is_none_or(|token| token == leads.token()));
+    leads.proclaim("second").await.unwrap();
+    let seen = soon("the value is seen", observer.next()).await.unwrap().unwrap().unwrap();
+    assert_eq!((seen.token, &*seen.value), (leads.token(), &b"second"[..]));
+    // The second step ends it.
+    scene.operator.raise_token_floor(floor).await.unwrap();
+    soon("it is told", leads.lost()).await;
+    let next = scene.late.election("x").unwrap().campaign("third").await.unwrap();
+    assert!(next.token() > floor);
+    tokio::time::timeout(Duration::from_secs(30), next.resign()).await.unwrap().unwrap();
+}
+
+/// What is below the floor's node, or looks like one of its kind, is no lock's.
+#[tokio::test]
+async fn no_name_hits_the_floors_nodes() {
+    let server = server().await;
+    let locks = open(&format!("{}?layout=native", server.url())).await;
+    for name in ["%floor", "%floor/x", "%floor-1", "%floor-1/x"] {
+        let refused = locks.lock(name).unwrap().acquire().await;
+        assert!(matches!(refused, Err(Error::InvalidName { .. })), "{name}: {refused:?}");
+    }
+    let guard = locks.lock("%floors").unwrap().acquire().await.unwrap();
+    guard.release().await.unwrap();
+}
+
+/// A node that was made for the record, so that nobody else makes it, is none yet.
+#[tokio::test]
+async fn what_somebody_else_has_written_is_told_with_its_path() {
+    let server = server().await;
+    let (locks, raw) = (open(&server.url()).await, raw(&server).await);
+    let (node, open) = ("/locks/%floor", Acls::anyone_all());
+    locks.lock("x").unwrap().acquire().await.unwrap().release().await.unwrap();
+    let persistent = CreateMode::Persistent.with_acls(open);
+    raw.mkdir(&format!("{node}/x"), &persistent).await.unwrap();
+    let take = async || Ok::<_, Error>(locks.lock("x")?.acquire().await?.token());
+    let newest = take().await.unwrap();
+    let refused = locks.raise_token_floor(newest).await.unwrap_err().to_string();
+    assert!(refused.contains(node) && refused.contains("children"), "{refused}");
+    raw.delete(&format!("{node}/x"), None).await.unwrap();
+    raw.delete(node, None).await.unwrap();
+    raw.create(node, b"", &persistent).await.unwrap();
+    let floor = FencingToken::new(take().await.unwrap().value() + 1_000_000);
+    assert_eq!(locks.raise_token_floor(floor).await.unwrap().above, floor);
+    assert!(take().await.unwrap() > floor);
+    for broken in [&b""[..], b"garbage"] {
+        raw.set_data(node, broken, None).await.unwrap();
+        let refused = take().await.unwrap_err().to_string();
+        assert!(refused.contains(node), "{refused}");
+    }
+    raw.set_data(node, floor.to_string().as_bytes(), None).await.unwrap();
+    assert!(take().await.unwrap() > floor);
+}
+
+/// Who may only read is told the floor, too, and no token that was handed out is above it.
+#[tokio::test]
+async fn a_login_that_may_only_read_sees_the_floor() {
+    let server = server().await;
+    let raw = raw(&server).await;
+    let reads = [Acl::new(Permission::READ | Permission::ADMIN, AuthId::anyone())];
+    raw.set_acl("/", &reads, None).await.unwrap();
+    let locks = open(&server.url()).await;
+    assert_eq!(locks.token_floor().await.unwrap().above.value(), 0);
+    let all = [Acl::new(Permission::ALL, AuthId::anyone())];
+    raw.set_acl("/", &all, None).await.unwrap();
+    for options in ["", "?layout=native&prefix=/deep/er"] {
+        let writes = open(&format!("{}{options}", server.url())).await;
+        let prefix = if options.is_empty() { "/locks" } else { "/deep/er" };
+        let mut floor = FencingToken::new(0);
+        for raised in [false, true] {
+            for name in ["a", "b/c", "b"] {
+                let guard = writes.lock(name).unwrap().acquire().await.unwrap();
+                let token = guard.token();
+                raw.set_acl(prefix, &reads, None).await.unwrap();
+                let reader = open(&format!("{}{options}", server.url())).await;
+                let seen = reader.token_floor().await.unwrap();
+                assert!(seen.above == floor && seen.newest >= token, "{seen}, {token}");
+                raw.set_acl(prefix, &all, None).await.unwrap();
+                guard.release().await.unwrap();
+                // The server deletes the directory some time after its last entry.
+                let seen = reader.token_floor().await.unwrap();
+                assert!(seen.newest >= token, "{seen}, {token}");
+            }
+            if !raised {
+                let newest = writes.token_floor().await.unwrap().newest.value();
+                floor = FencingToken::new(newest + 1_000_000);
+                writes.raise_token_floor(floor).await.unwrap();
+            }
+        }
+    }
+}
