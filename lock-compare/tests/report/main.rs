@@ -20,6 +20,8 @@ const CONTRAST: &str = include_str!("contrast.js");
 const OVERFLOW: &str = include_str!("overflow.js");
 const WIDE: (u32, u32) = (1600, 1000);
 const PHONE: (u32, u32) = (400, 800);
+/// How often a value is looked for, 20 ms apart.
+const LOOKS: usize = 500;
 const CELL: &str = ".matrix a[href='#C7-memory']";
 
 /// The pages, and the browser that looks at them.
@@ -95,9 +97,17 @@ impl Desk {
         (found == json!([])).then_some(()).ok_or_else(|| format!("{what}: {found}").into())
     }
 
+    /// Waits until an expression has a value: what an event begins may end after its answer.
     fn expect(&mut self, expression: &str, value: Value) -> Result<(), Failure> {
-        let found = self.browser.value(expression)?;
-        (found == value).then_some(()).ok_or_else(|| format!("{expression}: {found}").into())
+        let mut found = self.browser.value(expression)?;
+        for _ in 0..LOOKS {
+            if found == value {
+                return Ok(());
+            }
+            self.browser.value("new Promise(done => setTimeout(done, 20))")?;
+            found = self.browser.value(expression)?;
+        }
+        Err(format!("{expression}: {found}").into())
     }
 }
 
@@ -145,6 +155,8 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
     }
     desk.browser.click("#panel .close")?;
     desk.expect(IS_OPEN, json!(false))?;
+    // The focus goes back to the cell a moment after the panel is closed.
+    desk.expect(&focused, json!(true))?;
     desk.browser.value("document.querySelector('.matrix td a').focus()")?;
     let at = "document.activeElement.getAttribute('href')";
     desk.expect(at, json!("#C1-sqlite"))?;
