@@ -7,7 +7,6 @@
   const title = document.getElementById('panel-title');
   const cells = [...document.querySelectorAll('.matrix tbody tr')].map(
     (row) => [...row.querySelectorAll('td')].map((cell) => cell.querySelector('a')));
-  let opener = null;
 
   document.documentElement.classList.add('js');
   document.querySelectorAll('.copy').forEach((button) => { button.hidden = false; });
@@ -40,7 +39,9 @@
       one.setAttribute('aria-labelledby', names.map((name) => `panel-${name}`).join(' '));
     });
     if (!panel.open) {
-      opener = from ?? link(hash);
+      // The browser gives the focus back to it when the panel is closed, and at once: a reader who
+      // has moved on by the time of the event keeps it.
+      (from ?? link(hash))?.focus();
       panel.showModal();
     }
     body.scrollTop = 0;
@@ -51,10 +52,10 @@
   const link = (hash) => document.querySelector(`.matrix td a[href="${CSS.escape(hash).replace('\\#', '#')}"]`);
 
   panel.addEventListener('close', () => {
+    // Opened anew before the event came.
+    if (panel.open) return;
     history.replaceState(null, '', location.pathname + location.search);
     body.replaceChildren();
-    if (opener) opener.focus();
-    opener = null;
   });
 
   // A claim's name leads to its evidence, which must be open then.

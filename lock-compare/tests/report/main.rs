@@ -35,8 +35,9 @@ struct Desk {
 
 type Test = fn(&mut Desk) -> Result<(), Failure>;
 
-const TESTS: [(&str, Test); 7] = [
+const TESTS: [(&str, Test); 8] = [
     ("a_cell_opens_by_click_and_by_key", a_cell_opens_by_click_and_by_key),
+    ("a_reader_who_moves_on_is_left_alone", a_reader_who_moves_on_is_left_alone),
     ("an_address_opens_its_cell", an_address_opens_its_cell),
     ("everything_is_there_without_the_script", everything_is_there_without_the_script),
     ("everything_is_printed", everything_is_printed),
@@ -156,6 +157,26 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
     desk.expect(at, json!("#C7-memory"))?;
     let reached = "document.querySelectorAll(\".matrix td a[tabindex='0']\").length";
     desk.expect(reached, json!(1))
+}
+
+/// The event of a closed panel comes later than the reader's next step.
+fn a_reader_who_moves_on_is_left_alone(desk: &mut Desk) -> Result<(), Failure> {
+    desk.browser.open(&desk.real, "", WIDE)?;
+    let closed_and_then = |step: &str| {
+        format!(
+            "(async () => {{ const panel = document.getElementById('panel');
+              const [one, other] = document.querySelectorAll('.matrix td a');
+              one.click();
+              const closed = new Promise((go) => panel.addEventListener('close', go, {{ once: true }}));
+              panel.close();
+              {step}
+              await closed;
+              return [document.activeElement === other,
+                panel.open && document.querySelector('#panel .body').childElementCount > 0]; }})()"
+        )
+    };
+    desk.expect(&closed_and_then("other.focus();"), json!([true, false]))?;
+    desk.expect(&closed_and_then("other.click();"), json!([false, true]))
 }
 
 fn an_address_opens_its_cell(desk: &mut Desk) -> Result<(), Failure> {
