@@ -8,6 +8,7 @@ use std::{
 };
 
 use lock_core::Error;
+use lock_lab::Postgres;
 use lock_sql::{Dialect, schema};
 use tokio::{
     io::copy_bidirectional,
@@ -51,6 +52,7 @@ impl Database {
                 let set = format!("ALTER SYSTEM SET default_transaction_read_only = {on}");
                 server.sql_as_admin(&set).await.unwrap();
                 server.sql_as_admin("SELECT pg_reload_conf()").await.unwrap();
+                reloaded(server, if on { "on" } else { "off" }).await;
             }
             Self::MariaDb(server) => {
                 let set = format!("SET GLOBAL read_only = {}", u8::from(on));
@@ -68,6 +70,17 @@ impl Database {
         server.sql(&grant).await;
         server
     }
+}
+
+/// `pg_reload_conf` only sends a signal: its reply is older than what it brings about. The
+/// postmaster reads the file and signals its processes in one go, so a new connection that was
+/// born with the value comes after all of them.
+async fn reloaded(server: &Postgres, value: &str) {
+    eventually("the file is read", async || {
+        let shown = server.sql_as_admin("SHOW default_transaction_read_only").await.unwrap();
+        shown.trim() == value
+    })
+    .await;
 }
 
 /// The address leads to the new primary by then, but connections stay with the old one.
