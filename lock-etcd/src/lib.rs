@@ -84,6 +84,7 @@
 //! | TLS | of the options, `https://` endpoints | the client's |
 //! | the client's request timeout | counts for each request, not for waits | the same |
 //! | the client is dropped | nothing | nothing: the connection lasts as long as the locks |
+//! | the runtime ends in which the client was connected | nothing, if it is not that of the locks | the connection is dead for good, and every call [`Error::Unavailable`](lock_core::Error::Unavailable): that runtime must live as long as the locks |
 //! | all its endpoints are removed | nothing | an outage: locks are lost after their TTL |
 //!
 //! What is promised is the same: nothing is decided by which member answers, but by etcd's revisions. Closing
