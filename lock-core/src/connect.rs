@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl, deadline::jitter,
-    duration::shown,
+    duration::shown, trace,
 };
 
 /// The pauses between tries: the first, and the longest.
@@ -78,8 +78,9 @@ impl Connect {
 
     /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
     /// starts together with its store need not fail. The pauses between two tries grow from 100 ms to
-    /// 2 s. No try begins when the time is over, and the last one may take its whole
-    /// [`timeout`](Self::timeout). A bad URL, a wrong password or a requirement that is not met is an
+    /// 2 s; each is between half and all of that, at random. The last try begins when the time is over,
+    /// and may take its whole [`timeout`](Self::timeout). Each try that fails before is the event
+    /// `connect_failed` of [`trace`](crate::trace). For ever: [`Duration::MAX`]. A bad URL, a wrong password or a requirement that is not met is an
     /// error at once. Default: zero, one try.
     ///
     /// ```no_run
@@ -134,17 +135,20 @@ impl IntoFuture for Connect {
 impl Connect {
     /// Tries until it is connected, or there is no time for one more try.
     async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
-        let until = Clock::Boot.now() + self.retry;
+        let until = Clock::Tokio.now() + self.retry;
         let [mut pause, longest] = PAUSES;
         loop {
             let error = match self.once(url.clone()).await {
                 Err(error @ Error::Unavailable { .. }) => error,
                 answer => return answer,
             };
-            let next = jitter(pause);
-            if Clock::Boot.now() + next >= until {
+            let left = until.since(Clock::Tokio.now());
+            if left.is_zero() {
                 return Err(error);
             }
+            // The last try begins when the time is over.
+            let next = jitter(pause).min(left);
+            trace::connect_failed(&error, next);
             tokio::time::sleep(next).await;
             pause = (pause * 2).min(longest);
         }
