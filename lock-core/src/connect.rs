@@ -31,11 +31,11 @@ pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 /// A connection in the making: await it. Its clones connect anew.
 ///
 /// ```no_run
-/// use lock_core::Requirement;
-/// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
+/// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+/// use distlock::Requirement;
 ///
-/// # async fn example() -> lock_core::Result<()> {
-/// let locks = connect("etcd://127.0.0.1:2379")
+/// # async fn example() -> distlock::Result<()> {
+/// let locks = distlock::connect("etcd://127.0.0.1:2379")
 ///     .require(Requirement::StrictFencing)
 ///     .require(Requirement::Fifo)
 ///     .await?;
@@ -84,9 +84,9 @@ impl Connect {
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
-    /// # async fn example() -> lock_core::Result<()> {
-    /// let locks = connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
+    /// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+    /// # async fn example() -> distlock::Result<()> {
+    /// let locks = distlock::connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
     /// # Ok(()) }
     /// ```
     pub fn retry(mut self, time: Duration) -> Self {

@@ -78,8 +78,9 @@ impl Election {
     /// Default: nobody in particular, so that every campaign waits for every other.
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// let election = locks.election("scheduler")?.owner(&lock_core::Owner::new());
+    /// let election = locks.election("scheduler")?.owner(&distlock::Owner::new());
     /// let leading = election.campaign("10.0.0.7, starting").await?;
     /// let still = election.campaign("10.0.0.7, ready").await?; // at once
     /// assert_eq!(leading.token(), still.token());

@@ -168,16 +168,17 @@ impl Election {
     /// TTL. Each pause is between half and all of that, at random.
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// use std::ops::ControlFlow;
     ///
     /// # async fn run_jobs(_: u64) -> std::io::Result<()> { Ok(()) }
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
     /// let election = locks.election("scheduler")?;
     /// let done: String = election
-    ///     .keep_running("10.0.0.7", async |leading: lock_core::Leading| {
+    ///     .keep_running("10.0.0.7", async |leading: distlock::Leading| {
     ///         match run_jobs(leading.token().value()).await {
     ///             Ok(()) => Ok(ControlFlow::Break("all done".to_owned())),
-    ///             Err(_) => Ok::<_, lock_core::Error>(ControlFlow::Continue(())),
+    ///             Err(_) => Ok::<_, distlock::Error>(ControlFlow::Continue(())),
     ///         }
     ///     })
     ///     .await?;

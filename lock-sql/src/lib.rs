@@ -1,8 +1,8 @@
 //! Distributed locks in a database: SQLite, PostgreSQL, MySQL and MariaDB.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
-//! use lock_sql::{SqlConfig, SqlLock};
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+//! use distlock::{Locks, StoreUrl, sql::{SqlConfig, SqlLock}};
 //!
 //! # async fn example() -> lock_core::Result<()> {
 //! let config = SqlConfig::from_url(&StoreUrl::parse("sqlite:/var/lib/shop/locks.db")?)?;
@@ -119,14 +119,14 @@
 //! # Your own client
 //!
 //! [`SqlLock::with_client`] and [`SqlConfig::from_client`] take a pool: a `&sqlx::PgPool`, `&MySqlPool` or
-//! `&SqlitePool`, of the version that [`client`] is. The locks ask the pool for its options, and make
-//! connections of their own with those.
+//! `&SqlitePool`, of the version that `distlock::sql::client` is: sqlx 0.9. The locks ask the pool for
+//! its options, and make connections of their own with those.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")] {
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_sql::{SqlLock, client::SqlitePool};
+//! use distlock::{Locks, sql::{SqlLock, client::SqlitePool}};
 //!
 //! let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?; // the program's own
 //! let locks = Locks::new(SqlLock::with_client(&pool).await?);
