@@ -278,8 +278,10 @@ impl Locks {
 
     /// Asks the store for something small, and tells how long the answer took: whether an acquire
     /// would be answered now. For a readiness check; whether the program itself is well does not
-    /// depend on it. It looks at the queue of the name `distlock/ping` and changes nothing; a login
-    /// that is limited to some names needs the permission to read that one, too.
+    /// depend on it. It changes nothing. SQL stores run an update of no row, which they refuse while
+    /// they take no writes; the others look at the queue of the name `distlock/ping`, which a login
+    /// that is limited to some names must be allowed to read. (A Redis that answers reads and
+    /// refuses writes, as with `min-replicas-to-write` and no replica, passes.)
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) {
@@ -303,9 +305,11 @@ impl Locks {
     /// If it is polled outside a tokio runtime.
     pub async fn ping(&self) -> Result<Duration> {
         let started = self.client.clock.now();
-        match tokio::time::timeout(PING_LIMIT, self.inspect(PING_NAME)).await {
-            Ok(Ok(_)) => Ok(self.client.clock.now().since(started)),
-            Ok(Err(error)) => Err(error.of("ping")),
+        let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
+        let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
+        match tokio::time::timeout(PING_LIMIT, ping).await {
+            Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
+            Ok(Err(error)) => Err(self.client.told("ping", error)),
             Err(_) => Err(self.client.placed(Error::Unavailable {
                 store: self.guarantees().store,
                 op: "ping",

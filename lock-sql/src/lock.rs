@@ -213,6 +213,10 @@ impl DistributedLock for SqlLock {
         self.session.inspect(name).await
     }
 
+    async fn ping(&self, _name: &LockName) -> Result<()> {
+        self.session.ping().await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.session.diagnose(name, attempts).await
     }

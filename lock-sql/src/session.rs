@@ -194,7 +194,13 @@ impl Session {
                     effect = Effect::Unknown;
                     why
                 }
-                Err(Failure::Refused(why) | Failure::Down(why)) => why,
+                Err(Failure::Refused(why)) => {
+                    if let Some(attempt) = attempt {
+                        attempt.put_off(&why);
+                    }
+                    why
+                }
+                Err(Failure::Down(why)) => why,
             };
             if attempt.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));
