@@ -77,10 +77,11 @@ impl Connect {
     }
 
     /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
-    /// starts together with its store need not fail. The pauses between two tries grow from 100 ms to
-    /// 2 s. No try begins when the time is over, and the last one may take its whole
-    /// [`timeout`](Self::timeout). A bad URL, a wrong password or a requirement that is not met is an
-    /// error at once. Default: zero, one try.
+    /// starts together with its store need not fail. `Duration::MAX` is for ever. Each pause between
+    /// two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at random. Each failed
+    /// try that another one follows is a WARN event ([`trace`](crate::trace)). No try begins when the
+    /// time is over, and the last one may take its whole [`timeout`](Self::timeout). A bad URL, a wrong
+    /// password or a requirement that is not met is an error at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;

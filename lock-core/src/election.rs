@@ -45,9 +45,9 @@ pub struct Election {
 pub struct Leader {
     /// The fencing token of the leadership: later leaders have greater ones.
     pub token: FencingToken,
-    /// What the leader says to everybody.
+    /// What the leader says to everybody: the value of its campaign, or what it proclaimed since.
     pub value: Vec<u8>,
-    /// Who it is, as far as the store can tell.
+    /// Who it is, as far as the store can tell: what its [`Election::holder`] says.
     pub holder: Holder,
 }
 
@@ -92,6 +92,11 @@ impl Election {
 
     /// Waits until it leads, and then says `value` to everybody. The future borrows nothing, not even the
     /// value, so it can be spawned.
+    ///
+    /// The value is for programs, such as an address: [`Leader::value`], and nothing else, shows it, from
+    /// the grant on. Who the candidate is, for people, is [`holder`](Self::holder): [`Leader::holder`],
+    /// [`Error::WaitTimeout`] and [`Locks::inspect`](crate::Locks::inspect) show that one, also while it
+    /// waits.
     ///
     /// ```no_run
     /// # fn example(election: &lock_core::Election) {
