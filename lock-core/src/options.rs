@@ -61,8 +61,8 @@ macro_rules! options {
 
         /// Who it is, for people: what [`WaitTimeout`](crate::Error::WaitTimeout) and
         /// [`inspect`](crate::Locks::inspect) show of a holder and of a waiter, and
-        /// [`Leader::holder`](crate::Leader) of a leader. What an election's
-        /// [`campaign`](crate::Election::campaign) says is beside it and not shown by these. Default:
+        /// [`Leader::holder`](crate::Leader::holder) of a leader. The value of a
+        /// [`campaign`](crate::Election::campaign) is another thing, which none of these shows. Default:
         /// program, process id and host.
         pub fn holder(mut $self, description: impl AsRef<str>) -> Self {
             $lock.request.holder = description.as_ref().into();
