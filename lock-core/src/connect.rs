@@ -31,11 +31,11 @@ pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 /// A connection in the making: await it. Its clones connect anew.
 ///
 /// ```no_run
-/// use lock_core::Requirement;
-/// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
+/// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+/// use distlock::Requirement;
 ///
-/// # async fn example() -> lock_core::Result<()> {
-/// let locks = connect("etcd://127.0.0.1:2379")
+/// # async fn example() -> distlock::Result<()> {
+/// let locks = distlock::connect("etcd://127.0.0.1:2379")
 ///     .require(Requirement::StrictFencing)
 ///     .require(Requirement::Fifo)
 ///     .await?;
@@ -77,17 +77,17 @@ impl Connect {
     }
 
     /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
-    /// starts together with its store need not fail. The pauses between two tries grow from 100 ms to
-    /// 2 s; each is between half and all of that, at random. The last try begins when the time is over,
-    /// and may take its whole [`timeout`](Self::timeout). Each try that fails before is the event
-    /// `connect_failed` of [`trace`](crate::trace). For ever: [`Duration::MAX`]. A bad URL, a wrong password or a requirement that is not met is an
-    /// error at once. Default: zero, one try.
+    /// starts together with its store need not fail. `Duration::MAX` is for ever. Each pause between
+    /// two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at random. Each failed
+    /// try that another one follows is the event `connect_failed` of [`trace`](crate::trace). The last
+    /// try begins when the time is over, and may take its whole [`timeout`](Self::timeout). A bad URL,
+    /// a wrong password or a requirement that is not met is an error at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
-    /// # async fn example() -> lock_core::Result<()> {
-    /// let locks = connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
+    /// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+    /// # async fn example() -> distlock::Result<()> {
+    /// let locks = distlock::connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
     /// # Ok(()) }
     /// ```
     pub fn retry(mut self, time: Duration) -> Self {

@@ -16,8 +16,8 @@ use crate::{
 ///
 /// # Contract
 ///
-/// Each promise is an executable property in [`properties`](crate::properties) (feature
-/// `properties`), named like it.
+/// Each promise is an executable property in `driver::properties` (feature `properties`), named like
+/// it.
 ///
 /// - **mutual exclusion:** at most one attempt holds a name, unless what it asked for lets others
 ///   in: who is admitted is said by the [queue rule](crate::queue).

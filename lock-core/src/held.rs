@@ -121,8 +121,13 @@ impl Held {
         }
     }
 
-    /// Renews the lock for one TTL now. Only needed for a fixed term; the watchdog does it
-    /// otherwise. The maximum hold time still counts from the grant.
+    /// Renews the lock for one TTL now. A fixed term needs it to go on; otherwise the watchdog
+    /// renews. The maximum hold time still counts from the grant.
+    ///
+    /// It is also the question whether the lock is still held, and the store answers it. After a
+    /// fenced write was refused, `Ok` says that nobody came later: the resource has seen a greater
+    /// token of another store, or of the time before a restore. Raise the
+    /// [token floor](crate::Locks::raise_token_floor) then.
     ///
     /// # Errors
     ///

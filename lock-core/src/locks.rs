@@ -278,10 +278,18 @@ impl Locks {
 
     /// Asks the store for something small, and tells how long the answer took: whether an acquire
     /// would be answered now. For a readiness check; whether the program itself is well does not
-    /// depend on it. It changes nothing. SQL stores run an update of no row, which they refuse while
-    /// they take no writes; the others look at the queue of the name `distlock/ping`, which a login
-    /// that is limited to some names must be allowed to read. (A Redis that answers reads and
-    /// refuses writes, as with `min-replicas-to-write` and no replica, passes.)
+    /// depend on it. It changes nothing.
+    ///
+    /// | store | what it asks | what passes, too |
+    /// |---|---|---|
+    /// | SQLite, PostgreSQL, MySQL | an update of no row: refused while the store takes no writes or somebody keeps the file locked | a full disk; a login that may update and not insert |
+    /// | etcd | a read that a majority confirms | a database that is full (`NOSPACE`); a login that may not write |
+    /// | Redis | a script that reads | a server that refuses writes: a replica, `min-replicas-to-write` without one, no memory left |
+    /// | ZooKeeper | a read of the server that it is connected to | for some time, a member that is cut off from its leader; a login that may not create |
+    /// | memory | the store, through its scripted network | - |
+    ///
+    /// Where the table says a read, it is the queue of the name `distlock/ping`, which a login that is
+    /// limited to some names must be allowed to read.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) {
@@ -333,10 +341,11 @@ impl Locks {
 
     /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
     /// follow each other faster than they are read may be left out; the last one is not. The stream ends
-    /// after [`ConnectionState::Closed`], and does not keep the connection.
+    /// after [`ConnectionState::Closed`], and does not keep the connection. Its `next` is that of
+    /// `StreamExt`, of the crate `futures-util` or `tokio-stream`.
     ///
     /// ```no_run
-    /// use futures_util::StreamExt;
+    /// use futures_util::StreamExt; // futures-util = "0.3"
     ///
     /// # async fn example(locks: lock_core::Locks) {
     /// let mut states = locks.connections();

@@ -100,10 +100,10 @@ impl Election {
     /// leadership is lost, the work is dropped at its next await point and never polled again.
     ///
     /// ```no_run
-    /// # async fn index(_: u64) {}
+    /// # async fn index(_: i64) {}
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
     /// let election = locks.election("indexer")?;
-    /// election.run("10.0.0.7", |leading| async move { index(leading.token().value()).await }).await
+    /// election.run("10.0.0.7", |leading| async move { index(leading.token().as_i64()).await }).await
     /// # }
     /// ```
     ///
@@ -172,21 +172,33 @@ impl Election {
     /// [`trace`](crate::trace).
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// use std::ops::ControlFlow;
     ///
-    /// # async fn run_jobs(_: u64) -> std::io::Result<()> { Ok(()) }
-    /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn run_jobs(_: &str, _: i64) -> std::io::Result<()> { Ok(()) }
+    /// # async fn example(locks: lock_core::Locks, table: String) -> distlock::Result<()> {
     /// let election = locks.election("scheduler")?;
     /// let done: String = election
-    ///     .keep_running("10.0.0.7", async |leading: lock_core::Leading| {
-    ///         match run_jobs(leading.token().value()).await {
-    ///             Ok(()) => Ok(ControlFlow::Break("all done".to_owned())),
-    ///             Err(_) => Ok::<_, lock_core::Error>(ControlFlow::Continue(())),
+    ///     .keep_running("10.0.0.7", move |leading| {
+    ///         let table = table.clone(); // for this time that it leads
+    ///         async move {
+    ///             match run_jobs(&table, leading.token().as_i64()).await {
+    ///                 Ok(()) => Ok(ControlFlow::Break("all done".to_owned())),
+    ///                 Err(_) => Ok::<_, distlock::Error>(ControlFlow::Continue(())),
+    ///             }
     ///         }
     ///     })
     ///     .await?;
     /// # Ok(()) }
     /// ```
+    ///
+    /// The work is called again and again, so each future has its own clone of what it needs. Or it
+    /// borrows from what outlives the call, as from the `self` of a method: `|leading| self.lead(leading)`.
+    /// An `async |leading| ..` closure does where it captures nothing.
+    ///
+    /// [`Locks::drain`](crate::Locks::drain) and [`Locks::close`](crate::Locks::close) end it with
+    /// [`Error::Closed`], which is the usual end of a service: [`Error::is_closed`] asks for it. A drain
+    /// says nothing to the work, and waits for it; `docs/shutdown.md` in the repository shows both.
     ///
     /// # Errors
     ///

@@ -34,7 +34,8 @@ impl FencingToken {
     /// [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(FencingToken::new(34).as_i64(), 34);
     /// assert_eq!("34".parse::<FencingToken>()?, FencingToken::from(34));
@@ -78,7 +79,8 @@ impl TryFrom<FencingToken> for i64 {
     /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(i64::try_from(FencingToken::new(34))?, 34);
     /// assert!(i64::try_from(FencingToken::new(1 << 63)).is_err());

@@ -25,6 +25,11 @@
 //! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; whom it excludes from each other |
 //!
 //! Names are people's; a lock's name can be long, so metrics should not use it as a label.
+//!
+//! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; from etcd also `connected` at the
+//! first connect. PostgreSQL has `disconnected` for its connection for pushes, and nothing when the next
+//! one is there; MySQL, SQLite and memory have neither. [`Locks::connections`](crate::Locks::connections)
+//! tells of all stores whether they are reached.
 
 use std::{fmt::Display, time::Duration};
 

@@ -17,8 +17,8 @@ use crate::{
 /// clients that connected by URL. They take effect at once and last until [`heal`](Self::heal).
 ///
 /// ```
-/// use lock_core::Locks;
-/// use lock_memory::MemoryStore;
+/// # mod distlock { pub use lock_core::*; pub use lock_memory as memory; }
+/// use distlock::{Locks, memory::MemoryStore};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> lock_core::Result<()> {
@@ -129,13 +129,17 @@ impl MemoryStore {
     /// break what the code under test connected by URL:
     ///
     /// ```
-    /// use lock_core::Locks;
-    /// use lock_memory::{MemoryConfig, MemoryStore};
+    /// # mod distlock {
+    /// #     pub use {lock_core::*, lock_memory as memory};
+    /// #     pub async fn connect(url: &str) -> Result<Locks> {
+    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #     }
+    /// # }
+    /// use distlock::memory::MemoryStore;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> lock_core::Result<()> {
-    /// # let connect = || MemoryConfig::from_url(&"memory:t1".parse()?)?.connect().map(Locks::new);
-    /// let locks = connect()?; // distlock::connect("memory:t1"), somewhere in the code under test
+    /// # async fn main() -> distlock::Result<()> {
+    /// let locks = distlock::connect("memory:t1").await?; // somewhere in the code under test
     /// let guard = locks.lock("orders/42")?.acquire().await?;
     ///
     /// for faults in MemoryStore::named("t1").faults() {

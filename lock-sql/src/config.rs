@@ -81,9 +81,9 @@ impl SqlConfig {
     /// what of the pool counts.
     ///
     /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
     /// use std::time::Duration;
-    /// use lock_core::Locks;
-    /// use lock_sql::{SqlConfig, SqlLock, client::sqlite::SqlitePool};
+    /// use distlock::{Locks, sql::{SqlConfig, SqlLock, client::sqlite::SqlitePool}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?;

@@ -1,8 +1,8 @@
 //! Distributed locks in a database: SQLite, PostgreSQL, MySQL and MariaDB.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
-//! use lock_sql::{SqlConfig, SqlLock};
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+//! use distlock::{Locks, StoreUrl, sql::{SqlConfig, SqlLock}};
 //!
 //! # async fn example() -> lock_core::Result<()> {
 //! let config = SqlConfig::from_url(&StoreUrl::parse("sqlite:/var/lib/shop/locks.db")?)?;
@@ -103,6 +103,9 @@
 //! | | MySQL's usual login needs TLS, unless the server has checked the password lately | |
 //! | `ca` | with `tls=verify`: a file with the certificates to trust | those that browsers trust |
 //!
+//! SQLite's path may be relative, as in `sqlite:locks.db`: to the working directory of the moment of
+//! connecting. `~` is not expanded.
+//!
 //! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`,
 //! with the home from the user database if the environment has none. It excludes **this user's**
 //! processes from each other and nobody else: the directory is made for its owner alone.
@@ -119,14 +122,14 @@
 //! # Your own client
 //!
 //! [`SqlLock::with_client`] and [`SqlConfig::from_client`] take a pool: a `&sqlx::PgPool`, `&MySqlPool` or
-//! `&SqlitePool`, of the version that [`client`] is. The locks ask the pool for its options, and make
-//! connections of their own with those.
+//! `&SqlitePool`, of the version that `distlock::sql::client` is: sqlx 0.9. The locks ask the pool for
+//! its options, and make connections of their own with those.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")] {
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_sql::{SqlLock, client::SqlitePool};
+//! use distlock::{Locks, sql::{SqlLock, client::SqlitePool}};
 //!
 //! let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?; // the program's own
 //! let locks = Locks::new(SqlLock::with_client(&pool).await?);
@@ -159,9 +162,10 @@
 //! time namespace it belongs to: rows of another boot are gone, and a process in another namespace
 //! is refused. Network file systems are refused, since SQLite cannot keep two machines apart there.
 //!
-//! The file stays open until the last handle is dropped, also after `close`. A process that ends
-//! without dropping it leaves SQLite's log (`-wal`, some 4 MB at the most) beside the file, and the
-//! next one reads it.
+//! The file stays open until the last handle is dropped, also after `close`, and a thread of its own
+//! closes it: up to a second after the last drop, of blocking locks too, SQLite's log (`-wal`, some
+//! 4 MB at the most) and `-shm` are still beside the file. A process that ends before that leaves them
+//! there, as short tools mostly do. That is harmless: whoever opens the file next uses them.
 //!
 //! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut
 //! may undo the last transactions, but then the machine boots, all locks are over, and tokens jump

@@ -71,8 +71,8 @@ impl SqlLock {
     ///
     /// ```no_run
     /// # #[cfg(feature = "postgres")] {
-    /// use lock_core::Locks;
-    /// use lock_sql::{SqlLock, client::PgPool};
+    /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+    /// use distlock::{Locks, sql::{SqlLock, client::PgPool}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = PgPool::connect("postgres://me:secret@db.example/shop?sslmode=verify-full").await?;

@@ -12,7 +12,10 @@ pub(crate) const FLOOR: i64 = -1;
 /// Running them again does nothing.
 ///
 /// ```
-/// println!("{}", lock_sql::schema(lock_sql::Dialect::Postgres));
+/// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+/// use distlock::sql::{Dialect, schema};
+///
+/// println!("{}", schema(Dialect::Postgres));
 /// ```
 pub fn schema(dialect: Dialect) -> String {
     tables(dialect) + &granted(dialect)
