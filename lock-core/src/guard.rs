@@ -1,21 +1,10 @@
 //! A lock that is held.
 
-use std::{
-    fmt,
-    ops::Deref,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    alarm::Slot,
-    drain::Stay,
-    grip::{Beginning, Grip},
-    held::Inner,
-    locks::Client,
-    owned::Owned,
-    trace,
+    drain::Stay, grip::Beginning, held::Inner, locks::Client, owned::Owned, trace,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -53,23 +42,18 @@ impl LockGuard {
         term: Term,
         cap: Instant,
     ) -> Result<Self> {
-        let (grip, slot) = (Grip::new(kind), Slot::new());
-        let (granted, floor) = (client.clock.now(), OnceLock::new());
-        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
-        let inner = Arc::new(inner);
-        inner.client.alarm.add(&inner, inner.until());
-        let stay = inner.client.drain.enter();
-        let guard = Self { held: Held(inner), counts: true, stay };
+        let held = Held::begin(client, name, kind, lease, ttl, term, cap);
+        let stay = held.0.client.drain.enter();
+        let guard = Self { held, counts: true, stay };
         match guard.stay {
             Some(_) => Ok(guard),
             None => Err(guard.held.0.client.drained_error()),
         }
     }
 
-    /// A guard that has been counted among those of its grant.
-    pub(crate) fn counted(held: Held) -> Self {
-        let stay = Some(held.0.client.drain.enter_again());
-        Self { held, counts: true, stay }
+    /// A guard that has been counted among those of its grant, and among those of the client.
+    pub(crate) fn counted(held: Held, stay: Stay) -> Self {
+        Self { held, counts: true, stay: Some(stay) }
     }
 
     pub(crate) fn granted(&self) -> Instant {

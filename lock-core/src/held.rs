@@ -43,6 +43,24 @@ pub(crate) struct Inner {
 }
 
 impl Held {
+    /// A new grant, whose deadline is watched from now on.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        name: LockName,
+        kind: Kind,
+        lease: Box<dyn Lease>,
+        ttl: Duration,
+        term: Term,
+        cap: Instant,
+    ) -> Self {
+        let (grip, slot) = (Grip::new(kind), Slot::new());
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
+        let inner = Arc::new(inner);
+        inner.client.alarm.add(&inner, inner.until());
+        Self(inner)
+    }
+
     /// The lock's name.
     pub fn name(&self) -> &LockName {
         &self.0.name

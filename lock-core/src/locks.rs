@@ -352,9 +352,11 @@ impl Locks {
     /// their locks from.
     ///
     /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
-    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain). An [`Owner`](crate::Owner) may acquire again what
-    /// it holds. A guard counts until it is dropped or its release is confirmed, also when its lock was
-    /// lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain), and the store hears of nobody new. An
+    /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that is under
+    /// way counts as a guard. A guard counts until it is dropped or its release is confirmed, also when
+    /// its lock was lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the
+    /// close.
     ///
     /// A limit of zero waits for nobody.
     ///
