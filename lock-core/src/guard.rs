@@ -25,7 +25,7 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
-    /// What a drain waits for.
+    /// What a drain waits for; goes with the release.
     stay: Option<Stay>,
 }
 
@@ -138,7 +138,7 @@ impl LockGuard {
         let last = self.leave();
         if last && inner.lease.validity().lose(LossReason::NotCollected) {
             inner.client.alarm.remove(&*inner);
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+            inner.client.home.runtime.spawn(inner.clone().give_back(self.stay.take()));
         }
         inner.loss_error(inner.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
@@ -174,7 +174,7 @@ impl LockGuard {
             Some(until) => inner.release_at(until).await,
             None if inner.end() => {
                 let home = inner.client.home.clone();
-                Owned::new(&home, inner.give_back(), || {}).await
+                Owned::new(&home, inner.give_back(self.stay.take()), || {}).await
             }
             // Lost between the check and here.
             None => inner.check(),
@@ -234,13 +234,13 @@ impl LockGuard {
         }
         inner.client.alarm.remove(&*inner);
         let home = inner.client.home.clone();
-        let left = Owned::new(&home, leave(inner), || {}).await;
+        let left = Owned::new(&home, leave(inner, self.stay.take()), || {}).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }
 
 /// Asks the store to keep the lock for whoever has the ticket.
-async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
+async fn leave(inner: Arc<Inner>, stay: Option<Stay>) -> Result<Ticket> {
     let _turn = inner.grip.turn.lock().await;
     match inner.lease.detach().await {
         Ok(place) => {
@@ -248,7 +248,7 @@ async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
             Ok(inner.ticket(place))
         }
         Err(error) => {
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+            inner.client.home.runtime.spawn(inner.clone().give_back(stay));
             Err(error)
         }
     }
@@ -270,7 +270,10 @@ impl Drop for LockGuard {
         let inner = &self.held.0;
         match inner.kept_until() {
             Some(until) => drop(inner.clone().release_at(until)),
-            None if inner.end() => drop(inner.client.home.runtime.spawn(inner.clone().give_back())),
+            None if inner.end() => {
+                let release = inner.clone().give_back(self.stay.take());
+                inner.client.home.runtime.spawn(release);
+            }
             None => {}
         }
     }

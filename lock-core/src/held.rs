@@ -13,6 +13,7 @@ use crate::{
     Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
+    drain::Stay,
     grip::Grip,
     locks::Client,
     owned::Owned,
@@ -245,10 +246,15 @@ impl Inner {
         first
     }
 
-    /// Removes the grant's entry from the store.
-    pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
-        let result = self.lease.release().await;
+    /// Removes the grant's entry from the store. A drain waits for it if it has a `stay`.
+    pub(crate) async fn give_back(self: Arc<Self>, stay: Option<Stay>) -> Result<()> {
+        let mut result = self.lease.release().await;
+        if matches!(result, Err(Error::Closed { .. })) && self.client.closed.is_cancelled() {
+            // The close has come before it, and gives back everything.
+            result = self.client.close().await;
+        }
         self.trace_release(&result);
+        drop(stay);
         result
     }
 

@@ -24,6 +24,7 @@
 mod adopt;
 mod alarm;
 pub mod blocking;
+mod close;
 mod connect;
 pub mod deadline;
 mod diagnosis;

@@ -1,8 +1,12 @@
 //! The end of a connection while others acquire by it.
 
-use std::{fmt::Debug, time::Duration};
+use std::{
+    fmt::Debug,
+    task::{Context, Waker},
+    time::Duration,
+};
 
-use lock_core::{ClosedBy, Error, Locks, Owner};
+use lock_core::{ClosedBy, Error, LockGuard, Locks, Owner};
 use lock_memory::MemoryStore;
 use tokio::{sync::oneshot, task::JoinHandle};
 
@@ -142,4 +146,26 @@ async fn an_adoption_under_way_is_waited_for() {
     assert!(adopted.is_valid() && !drain.is_finished(), "it is held");
     adopted.release().await.unwrap();
     assert_eq!(drain.await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_under_way_is_waited_for_whoever_has_left() {
+    for leave in [
+        |guard| drop(guard),
+        |guard: LockGuard| {
+            // Asked for, and left behind half-way.
+            let mut release = Box::pin(guard.release());
+            let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        },
+    ] {
+        let store = MemoryStore::new();
+        let client = store.client();
+        let faults = client.faults();
+        let locks = Locks::new(client);
+        let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+        faults.delay(Duration::from_secs(1));
+        leave(guard);
+        assert_eq!(locks.drain(Duration::from_secs(60)).await.unwrap(), 0);
+        assert!(store.contents().is_empty(), "{:?}", store.contents());
+    }
 }
