@@ -32,6 +32,7 @@ mod drain;
 mod driver;
 pub mod duration;
 mod election;
+mod end;
 mod entry;
 mod error;
 mod facts;
