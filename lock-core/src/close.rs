@@ -23,7 +23,7 @@ impl Client {
         let mut own = None;
         let closed = self.close.0.get_or_init(async || {
             let closed = self.give_all_back().await;
-            let outcome = closed.as_ref().map(|()| ()).map_err(ToString::to_string);
+            let outcome = closed.as_ref().copied().map_err(ToString::to_string);
             own = Some(closed.map_err(|error| self.told("close", error)));
             outcome
         });
