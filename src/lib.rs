@@ -29,9 +29,9 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
-//! Two features are off by default: `serde` writes and reads tokens, names, entries, leaders and guarantees,
-//! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
-//! `futures_core::Stream`.
+//! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders, writes
+//! guarantees, and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an
+//! [`Observer`] is a `futures_core::Stream`.
 //!
 //! Code that locks is tested with the store in memory, its faults and a paused clock: `docs/testing.md` in
 //! the repository. The module [`driver`] is for authors of drivers.

@@ -108,7 +108,7 @@ impl fmt::Display for Entry {
         let state = if self.holds { "holds" } else { "waits" };
         write!(f, "{}: {state}, {}", self.holder, self.kind)?;
         match self.ttl_left {
-            Some(left) => write!(f, ", {left:.1?} left"),
+            Some(left) => write!(f, ", {} left", about(left)),
             None => Ok(()),
         }
     }

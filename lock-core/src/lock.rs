@@ -272,8 +272,10 @@ impl Lock {
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
         let ttl = self.request.ttl;
-        let owned = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-            .collected_within(ttl, |granted| Err(granted?.not_collected()));
+        let owned = || {
+            Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+                .collected_within(ttl, |granted| Err(granted?.not_collected()))
+        };
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;

@@ -35,7 +35,9 @@ use crate::{
 ///
 /// A client waits for an answer for one TTL (for that to a renewal a third of it), and then gives up:
 /// [`Error::Unavailable`](lock_core::Error::Unavailable). What it has given up before it arrived does not
-/// arrive any more, and what has arrived keeps its effect.
+/// arrive any more, and what has arrived keeps its effect. A [close](lock_core::Locks::close) is a request,
+/// too; where the last clone is dropped instead, the store forgets the client whatever its faults are,
+/// unless it has crashed.
 #[derive(Clone, Debug)]
 pub struct Faults {
     network: Network,
@@ -84,8 +86,8 @@ impl Faults {
         self.network.change(|t| t.requests_to_lose += 1);
     }
 
-    /// Loses the reply to the next request, which takes effect all the same, and is sent again. Each
-    /// call loses one more.
+    /// Loses the reply to the next request, which takes effect all the same, and is sent again; also to
+    /// one that is under way. Each call loses one more.
     pub fn lose_reply(&self) {
         self.network.change(|t| t.replies_to_lose += 1);
     }

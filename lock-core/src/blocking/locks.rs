@@ -77,6 +77,10 @@ impl Locks {
     ///
     /// As [`open`](Self::open); [`Error::Unsupported`](crate::Error::Unsupported) for a current-thread
     /// runtime and a store that is not in this process.
+    ///
+    /// # Panics
+    ///
+    /// If the runtime has no timers (`enable_time`), here or at the first call.
     pub fn open_in(
         runtime: impl Into<Arc<Runtime>>,
         connect: impl IntoFuture<Output = Result<crate::Locks>>,
