@@ -420,9 +420,9 @@ impl Locks {
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
     /// guards say that they are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and
-    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
-    /// of each lock, and traced as one. Closing again does nothing: it waits for the first close, and
-    /// answers what that came to.
+    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted at
+    /// once. It is a release of each lock, and traced as one. Closing again does nothing: it waits
+    /// for the first close, and answers what that came to.
     ///
     /// # Errors
     ///
