@@ -267,7 +267,7 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
     .fetch_one(&mut *connection)
     .await?;
     let add = match columns {
-        0 => schema::add_granted(Dialect::Sqlite),
+        0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
         _ => String::new(),
     };
     let finish = format!("{add} {settle} COMMIT;");
