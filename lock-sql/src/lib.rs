@@ -149,8 +149,10 @@
 //! | `pool.close()` | is nothing to the locks, and [`Locks::close`](lock_core::Locks::close) is nothing to the pool. The locks keep a handle: a pool that is only dropped closes when they are dropped, too |
 //!
 //! A pool through PgBouncer is refused, as below. A pool of SQLite must have its file already, and none in
-//! memory. The write-ahead log stays with the program's file. SQLite has one writer: a transaction of the
-//! program that writes for longer than a TTL costs the locks, so a file of their own is better.
+//! memory. The write-ahead log stays with the program's file. A program whose own connections set another
+//! `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is kept out.
+//! SQLite has one writer: a transaction of the program that writes for longer than a TTL costs the locks,
+//! so a file of their own is better.
 //!
 //! # SQLite
 //!
