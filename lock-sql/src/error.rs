@@ -189,15 +189,18 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
-/// Whether a column is missing.
-pub(crate) fn is_without_column(dialect: Dialect, error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::NoColumn)
+/// Whether the column for grants is missing, and no other one.
+pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
+    let is_undated = |said: &dyn DatabaseError| {
+        Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
+    };
+    error.as_database_error().is_some_and(is_undated)
 }
 
 /// Whether the connection that says so is not to be used again: a new one may lead to another server, and
 /// adds the column that a file lacks.
 pub(crate) fn is_spent(dialect: Dialect, error: &sqlx::Error) -> bool {
-    let lacks = dialect == Dialect::Sqlite && is_without_column(dialect, error);
+    let lacks = dialect == Dialect::Sqlite && is_undated(dialect, error);
     lacks || is_read_only(dialect, error)
 }
 

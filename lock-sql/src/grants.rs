@@ -130,7 +130,7 @@ impl Session {
     /// is answered.
     pub(crate) fn column_is_gone(&self, writer: Script, failure: &Failure) -> bool {
         let Failure::Refused(why) = failure else { return false };
-        let is_gone = writer.1 == Grants::Dated && error::is_without_column(self.dialect(), why);
+        let is_gone = writer.1 == Grants::Dated && error::is_undated(self.dialect(), why);
         // The next connection to a file adds it.
         if is_gone && self.dialect() != Dialect::Sqlite {
             self.column.set(Grants::Undated);

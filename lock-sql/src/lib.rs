@@ -222,10 +222,10 @@
 //! Tables of earlier versions have no such column. Older clients do not notice that it is added: by the
 //! next connection to a SQLite file; by a client of PostgreSQL that connects, if its user may do that, and
 //! which waits for other transactions for 0.2 s at the most, as those behind it then do; on MySQL only by
-//! what [`schema`] prints, since all clients would wait there, 1 s at the least. Whoever runs that while a
-//! long transaction has read the table is told so on MySQL (`Lock wait timeout exceeded`), and runs it
-//! again. A client without the column locks all the same, and looks for it every 5 to 10 s; one whose
-//! column goes, as when an old dump is restored, does so from then on.
+//! what [`schema`] prints, since all clients would wait for 1 s there. While a long transaction has read the
+//! table, as that of a dump, `schema` fails after this time (`Lock wait timeout exceeded`; on PostgreSQL
+//! `lock timeout`), and is to be run again later. A client without the column locks all the same, and looks
+//! for it every 5 to 10 s; one whose column goes, as when an old dump is restored, does so from then on.
 //!
 //! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
 //! if all its rows are deleted. Rows that nobody has removed since they expired are swept every

@@ -69,17 +69,19 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
 }
 
 /// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite
-/// has no such statement: see [`add_granted`].
+/// has no such statement: see [`add_granted`]. It soon gives up waiting for a long transaction, since all
+/// clients wait behind it meanwhile.
 fn granted(dialect: Dialect) -> String {
     let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
     match dialect {
         Dialect::Sqlite => String::new(),
-        Dialect::Postgres => format!("{add} IF NOT EXISTS granted BIGINT;\n"),
-        // MariaDB has IF NOT EXISTS here, MySQL has not. It waits for no long transaction, since all
-        // clients would wait behind it: 1 s is the least that MySQL has.
+        Dialect::Postgres => format!(
+            "SET lock_timeout = '200ms';\n{add} IF NOT EXISTS granted BIGINT;\nRESET lock_timeout;\n"
+        ),
+        // MariaDB has IF NOT EXISTS here, MySQL has not. And 1 s is the least that MySQL has.
         Dialect::MySql => format!(
             "SET @distlock_wait = @@lock_wait_timeout;
-SET SESSION lock_wait_timeout = 1 /*M! - 1 */;
+SET SESSION lock_wait_timeout = 1;
 SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
   WHERE table_schema = DATABASE() AND table_name = 'distlock_v1_entries' AND column_name = 'granted'),
   'DO 0', '{add} granted BIGINT');

@@ -1,14 +1,16 @@
 //! When a lock was granted, and tables of the version that did not write it down.
 
+use std::any::Any;
+
 use lock_core::Locks;
 use lock_sql::{
     Dialect,
-    client::{Connection, MySqlConnection, raw_sql},
+    client::{Connection, MySqlConnection, PgConnection, raw_sql},
     schema,
 };
 
 use crate::{
-    Database, locks, on_both, rights,
+    Database, eventually, locks, on_both, rights,
     support::grants::{self, OLD, old_entry},
 };
 
@@ -19,6 +21,7 @@ on_both!(
     tables_of_an_old_client_get_the_column,
     tables_that_this_user_may_not_alter,
     the_column_goes,
+    who_adds_the_column_waits_for_no_long_transaction,
 );
 
 async fn two(server: &Database) -> (Locks, Locks) {
@@ -106,30 +109,60 @@ async fn the_column_goes(dialect: Dialect) {
     }
 }
 
+/// A transaction that has read the table and does not end, until it is dropped.
+async fn long_transaction(server: &Database) -> Box<dyn Any> {
+    let read = "BEGIN; SELECT COUNT(*) FROM distlock_v1_entries";
+    match server {
+        Database::MariaDb(server) => {
+            let mut long = MySqlConnection::connect(&server.url()).await.unwrap();
+            raw_sql(read).execute(&mut long).await.unwrap();
+            Box::new(long)
+        }
+        Database::Postgres(server) => {
+            let mut long = PgConnection::connect(&server.url()).await.unwrap();
+            raw_sql(read).execute(&mut long).await.unwrap();
+            Box::new(long)
+        }
+    }
+}
+
+/// All clients would wait behind it meanwhile. It is to be run again.
+async fn who_adds_the_column_waits_for_no_long_transaction(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    server.sql(OLD).await;
+    let long = long_transaction(&server).await;
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    let refused = match &server {
+        Database::MariaDb(server) => server.sql(&schema(dialect)).await,
+        Database::Postgres(server) => server.sql(&schema(dialect)).await,
+    };
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("timeout"), "{refused}");
+    assert_eq!(b.inspect("a").await.unwrap()[0].holder.granted_at, None);
+    guard.release().await.unwrap();
+    drop(long);
+    eventually("the end of the transaction", async || match &server {
+        Database::MariaDb(server) => server.sql(&schema(dialect)).await.is_ok(),
+        Database::Postgres(server) => server.sql(&schema(dialect)).await.is_ok(),
+    })
+    .await;
+    grants::dated_again(&b).await;
+}
+
 /// An `ALTER` would keep all other clients waiting behind somebody's long transaction.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mariadb_is_altered_by_nobody_who_connects() {
     let server = Database::start(Dialect::MySql).await;
     server.sql(&schema(Dialect::MySql)).await;
     server.sql(OLD).await;
-    let mut long = MySqlConnection::connect(&server.url()).await.unwrap();
-    let read = "START TRANSACTION; SELECT COUNT(*) FROM distlock_v1_entries";
-    raw_sql(read).execute(&mut long).await.unwrap();
+    let long = long_transaction(&server).await;
     let alters = async || server.sql("SHOW GLOBAL STATUS LIKE 'Com_alter_table'").await;
     let before = alters().await;
     let (a, b) = two(&server).await;
     assert_eq!(alters().await, before);
     let guard = a.lock("a").unwrap().acquire().await.unwrap();
     assert_eq!(b.inspect("a").await.unwrap()[0].holder.granted_at, None);
-    // Neither does whoever may alter it: it fails, and is to be run again.
-    let refused = match &server {
-        Database::MariaDb(server) => server.sql(&schema(Dialect::MySql)).await.unwrap_err(),
-        Database::Postgres(_) => unreachable!("a MariaDB"),
-    };
-    assert!(refused.to_string().contains("timeout exceeded"), "{refused}");
     guard.release().await.unwrap();
-    raw_sql("COMMIT").execute(&mut long).await.unwrap();
-    server.sql(&schema(Dialect::MySql)).await;
-    grants::dated_again(&a).await;
-    long.close().await.unwrap();
+    drop(long);
 }
