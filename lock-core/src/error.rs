@@ -311,6 +311,9 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::InvalidName { name, reason } if name.is_empty() => {
+                write!(f, "no lock name: {reason}")
+            }
             Self::InvalidName { name, reason } => write!(f, "invalid lock name {name:?}: {reason}"),
             Self::InvalidOption { option, value, allowed } => {
                 write!(f, "invalid {option} {value:?}: {allowed}")

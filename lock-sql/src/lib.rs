@@ -152,8 +152,10 @@
 //! | `pool.close()` | is nothing to the locks, and [`Locks::close`](lock_core::Locks::close) is nothing to the pool. The locks keep a handle: a pool that is only dropped closes when they are dropped, too |
 //!
 //! A pool through PgBouncer is refused, as below. A pool of SQLite must have its file already, and none in
-//! memory. The write-ahead log stays with the program's file. SQLite has one writer: a transaction of the
-//! program that writes for longer than a TTL costs the locks, so a file of their own is better.
+//! memory. The write-ahead log stays with the program's file. A program whose own connections set another
+//! `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is kept out.
+//! SQLite has one writer: a transaction of the program that writes for longer than a TTL costs the locks,
+//! so a file of their own is better.
 //!
 //! # SQLite
 //!
@@ -219,9 +221,15 @@
 //! `granted` is when the lock was granted, for operators: a lock that is got at once has it from its
 //! first request. Who has waited hears of the grant by a read, so its client writes it once the lock has
 //! been held for 250 ms, in a request of its own that nobody waits for; who holds for less has none.
-//! Tables of earlier versions have no such column. A client that connects adds it, which older clients
-//! do not notice; if its user may not do that, it locks without it, and what [`schema`] prints adds it
-//! as well.
+//! An observer of an election hears of a leader sooner: for it, one that has waited has no such time.
+//!
+//! Tables of earlier versions have no such column. Older clients do not notice that it is added: by the
+//! next connection to a SQLite file; by a client of PostgreSQL that connects, if its user may do that, and
+//! which waits for other transactions for 0.2 s at the most, as those behind it then do; on MySQL only by
+//! what [`schema`] prints, since all clients would wait for 1 s there. While a long transaction has read the
+//! table, as that of a dump, `schema` fails after this time (`Lock wait timeout exceeded`; on PostgreSQL
+//! `lock timeout`), and is to be run again later. A client without the column locks all the same, and looks
+//! for it every 5 to 10 s; one whose column goes, as when an old dump is restored, does so from then on.
 //!
 //! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
 //! if all its rows are deleted. Rows that nobody has removed since they expired are swept every

@@ -83,9 +83,8 @@ impl SqlLock {
     ///
     /// # Errors
     ///
-    /// Same as [`connect`](Self::connect); also [`Error::Unavailable`](lock_core::Error::Unavailable) if
-    /// SQLite's database is no file yet, or in memory, and
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if a pool of MySQL names no database.
+    /// Same as [`connect`](Self::connect); also [`Error::InvalidOption`](lock_core::Error::InvalidOption)
+    /// if SQLite's database is no file yet, or in memory, or if a pool of MySQL names no database.
     ///
     /// # Cancel safety
     ///

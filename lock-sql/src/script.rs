@@ -341,7 +341,6 @@ impl Script {
     }
 
     /// Answers, as a token, how many counters for tokens there are.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn counters(self) -> String {
         format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
