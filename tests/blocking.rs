@@ -8,6 +8,7 @@ use std::{
 
 use distlock::{Error, Kind, blocking};
 use lock_core::Clock;
+#[cfg(any(feature = "memory", feature = "sqlite"))]
 use tokio::runtime::Builder;
 
 /// A store of its own.
@@ -213,6 +214,7 @@ fn what_is_given_back_early_is_kept_for_its_least_time() {
 }
 
 /// What connects by URL, on a clock that stands still unless somebody waits.
+#[cfg(feature = "memory")]
 #[test]
 fn a_paused_clock_takes_a_url_too() {
     let clock = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
