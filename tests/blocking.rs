@@ -8,7 +8,6 @@ use std::{
 
 use distlock::{Error, Kind, blocking};
 use lock_core::Clock;
-#[cfg(any(feature = "memory", feature = "sqlite"))]
 use tokio::runtime::Builder;
 
 /// A store of its own.
