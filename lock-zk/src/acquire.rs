@@ -9,15 +9,17 @@ use lock_core::{
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
 use crate::{
-    child,
     entry::{Entry, Node},
     error::{self, STORE},
+    layout::{
+        child,
+        note::{Became, Note},
+        values::Values,
+    },
     lease::ZkLease,
-    note::{Became, Note},
     queue::{Ahead, Duty},
     session::{End, Session},
     turns::Turn,
-    values::Values,
     wait::Next,
 };
 

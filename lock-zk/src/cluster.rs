@@ -3,7 +3,7 @@
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
 
-use crate::{config::DEFAULT_PORT, layout};
+use crate::{config::DEFAULT_PORT, layout::path};
 
 /// In front of a host that is reached by TLS.
 pub(crate) const TLS: &str = "tcp+tls://";
@@ -31,7 +31,7 @@ pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     let hosts = hosts.map(|host| host_of(host).map_err(&wrong)).collect::<Result<_>>()?;
     let chroot = if chroot == "/" { "" } else { chroot };
     if !chroot.is_empty() {
-        layout::check_path(chroot).map_err(|reason| wrong(format!("path: {reason}")))?;
+        path::check_path(chroot).map_err(|reason| wrong(format!("path: {reason}")))?;
     }
     Ok((hosts, chroot.to_owned()))
 }

@@ -7,7 +7,7 @@ use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
     cluster,
-    layout::{self, Layout},
+    layout::path::{self, Layout},
 };
 
 pub(crate) const DEFAULT_PORT: u16 = 2181;
@@ -75,13 +75,13 @@ impl ZkConfig {
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
         options.finish()?;
-        layout::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
+        path::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
         let chroot = match url.path() {
             "" => String::new(),
             path => format!("/{path}"),
         };
         if !chroot.is_empty() {
-            layout::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
+            path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
         let login = login(url)?;
         if access == Access::Creator && login.is_none() {
@@ -182,7 +182,7 @@ impl ZkConfig {
     ///
     /// [`Error::InvalidOption`].
     pub(crate) fn check_prefix(&self) -> Result<()> {
-        layout::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
+        path::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
             option: "prefix".to_owned(),
             value: self.prefix.clone(),
             allowed: format!("a path: {reason}"),

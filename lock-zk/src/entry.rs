@@ -10,9 +10,11 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    note::{Became, Note},
+    layout::{
+        note::{Became, Note},
+        values::Values,
+    },
     session::lock,
-    values::Values,
 };
 
 /// One attempt's entry. The session keeps it from before its node is asked for until the node's

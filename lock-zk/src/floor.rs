@@ -16,7 +16,7 @@ use crate::{
     config::ZkConfig,
     error::STORE,
     inspect,
-    layout::{self, directory},
+    layout::path::{self, directory},
     names, queue,
     session::Session,
     turns::Turn,
@@ -81,7 +81,7 @@ fn broken(why: String) -> Error {
 
 impl Floor {
     pub(crate) fn new(prefix: &str) -> Self {
-        Self { path: layout::floor(prefix), seen: Mutex::default() }
+        Self { path: path::floor(prefix), seen: Mutex::default() }
     }
 }
 

@@ -8,9 +8,12 @@ use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
-    child, error,
+    error,
     floor::Above,
-    note::{Became, Note},
+    layout::{
+        child,
+        note::{Became, Note},
+    },
     queue,
     session::Session,
     turns::Turn,

@@ -17,9 +17,11 @@ use crate::{
     acquire::Candidate,
     entry::Entry,
     error,
-    note::Became,
+    layout::{
+        note::Became,
+        values::{self, Values},
+    },
     session::{Session, lock},
-    values::{self, Values},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.

@@ -231,7 +231,6 @@
 //! may not is told what the directories show, at two requests for each.
 
 mod acquire;
-mod child;
 mod cluster;
 mod config;
 mod entry;
@@ -246,7 +245,6 @@ mod life;
 mod lock;
 mod names;
 mod nodelay;
-mod note;
 mod observe;
 mod probe;
 mod proof;
@@ -259,7 +257,6 @@ mod sessions;
 mod set;
 mod turns;
 mod upgrade;
-mod values;
 mod wait;
 mod watches;
 
@@ -268,7 +265,7 @@ pub use zookeeper_client as client;
 
 pub use crate::{
     config::{Access, ZkConfig},
-    layout::Layout,
+    layout::path::Layout,
     lease::ZkLease,
     lock::ZkLock,
 };

@@ -18,14 +18,13 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE},
     inspect::{diagnose, inspect},
-    layout::directory,
+    layout::{path::directory, values},
     names,
     observe::observe,
     probe::{self, Timing},
     session::Session,
     sessions::{Sessions, checked_ttl},
     set::{CandidateSet, NAMES_AT_ONCE},
-    values,
 };
 
 /// How long a first connection may take in all.

@@ -4,9 +4,11 @@ use futures_util::{StreamExt, TryStreamExt, stream};
 use lock_core::{LockName, Result};
 
 use crate::{
-    child,
     config::ZkConfig,
-    layout::{Layout, directory},
+    layout::{
+        child,
+        path::{Layout, directory},
+    },
     session::Session,
     turns::Turn,
 };

@@ -2,7 +2,10 @@
 
 use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
-use crate::{child, entry::Ending, note::Became};
+use crate::{
+    entry::Ending,
+    layout::{child, note::Became},
+};
 
 /// The entries of a lock directory, first comer first.
 pub(crate) fn in_order(children: Vec<String>) -> Vec<String> {

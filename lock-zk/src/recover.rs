@@ -10,10 +10,9 @@ use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     acquire::vanished,
-    child,
     entry::{Entry, Node},
     error::{self, Meaning},
-    note::Note,
+    layout::{child, note::Note},
     queue,
     session::Session,
     turns::Turn,

@@ -14,11 +14,11 @@ use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
-    child,
     entry::Entry,
     error::{self, Meaning, STORE},
     floor::Floor,
     janitor::Chores,
+    layout::child,
     life::Life,
     requests::Exchange,
     sentinel::Young,

@@ -10,10 +10,10 @@ use crate::{
     acquire::{Candidate, cancelled, vanished},
     entry::Node,
     error::{self, STORE},
+    layout::values,
     queue::Ahead,
     session::Session,
     turns::Turn,
-    values,
 };
 
 /// The longest names make a request of about 100 KiB then, a tenth of what a server takes.

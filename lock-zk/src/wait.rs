@@ -11,7 +11,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 use crate::{
     acquire::{Candidate, vanished},
     entry::{Ending, News},
-    note::{Became, Note},
+    layout::note::{Became, Note},
     queue::{Ahead, Duty},
     watches::Watch,
 };

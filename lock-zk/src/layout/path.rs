@@ -2,7 +2,7 @@
 
 use lock_core::{Error, LockName, Result};
 
-use crate::child;
+use crate::layout::child;
 
 /// How names become directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
