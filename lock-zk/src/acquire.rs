@@ -19,8 +19,8 @@ use crate::{
     lease::ZkLease,
     queue::{Ahead, Duty},
     session::{End, Session},
-    turns::Turn,
     wait::Next,
+    wire::turns::Turn,
 };
 
 /// One attempt in one session.

@@ -6,8 +6,8 @@ use lock_core::{Error, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
-    cluster,
     layout::path::{self, Layout},
+    wire::connect_string,
 };
 
 pub(crate) const DEFAULT_PORT: u16 = 2181;
@@ -48,7 +48,7 @@ impl Access {
 /// The login is used for ZooKeeper's `digest` scheme.
 #[derive(Clone)]
 pub struct ZkConfig {
-    /// Each perhaps with [`cluster::TLS`] in front.
+    /// Each perhaps with [`connect_string::TLS`] in front.
     pub(crate) hosts: Vec<String>,
     pub(crate) chroot: String,
     connector: Connector,
@@ -119,8 +119,8 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
     /// detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
-        let (hosts, chroot) = cluster::parse(cluster)?;
-        cluster::check(&connector)?;
+        let (hosts, chroot) = connect_string::parse(cluster)?;
+        connect_string::check(&connector)?;
         Ok(Self {
             hosts,
             chroot,
@@ -166,7 +166,7 @@ impl ZkConfig {
 
     /// The hosts that answer without TLS.
     pub(crate) fn plain_hosts(&self) -> Vec<String> {
-        self.hosts.iter().filter(|host| !host.starts_with(cluster::TLS)).cloned().collect()
+        self.hosts.iter().filter(|host| !host.starts_with(connect_string::TLS)).cloned().collect()
     }
 
     /// What makes a session of this TTL. The rest of a connector's options would let a session end later

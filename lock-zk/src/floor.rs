@@ -19,7 +19,7 @@ use crate::{
     layout::path::{self, directory},
     names, queue,
     session::Session,
-    turns::Turn,
+    wire::turns::Turn,
 };
 
 /// The record, as far as this session knows it.

@@ -17,8 +17,8 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
     error::STORE,
-    nodelay, probe,
     session::{End, Session},
+    wire::{nodelay, probe},
 };
 
 /// Extends the locks of a session until it is over or dropped.

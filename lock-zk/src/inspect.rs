@@ -16,7 +16,7 @@ use crate::{
     },
     queue,
     session::Session,
-    turns::Turn,
+    wire::turns::Turn,
 };
 
 /// Beyond this place only the attempts are told, not what they say about themselves.

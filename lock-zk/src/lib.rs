@@ -231,7 +231,6 @@
 //! may not is told what the directories show, at two requests for each.
 
 mod acquire;
-mod cluster;
 mod config;
 mod entry;
 mod error;
@@ -244,21 +243,17 @@ mod lease;
 mod life;
 mod lock;
 mod names;
-mod nodelay;
 mod observe;
-mod probe;
 mod proof;
 mod queue;
 mod recover;
-mod requests;
 mod sentinel;
 mod session;
 mod sessions;
 mod set;
-mod turns;
 mod upgrade;
 mod wait;
-mod watches;
+mod wire;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;

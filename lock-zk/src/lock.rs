@@ -21,10 +21,10 @@ use crate::{
     layout::{path::directory, values},
     names,
     observe::observe,
-    probe::{self, Timing},
     session::Session,
     sessions::{Sessions, checked_ttl},
     set::{CandidateSet, NAMES_AT_ONCE},
+    wire::probe::{self, Timing},
 };
 
 /// How long a first connection may take in all.

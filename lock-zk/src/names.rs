@@ -10,7 +10,7 @@ use crate::{
         path::{Layout, directory},
     },
     session::Session,
-    turns::Turn,
+    wire::turns::Turn,
 };
 
 /// How many directories are listed at the same time.

@@ -15,8 +15,14 @@ use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
-    error::STORE, floor::Above, inspect, layout::values, queue, session::Session,
-    sessions::Sessions, turns::Turn, watches::Watch,
+    error::STORE,
+    floor::Above,
+    inspect,
+    layout::values,
+    queue,
+    session::Session,
+    sessions::Sessions,
+    wire::{turns::Turn, watches::Watch},
 };
 
 /// How many changes may wait for an observer that does not look.

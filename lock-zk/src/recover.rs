@@ -15,7 +15,7 @@ use crate::{
     layout::{child, note::Note},
     queue,
     session::Session,
-    turns::Turn,
+    wire::turns::Turn,
 };
 
 /// Before a request is repeated.

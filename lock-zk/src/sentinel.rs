@@ -22,7 +22,7 @@ use crate::{
     entry::Entry,
     error,
     session::{Session, lock},
-    watches::{LOOK, Watch},
+    wire::watches::{LOOK, Watch},
 };
 
 /// How old a node gets before it is watched.

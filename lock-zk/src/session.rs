@@ -20,10 +20,12 @@ use crate::{
     janitor::Chores,
     layout::child,
     life::Life,
-    requests::Exchange,
     sentinel::Young,
-    turns::{Turn, Turns},
-    watches::Room,
+    wire::{
+        requests::Exchange,
+        turns::{Turn, Turns},
+        watches::Room,
+    },
 };
 
 /// How long the server may take to confirm the end of a session.

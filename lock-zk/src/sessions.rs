@@ -21,8 +21,9 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE},
     floor::Floor,
-    heartbeat, janitor, nodelay, sentinel,
+    heartbeat, janitor, sentinel,
     session::{Session, lock},
+    wire::nodelay,
 };
 
 /// More distinct TTLs than any program has reason for; each costs a connection and a heartbeat.

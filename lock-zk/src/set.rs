@@ -13,7 +13,7 @@ use crate::{
     layout::values,
     queue::Ahead,
     session::Session,
-    turns::Turn,
+    wire::turns::Turn,
 };
 
 /// The longest names make a request of about 100 KiB then, a tenth of what a server takes.

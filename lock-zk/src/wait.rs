@@ -13,7 +13,7 @@ use crate::{
     entry::{Ending, News},
     layout::note::{Became, Note},
     queue::{Ahead, Duty},
-    watches::Watch,
+    wire::watches::Watch,
 };
 
 /// What a waiter does next.

@@ -13,7 +13,7 @@ use futures_util::TryFutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
-use crate::requests::Exchange;
+use crate::wire::requests::Exchange;
 
 /// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
