@@ -9,7 +9,6 @@ use lock_core::{
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
 use crate::{
-    entry::{Entry, Node},
     error::{self, STORE},
     layout::{
         child,
@@ -18,7 +17,10 @@ use crate::{
     },
     lease::ZkLease,
     queue::{Ahead, Duty},
-    session::{End, Session},
+    session::{
+        End, Session,
+        attempt::{Entry, Node},
+    },
     wait::Next,
     wire::turns::Turn,
 };

@@ -9,13 +9,12 @@ use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     error,
-    floor::Above,
     layout::{
         child,
         note::{Became, Note},
     },
     queue,
-    session::Session,
+    session::{Session, floor::Above},
     wire::turns::Turn,
 };
 

@@ -15,13 +15,12 @@ use zookeeper_client::{Acls, Error as ZkError};
 
 use crate::{
     acquire::Candidate,
-    entry::Entry,
     error,
     layout::{
         note::Became,
         values::{self, Values},
     },
-    session::{Session, lock},
+    session::{Session, attempt::Entry, lock},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.

@@ -232,24 +232,15 @@
 
 mod acquire;
 mod config;
-mod entry;
 mod error;
-mod floor;
-mod heartbeat;
 mod inspect;
-mod janitor;
 mod layout;
 mod lease;
-mod life;
 mod lock;
 mod names;
 mod observe;
-mod proof;
 mod queue;
-mod recover;
-mod sentinel;
 mod session;
-mod sessions;
 mod set;
 mod upgrade;
 mod wait;

@@ -21,8 +21,10 @@ use crate::{
     layout::{path::directory, values},
     names,
     observe::observe,
-    session::Session,
-    sessions::{Sessions, checked_ttl},
+    session::{
+        Session,
+        pool::{Sessions, checked_ttl},
+    },
     set::{CandidateSet, NAMES_AT_ONCE},
     wire::probe::{self, Timing},
 };

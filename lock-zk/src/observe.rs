@@ -16,12 +16,10 @@ use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
     error::STORE,
-    floor::Above,
     inspect,
     layout::values,
     queue,
-    session::Session,
-    sessions::Sessions,
+    session::{Session, floor::Above, pool::Sessions},
     wire::{turns::Turn, watches::Watch},
 };
 

@@ -3,8 +3,8 @@
 use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
 use crate::{
-    entry::Ending,
     layout::{child, note::Became},
+    session::attempt::Ending,
 };
 
 /// The entries of a lock directory, first comer first.

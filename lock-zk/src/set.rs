@@ -8,11 +8,10 @@ use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 
 use crate::{
     acquire::{Candidate, cancelled, vanished},
-    entry::Node,
     error::{self, STORE},
     layout::values,
     queue::Ahead,
-    session::Session,
+    session::{Session, attempt::Node},
     wire::turns::Turn,
 };
 

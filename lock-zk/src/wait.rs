@@ -10,9 +10,9 @@ use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     acquire::{Candidate, vanished},
-    entry::{Ending, News},
     layout::note::{Became, Note},
     queue::{Ahead, Duty},
+    session::attempt::{Ending, News},
     wire::watches::Watch,
 };
 

@@ -1,6 +1,6 @@
 //! Requests of a session, and what their answers prove.
 //!
-//! Reads and writes are told apart here and nowhere else: see `proof.rs`.
+//! Reads and writes are told apart here and nowhere else: see `session/proof.rs`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use zookeeper_client::{
     OneshotWatcher, Stat,
 };
 
-use crate::{error, life::Life};
+use crate::{error, session::deadline::Life};
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.

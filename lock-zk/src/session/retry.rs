@@ -10,11 +10,13 @@ use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     acquire::vanished,
-    entry::{Entry, Node},
     error::{self, Meaning},
     layout::{child, note::Note},
     queue,
-    session::Session,
+    session::{
+        Session,
+        attempt::{Entry, Node},
+    },
     wire::turns::Turn,
 };
 

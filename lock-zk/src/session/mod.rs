@@ -1,5 +1,15 @@
 //! One ZooKeeper session: what it proves, what it owns, how it ends.
 
+pub(crate) mod attempt;
+pub(crate) mod deadline;
+pub(crate) mod floor;
+pub(crate) mod janitor;
+pub(crate) mod own_nodes;
+pub(crate) mod pool;
+pub(crate) mod proof;
+pub(crate) mod renewal;
+mod retry;
+
 use std::{
     collections::HashMap,
     fmt,
@@ -14,13 +24,9 @@ use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
-    entry::Entry,
     error::{self, Meaning, STORE},
-    floor::Floor,
-    janitor::Chores,
     layout::child,
-    life::Life,
-    sentinel::Young,
+    session::{attempt::Entry, deadline::Life, floor::Floor, janitor::Chores, own_nodes::Young},
     wire::{
         requests::Exchange,
         turns::{Turn, Turns},

@@ -39,7 +39,7 @@ pub(crate) struct Entry {
     state: AtomicU8,
     /// An exclusive entry whose holder shares the lock by now.
     downgraded: AtomicBool,
-    /// Whether the sentinel has begun to look after the node.
+    /// Whether a task has begun to look after the node.
     guarded: AtomicBool,
     /// Whether the server has told that it watches the node.
     watched: AtomicBool,

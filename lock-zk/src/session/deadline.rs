@@ -7,9 +7,9 @@ use std::{
 
 use lock_core::{Clock, Instant, deadline::safe_until};
 
-use crate::{
+use crate::session::{
+    lock,
     proof::{self, Evidence, Proof},
-    session::lock,
 };
 
 /// The proven life of one session. Requests hold it without holding the session.

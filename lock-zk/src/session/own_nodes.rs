@@ -19,9 +19,8 @@ use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
-    entry::Entry,
     error,
-    session::{Session, lock},
+    session::{Session, attempt::Entry, lock},
     wire::watches::{LOOK, Watch},
 };
 

@@ -20,9 +20,7 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    floor::Floor,
-    heartbeat, janitor, sentinel,
-    session::{Session, lock},
+    session::{Session, floor::Floor, janitor, lock, own_nodes, renewal},
     wire::nodelay,
 };
 
@@ -223,14 +221,14 @@ impl Sessions {
         let over = session.over_token();
         let chores = session.chores.more();
         self.runtime.spawn(janitor::work(weak.clone(), Arc::downgrade(self), over.clone(), chores));
-        self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
-        self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
+        self.runtime.spawn(renewal::beat(weak.clone(), over.clone(), reconnected.clone()));
+        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.young.first()));
+        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.young.crowded()));
         // A break meanwhile is told below.
-        heartbeat::ask_deployment(weak.clone(), self.hosts.clone()).await;
+        renewal::ask_deployment(weak.clone(), self.hosts.clone()).await;
         // So that the first acquire need not. If it fails, that one does.
         drop(tokio::time::timeout(ttl / 4, session.above()).await);
-        self.runtime.spawn(heartbeat::follow(
+        self.runtime.spawn(renewal::follow(
             weak,
             states,
             session.terminated.clone(),

@@ -11,11 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{
-    entry::Node,
-    session::{End, Session, lock},
-    sessions::Sessions,
-};
+use crate::session::{End, Session, attempt::Node, lock, pool::Sessions};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
