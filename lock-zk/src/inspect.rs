@@ -13,7 +13,7 @@ use crate::{
         child,
         note::{Became, Note},
     },
-    queue,
+    queue::view,
     session::{Session, floor::Above},
     wire::turns::Turn,
 };
@@ -25,7 +25,7 @@ const MOST_NOTES: usize = 256;
 /// lives as long as its session, and ZooKeeper tells no client how long another's session still
 /// does.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
-    let names = queue::in_order(session.list(directory, Turn::Look).await?);
+    let names = view::in_order(session.list(directory, Turn::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
         let exchange = session.begin_in_turn(Turn::Look).await?;
         Ok(exchange.data(&format!("{directory}/{name}")).await)
@@ -72,7 +72,7 @@ pub(crate) async fn diagnose(
     directory: &str,
     attempts: &[Uuid],
 ) -> Result<Diagnosis> {
-    let names = queue::in_order(session.list(directory, Turn::Look).await?);
+    let names = view::in_order(session.list(directory, Turn::Look).await?);
     let mut entries: Vec<_> = names.iter().map(|name| unread(name)).collect();
     if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
         let exchange = session.begin_in_turn(Turn::Look).await?;

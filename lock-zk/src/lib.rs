@@ -232,18 +232,15 @@
 
 mod acquire;
 mod config;
+mod election;
 mod error;
 mod inspect;
 mod layout;
 mod lease;
 mod lock;
 mod names;
-mod observe;
 mod queue;
 mod session;
-mod set;
-mod upgrade;
-mod wait;
 mod wire;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.

@@ -14,18 +14,20 @@ use uuid::Uuid;
 use zookeeper_client::{Connector, Error as ZkError};
 
 use crate::{
-    acquire::{Candidate, cancelled},
+    acquire::{
+        Candidate, cancelled,
+        set::{CandidateSet, NAMES_AT_ONCE},
+    },
     config::ZkConfig,
+    election::observe::observe,
     error::{self, STORE},
     inspect::{diagnose, inspect},
     layout::{path::directory, values},
     names,
-    observe::observe,
     session::{
         Session,
         pool::{Sessions, checked_ttl},
     },
-    set::{CandidateSet, NAMES_AT_ONCE},
     wire::probe::{self, Timing},
 };
 

@@ -17,7 +17,8 @@ use crate::{
     error::STORE,
     inspect,
     layout::path::{self, directory},
-    names, queue,
+    names,
+    queue::view,
     session::Session,
     wire::turns::Turn,
 };
@@ -249,7 +250,7 @@ impl Session {
         let mut found = Vec::new();
         for name in names::names(self, config, "").await? {
             let directory = directory(&config.prefix, config.layout, &name)?;
-            for child in queue::in_order(self.list(&directory, Turn::Look).await?) {
+            for child in view::in_order(self.list(&directory, Turn::Look).await?) {
                 let exchange = self.begin_in_turn(Turn::Look).await?;
                 match exchange.data(&format!("{directory}/{child}")).await {
                     Ok((note, stat)) if above.is_after(&stat) => {

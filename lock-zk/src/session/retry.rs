@@ -12,7 +12,7 @@ use crate::{
     acquire::vanished,
     error::{self, Meaning},
     layout::{child, note::Note},
-    queue,
+    queue::view,
     session::{
         Session,
         attempt::{Entry, Node},
@@ -79,7 +79,7 @@ impl Session {
     /// Deletes the entry of an attempt of whatever client; answers whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
         loop {
-            let queue = queue::in_order(self.list_after_sync(directory, Turn::First).await?);
+            let queue = view::in_order(self.list_after_sync(directory, Turn::First).await?);
             let (mut found, mut moved) = (false, false);
             for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
                 let removed = self.remove(&format!("{directory}/{name}")).await?;
@@ -115,7 +115,7 @@ impl Session {
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
         let mut children = self.list_after_sync(directory, Turn::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
-        Ok(queue::in_order(children))
+        Ok(view::in_order(children))
     }
 
     /// The node as the entry's, if it is ours: a node of a session that came before this one is as good as

@@ -2,7 +2,7 @@
 
 use lock_core::{Result, Validity};
 
-use crate::{acquire::Candidate, queue::Ahead, session::attempt::Entry};
+use crate::{acquire::Candidate, queue::view::Ahead, session::attempt::Entry};
 
 impl Candidate {
     /// Takes the lock alone for whoever holds it shared by `old`, if nobody else is there: with a

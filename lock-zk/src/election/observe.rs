@@ -18,7 +18,7 @@ use crate::{
     error::STORE,
     inspect,
     layout::values,
-    queue,
+    queue::view,
     session::{Session, floor::Above, pool::Sessions},
     wire::{turns::Turn, watches::Watch},
 };
@@ -154,7 +154,7 @@ async fn look(session: &Session, directory: &str, mut first: Option<String>) -> 
 }
 
 fn first_of(children: Vec<String>) -> Option<String> {
-    queue::in_order(children).into_iter().next()
+    view::in_order(children).into_iter().next()
 }
 
 /// `None` if the node is gone.
@@ -179,7 +179,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let armed = session.room.watch_children(&exchange, directory).await;
     let armed = match armed {
-        Ok((children, watch)) => Ok((queue::in_order(children).is_empty(), watch)),
+        Ok((children, watch)) => Ok((view::in_order(children).is_empty(), watch)),
         Err(ZkError::NoNode) => {
             let asked = session.room.watch_stat(&exchange, directory).await;
             asked.map(|(stat, watch)| (stat.is_none(), watch))

@@ -1,5 +1,8 @@
 //! One attempt to get a lock.
 
+mod convert;
+pub(crate) mod set;
+
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
@@ -16,12 +19,14 @@ use crate::{
         values::Values,
     },
     lease::ZkLease,
-    queue::{Ahead, Duty},
+    queue::{
+        view::{Ahead, Duty},
+        wait::Next,
+    },
     session::{
         End, Session,
         attempt::{Entry, Node},
     },
-    wait::Next,
     wire::turns::Turn,
 };
 

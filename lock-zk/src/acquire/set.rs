@@ -10,7 +10,7 @@ use crate::{
     acquire::{Candidate, cancelled, vanished},
     error::{self, STORE},
     layout::values,
-    queue::Ahead,
+    queue::view::Ahead,
     session::{Session, attempt::Node},
     wire::turns::Turn,
 };

@@ -161,5 +161,5 @@ fn excludes(other: Kind, mine: Kind) -> bool {
 }
 
 #[cfg(test)]
-#[path = "queue_tests.rs"]
+#[path = "view_tests.rs"]
 mod tests;

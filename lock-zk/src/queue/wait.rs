@@ -11,7 +11,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 use crate::{
     acquire::{Candidate, vanished},
     layout::note::{Became, Note},
-    queue::{Ahead, Duty},
+    queue::view::{Ahead, Duty},
     session::attempt::{Ending, News},
     wire::watches::Watch,
 };
