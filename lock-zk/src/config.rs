@@ -7,10 +7,9 @@ use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
     layout::path::{self, Layout},
-    wire::connect_string,
+    wire::connect_string::{self, DEFAULT_PORT},
 };
 
-pub(crate) const DEFAULT_PORT: u16 = 2181;
 const DEFAULT_PREFIX: &str = "/locks";
 
 /// Who may touch the nodes that this client creates.

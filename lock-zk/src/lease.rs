@@ -7,14 +7,12 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, Facts, FencingToken, Kind, Lease, LossReason, Request, Result, Validity,
-    Wait,
+    Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
     deadline::{margin, safe_until},
 };
 use zookeeper_client::{Acls, Error as ZkError};
 
 use crate::{
-    acquire::Candidate,
     error,
     layout::{
         note::Became,
@@ -25,9 +23,9 @@ use crate::{
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
-    session: Arc<Session>,
-    request: Request,
-    acls: Acls<'static>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) request: Request,
+    pub(crate) acls: Acls<'static>,
     /// An upgrade brings another one.
     entry: Mutex<Arc<Entry>>,
     validity: Validity,
@@ -103,23 +101,10 @@ impl ZkLease {
             Err(error) => Err(error),
         }
     }
-
-    /// An attempt to hold the same lock alone.
-    fn upgrade(&self, old: &Entry) -> Candidate {
-        let mut request = self.request.clone();
-        (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
-        let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
-        let attempt = Attempt::new();
-        let entry = Arc::new(Entry::upgrade(old, attempt.id(), &request));
-        let (session, directory) = (self.session.clone(), directory.to_owned());
-        let mut candidate = Candidate::new(session, directory, self.acls, request, attempt);
-        candidate.entry = entry;
-        candidate
-    }
 }
 
 /// A grant always has a node.
-fn path(entry: &Entry) -> &str {
+pub(crate) fn path(entry: &Entry) -> &str {
     entry.node().map_or("", |node| &node.path)
 }
 

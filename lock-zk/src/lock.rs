@@ -15,12 +15,12 @@ use zookeeper_client::{Connector, Error as ZkError};
 
 use crate::{
     acquire::{
-        Candidate, cancelled,
+        Candidate,
         set::{CandidateSet, NAMES_AT_ONCE},
     },
     config::ZkConfig,
     election::observe::observe,
-    error::{self, STORE},
+    error::{self, STORE, cancelled},
     inspect::{diagnose, inspect},
     layout::{path::directory, values},
     names,

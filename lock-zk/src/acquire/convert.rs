@@ -1,8 +1,30 @@
 //! From a shared grant to an exclusive one.
 
-use lock_core::{Result, Validity};
+use std::sync::Arc;
 
-use crate::{acquire::Candidate, queue::view::Ahead, session::attempt::Entry};
+use lock_core::{Attempt, Kind, Result, Validity, Wait};
+
+use crate::{
+    acquire::Candidate,
+    lease::{ZkLease, path},
+    queue::view::Ahead,
+    session::attempt::Entry,
+};
+
+impl ZkLease {
+    /// An attempt to hold the same lock alone.
+    pub(crate) fn upgrade(&self, old: &Entry) -> Candidate {
+        let mut request = self.request.clone();
+        (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
+        let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
+        let attempt = Attempt::new();
+        let entry = Arc::new(Entry::upgrade(old, attempt.id(), &request));
+        let (session, directory) = (self.session.clone(), directory.to_owned());
+        let mut candidate = Candidate::new(session, directory, self.acls, request, attempt);
+        candidate.entry = entry;
+        candidate
+    }
+}
 
 impl Candidate {
     /// Takes the lock alone for whoever holds it shared by `old`, if nobody else is there: with a

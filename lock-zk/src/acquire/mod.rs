@@ -6,23 +6,20 @@ pub(crate) mod set;
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Validity, Wait,
+    Attempt, Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait,
     deadline::safe_until, limit_conflict,
 };
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
 use crate::{
-    error::{self, STORE},
+    error::{cancelled, vanished},
     layout::{
         child,
         note::{Became, Note},
         values::Values,
     },
     lease::ZkLease,
-    queue::{
-        view::{Ahead, Duty},
-        wait::Next,
-    },
+    queue::view::{Ahead, Duty, Next},
     session::{
         End, Session,
         attempt::{Entry, Node},
@@ -308,14 +305,4 @@ impl Candidate {
     fn contended(&self) -> Error {
         Error::Contended { name: self.request.name.clone() }
     }
-}
-
-/// Nobody reads it.
-pub(crate) fn cancelled() -> Error {
-    error::unavailable("acquire", Effect::None, "the caller has left")
-}
-
-/// A waiter's entry was deleted by somebody else: it lost its place, and is told.
-pub(crate) fn vanished() -> Error {
-    Error::PlaceLost { store: STORE }
 }

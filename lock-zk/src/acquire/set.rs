@@ -7,8 +7,8 @@ use lock_core::{Attempt, Error, Lease, Result};
 use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 
 use crate::{
-    acquire::{Candidate, cancelled, vanished},
-    error::{self, STORE},
+    acquire::Candidate,
+    error::{self, STORE, cancelled, vanished},
     layout::values,
     queue::view::Ahead,
     session::{Session, attempt::Node},

@@ -48,6 +48,14 @@ pub(crate) enum Duty {
     AfterAny,
 }
 
+/// What a waiter does next.
+pub(crate) enum Next {
+    /// Judge again by what it knows.
+    Judge,
+    /// Look at the directory.
+    Look,
+}
+
 impl Ahead {
     /// Nobody, so far.
     pub(crate) fn new(mine: Kind) -> Self {

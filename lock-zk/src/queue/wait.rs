@@ -9,20 +9,13 @@ use lock_core::{Kind, Result};
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
-    acquire::{Candidate, vanished},
+    acquire::Candidate,
+    error::vanished,
     layout::note::{Became, Note},
-    queue::view::{Ahead, Duty},
+    queue::view::{Ahead, Duty, Next},
     session::attempt::{Ending, News},
     wire::watches::Watch,
 };
-
-/// What a waiter does next.
-pub(crate) enum Next {
-    /// Judge again by what it knows.
-    Judge,
-    /// Look at the directory.
-    Look,
-}
 
 impl Candidate {
     /// Waits for what the duty says, or until it is time to look again.

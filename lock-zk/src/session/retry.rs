@@ -9,8 +9,7 @@ use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
-    acquire::vanished,
-    error::{self, Meaning},
+    error::{self, Meaning, vanished},
     layout::{child, note::Note},
     queue::view,
     session::{

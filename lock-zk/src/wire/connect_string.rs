@@ -3,8 +3,10 @@
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
 
-use crate::{config::DEFAULT_PORT, layout::path};
+use crate::layout::path;
 
+/// Of a host that names none.
+pub(crate) const DEFAULT_PORT: u16 = 2181;
 /// In front of a host that is reached by TLS.
 pub(crate) const TLS: &str = "tcp+tls://";
 /// The client crate tells these by `Debug` alone; a test says so if that changes.
