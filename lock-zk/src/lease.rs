@@ -18,7 +18,7 @@ use crate::{
         note::Became,
         values::{self, Values},
     },
-    session::{Session, attempt::Entry, lock},
+    session::{Session, attempt::Entry, poison::lock},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.

@@ -21,9 +21,8 @@ use crate::{
     config::ZkConfig,
     election::observe::observe,
     error::{self, STORE, cancelled},
-    inspect::{diagnose, inspect},
     layout::{path::directory, values},
-    names,
+    operators::{self, diagnose, inspect},
     session::{
         Session,
         pool::{Sessions, checked_ttl},
@@ -295,7 +294,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        names::names(&*self.any_session().await?, self.sessions.config(), prefix).await
+        operators::names(&*self.any_session().await?, self.sessions.config(), prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {

@@ -16,10 +16,8 @@ use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
     error::STORE,
-    inspect,
-    layout::values,
-    queue::view,
-    session::{Session, floor::Above, pool::Sessions},
+    layout::{floor::Above, listing, values},
+    session::{Session, pool::Sessions},
     wire::{turns::Turn, watches::Watch},
 };
 
@@ -154,7 +152,7 @@ async fn look(session: &Session, directory: &str, mut first: Option<String>) -> 
 }
 
 fn first_of(children: Vec<String>) -> Option<String> {
-    view::in_order(children).into_iter().next()
+    listing::in_order(children).into_iter().next()
 }
 
 /// `None` if the node is gone.
@@ -179,7 +177,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let armed = session.room.watch_children(&exchange, directory).await;
     let armed = match armed {
-        Ok((children, watch)) => Ok((view::in_order(children).is_empty(), watch)),
+        Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
         Err(ZkError::NoNode) => {
             let asked = session.room.watch_stat(&exchange, directory).await;
             asked.map(|(stat, watch)| (stat.is_none(), watch))
@@ -196,7 +194,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
 
 /// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
 fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
-    let entry = inspect::read(name, data, stat, above);
+    let entry = listing::read(name, data, stat, above);
     let token = above.token(stat);
     let values = values::read(data, stat.version);
     let id = stat.czxid;

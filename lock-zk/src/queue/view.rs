@@ -3,20 +3,9 @@
 use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
 use crate::{
-    layout::{child, note::Became},
+    layout::{child, listing::in_order, note::Became},
     session::attempt::Ending,
 };
-
-/// The entries of a lock directory, first comer first.
-pub(crate) fn in_order(children: Vec<String>) -> Vec<String> {
-    let mut entries: Vec<_> =
-        children.into_iter().filter_map(|child| Some((child::sequence(&child)?, child))).collect();
-    // The counter wraps: numbers are only before or after others that are not too far away.
-    let Some((anyone, _)) = entries.first() else { return Vec::new() };
-    let anyone = *anyone;
-    entries.sort_unstable_by_key(|(sequence, _)| sequence.wrapping_sub(anyone));
-    entries.into_iter().map(|(_, child)| child).collect()
-}
 
 /// What an attempt knows of those before it. They only ever leave, so an old view may delay the
 /// attempt but never admits it wrongly.

@@ -14,7 +14,7 @@ use crate::{
         note::{Became, Note},
         values::Values,
     },
-    session::lock,
+    session::poison::lock,
 };
 
 /// One attempt's entry. The session keeps it from before its node is asked for until the node's

@@ -7,8 +7,8 @@ use std::{
 
 use lock_core::{Clock, Instant, deadline::safe_until};
 
-use crate::session::{
-    lock,
+use super::{
+    poison::lock,
     proof::{self, Evidence, Proof},
 };
 

@@ -9,67 +9,18 @@ use std::{
 use lock_core::deadline::jitter;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
-use crate::session::{End, Session, attempt::Node, lock, pool::Sessions};
+use super::{End, Session, chores::Chore, poison::lock, slots::Slots};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
 /// Before the first try, so that losses of the same moment go together.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What is left to remove in one session.
-#[derive(Debug, Default)]
-pub(crate) struct Chores {
-    left: Mutex<Vec<Chore>>,
-    more: Arc<Notify>,
-}
-
-#[derive(Clone, Debug)]
-enum Chore {
-    /// A node.
-    Node(String),
-    /// Whatever an attempt may have left in a directory.
-    Attempt(String, Uuid),
-}
-
-impl Chores {
-    /// Removes a node later.
-    pub(crate) fn node(&self, path: &str) {
-        self.add(Chore::Node(path.to_owned()));
-    }
-
-    /// Removes later what an attempt has left: its node, or whatever there is if none is known.
-    pub(crate) fn leave(&self, node: Option<&Node>, directory: &str, attempt: Uuid) {
-        match node {
-            Some(node) => self.node(&node.path),
-            None => self.add(Chore::Attempt(directory.to_owned(), attempt)),
-        }
-    }
-
-    fn add(&self, chore: Chore) {
-        lock(&self.left).push(chore);
-        self.more.notify_one();
-    }
-
-    /// Rings when there is something to do.
-    pub(crate) fn more(&self) -> Arc<Notify> {
-        self.more.clone()
-    }
-
-    fn len(&self) -> usize {
-        lock(&self.left).len()
-    }
-
-    fn take(&self) -> Vec<Chore> {
-        std::mem::take(&mut *lock(&self.left))
-    }
-}
-
 /// Does a session's chores until it is over or dropped, which removes its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
-    sessions: Weak<Sessions>,
+    slots: Weak<Mutex<Slots>>,
     over: CancellationToken,
     more: Arc<Notify>,
 ) {
@@ -79,12 +30,12 @@ pub(crate) async fn work(
             let mut pause = PAUSE;
             while {
                 tokio::time::sleep(pause).await;
-                !end_if_lost(&session, &sessions) && round(&session).await
+                !end_if_lost(&session, &slots) && round(&session).await
             } {
                 // Refused. Other locks of this session live on; new ones get another session, so
                 // that this one can end, and with it the node, when its last lock is released.
                 let Some(alive) = session.upgrade() else { return };
-                let _ = sessions.upgrade().inspect(|sessions| sessions.retire(&alive));
+                let _ = slots.upgrade().inspect(|slots| lock(slots).retire(&alive));
                 pause = jitter(alive.ttl().clamp(Duration::from_secs(1), Duration::from_secs(10)));
             }
         }
@@ -97,13 +48,13 @@ pub(crate) async fn work(
 
 /// Ends a session all of whose many locks were lost: one request removes what is left of it.
 /// Returns whether it did.
-fn end_if_lost(session: &Weak<Session>, sessions: &Weak<Sessions>) -> bool {
+fn end_if_lost(session: &Weak<Session>, slots: &Weak<Mutex<Slots>>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
     if alive.chores.len() <= AT_ONCE || alive.is_used() {
         return false;
     }
     // An acquire that is about to begin in it begins again in another one.
-    let _ = sessions.upgrade().inspect(|sessions| sessions.retire(&alive));
+    let _ = slots.upgrade().inspect(|slots| lock(slots).retire(&alive));
     alive.finish(End::Ended);
     true
 }
@@ -125,20 +76,10 @@ async fn round(session: &Weak<Session>) -> bool {
             }
         }
     }
-    let Some(alive) = session.upgrade() else { return false };
-    let mut left = lock(&alive.chores.left);
-    left.extend(refused);
-    !left.is_empty()
+    session.upgrade().is_some_and(|alive| alive.chores.put_back(refused))
 }
 
 impl Chore {
-    fn path(&self) -> Option<&str> {
-        match self {
-            Self::Node(path) => Some(path),
-            Self::Attempt(..) => None,
-        }
-    }
-
     async fn is_refused(&self, session: &Session) -> bool {
         let done = match self {
             Self::Node(path) => session.remove(path).await.map(drop),

@@ -1,19 +1,23 @@
 //! One ZooKeeper session: what it proves, what it owns, how it ends.
 
 pub(crate) mod attempt;
+mod chores;
 pub(crate) mod deadline;
-pub(crate) mod floor;
-pub(crate) mod janitor;
-pub(crate) mod own_nodes;
+mod floor;
+mod janitor;
+mod own_nodes;
+pub(crate) mod poison;
 pub(crate) mod pool;
-pub(crate) mod proof;
-pub(crate) mod renewal;
+mod proof;
+mod renewal;
 mod retry;
+mod slots;
+mod unwatched;
 
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -26,7 +30,10 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     error::{self, Meaning, STORE},
     layout::child,
-    session::{attempt::Entry, deadline::Life, floor::Floor, janitor::Chores, own_nodes::Young},
+    session::{
+        attempt::Entry, chores::Chores, deadline::Life, floor::Floor, poison::lock,
+        unwatched::Young,
+    },
     wire::{
         requests::Exchange,
         turns::{Turn, Turns},
@@ -280,9 +287,4 @@ impl fmt::Debug for Session {
             .field("end", &self.end())
             .finish_non_exhaustive()
     }
-}
-
-/// Nothing panics while it holds one of these.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,97 +1,27 @@
 //! Watches our own nodes, so that an operator who deletes one is noticed.
 //!
 //! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
-//! is [`YOUTH`] old, whether its attempt waits or holds: an uncontended acquire and release stay at
+//! is [`YOUTH`](super::unwatched) old, whether its attempt waits or holds: an uncontended acquire and release stay at
 //! three requests, and a deletion is told within about that time. A waiter behind another client's
 //! entry is watched at once: the end of that entry would admit it, even if its own node were gone.
 //! Where there is no room for a watch, one look per second finds all nodes that are gone.
 
 use std::{
-    collections::{HashSet, VecDeque},
-    sync::{Arc, Mutex, Weak},
-    time::Duration,
+    collections::HashSet,
+    sync::{Arc, Weak},
 };
 
 use futures_util::{StreamExt, future, stream::FuturesUnordered};
-use lock_core::{Clock, Instant};
+use lock_core::Clock;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error,
-    session::{Session, attempt::Entry, lock},
+    session::{Session, attempt::Entry, unwatched::STEP},
     wire::watches::{LOOK, Watch},
 };
-
-/// How old a node gets before it is watched.
-const YOUTH: Duration = Duration::from_millis(100);
-/// The task looks at most this often.
-const STEP: Duration = Duration::from_millis(50);
-
-/// Entries in order of age, all of which have the same time to go; and those that found no room.
-#[derive(Debug, Default)]
-pub(crate) struct Young {
-    queue: Mutex<VecDeque<(Instant, Weak<Entry>)>>,
-    unwatched: Mutex<Vec<Weak<Entry>>>,
-    crowded: Arc<Notify>,
-    first: Arc<Notify>,
-}
-
-impl Young {
-    /// Adds an entry whose node was just created.
-    pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        let mut queue = lock(&self.queue);
-        queue.push_back((Clock::Boot.now() + YOUTH, Arc::downgrade(entry)));
-        if queue.len() == 1 {
-            self.first.notify_one();
-        }
-    }
-
-    /// Watches an entry before its time.
-    pub(crate) fn hurry(&self, entry: &Arc<Entry>) {
-        if !entry.is_watched() {
-            lock(&self.queue).push_front((Clock::Boot.now(), Arc::downgrade(entry)));
-            self.first.notify_one();
-        }
-    }
-
-    pub(crate) fn crowded(&self) -> Arc<Notify> {
-        self.crowded.clone()
-    }
-
-    pub(crate) fn first(&self) -> Arc<Notify> {
-        self.first.clone()
-    }
-
-    /// Takes those that are old enough; answers when to come back, if anybody is left.
-    fn grown_up(&self, now: Instant) -> (Vec<Arc<Entry>>, Option<Duration>) {
-        let mut queue = lock(&self.queue);
-        let mut grown = Vec::new();
-        while queue.front().is_some_and(|(due, _)| *due <= now) {
-            let entry = queue.pop_front().and_then(|(_, entry)| entry.upgrade());
-            grown.extend(entry.filter(|entry| !entry.has_ended() && entry.guard()));
-        }
-        if queue.is_empty() {
-            queue.shrink_to(64);
-        }
-        (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
-    }
-
-    /// Adds an entry for which there was no room.
-    fn leave_unwatched(&self, entry: &Arc<Entry>) {
-        lock(&self.unwatched).push(Arc::downgrade(entry));
-        self.crowded.notify_one();
-    }
-
-    /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
-    fn unwatched(&self) -> Vec<Arc<Entry>> {
-        let mut unwatched = lock(&self.unwatched);
-        let matters = |entry: Arc<Entry>| !entry.has_ended() && !entry.is_lost();
-        unwatched.retain(|entry| entry.upgrade().is_some_and(matters));
-        unwatched.iter().filter_map(Weak::upgrade).collect()
-    }
-}
 
 /// Looks after the nodes for which there was no room, with one request for all of them. A server
 /// before 3.6 does not know it: their ends are noticed by their releases. Returns whether there are

@@ -4,17 +4,18 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, Kind, Result};
+use futures_util::FutureExt;
+use lock_core::{Error, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     error::{self, Meaning, vanished},
-    layout::{child, note::Note},
-    queue::view,
+    layout::{child, floor::Above, listing},
     session::{
         Session,
         attempt::{Entry, Node},
+        floor::Seen,
     },
     wire::turns::Turn,
 };
@@ -75,46 +76,10 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
-    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
-        loop {
-            let queue = view::in_order(self.list_after_sync(directory, Turn::First).await?);
-            let (mut found, mut moved) = (false, false);
-            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-                let removed = self.remove(&format!("{directory}/{name}")).await?;
-                (found, moved) = (found || removed, moved || !removed);
-            }
-            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
-                return Ok(true);
-            }
-            if !moved {
-                return Ok(false);
-            }
-            // Its grant has gone to another node since the list, or it has released.
-        }
-    }
-
-    /// The node of an upgrade says in its note whose grant it took over.
-    async fn revoke_upgraded(
-        &self,
-        directory: &str,
-        queue: &[String],
-        attempt: Uuid,
-    ) -> Result<bool> {
-        for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
-            let path = format!("{directory}/{name}");
-            let data = self.data(&path, Turn::First).await?.unwrap_or_default();
-            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
         let mut children = self.list_after_sync(directory, Turn::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
-        Ok(view::in_order(children))
+        Ok(listing::in_order(children))
     }
 
     /// The node as the entry's, if it is ours: a node of a session that came before this one is as good as
@@ -140,6 +105,44 @@ impl Session {
             return Err(vanished());
         };
         Ok(Some(Node { path, sequence, token }))
+    }
+
+    /// What to add for nodes that answers before this call have told of: at least what counts for
+    /// each of them. A request is sent only for the first call, and after a raise.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over, or may not read the record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing.
+    pub(crate) async fn above(&self) -> Result<Above> {
+        let mut seen = self.floor.seen.lock().await;
+        if let Some(Seen { above, changed }) = &mut *seen
+            && changed.now_or_never().is_none()
+        {
+            return Ok(*above);
+        }
+        *seen = None;
+        loop {
+            let exchange = self.begin()?;
+            let path = &*self.floor.path;
+            // In this order: what changes after the read is told.
+            let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
+            let above = match data {
+                Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
+                Err(ZkError::NoNode) => Ok(Above::default()),
+                Err(error) => Err(error),
+            };
+            match (watched, above) {
+                (Ok((_, watcher)), Ok(above)) => {
+                    *seen = Some(Seen { above, changed: Box::pin(watcher.changed()) });
+                    return Ok(above);
+                }
+                (Err(error), _) | (_, Err(error)) => self.again("token floor", error).await?,
+            }
+        }
     }
 
     /// The state of a node; `None` if it does not exist.

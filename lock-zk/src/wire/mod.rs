@@ -2,6 +2,7 @@
 //! before there is a session.
 
 pub(crate) mod connect_string;
+pub(crate) mod connection;
 pub(crate) mod nodelay;
 pub(crate) mod probe;
 pub(crate) mod requests;
