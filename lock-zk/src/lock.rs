@@ -11,7 +11,7 @@ use lock_core::{
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
-use zookeeper_client::{Connector, Error as ZkError};
+use zookeeper_client::Connector;
 
 use crate::{
     acquire::{
@@ -25,6 +25,7 @@ use crate::{
     operators::{self, diagnose, inspect},
     session::{
         Session,
+        deployment::{check_access, members},
         pool::{Sessions, checked_ttl},
     },
     wire::probe::{self, Timing},
@@ -195,42 +196,6 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     guarantees.ttl = least..=most;
     guarantees.default_ttl = default_ttl;
     Ok(ZkLock { sessions, guarantees })
-}
-
-/// How many servers vote; none if the server does not know of others. `None` if the server does not
-/// say: it is older than 3.5, or forbids it.
-async fn members(session: &Session) -> Option<usize> {
-    let (config, _) = session.begin().ok()?.config().await.ok()?;
-    Some(voters(&String::from_utf8_lossy(&config)))
-}
-
-fn voters(config: &str) -> usize {
-    let servers = config.lines().filter(|line| line.starts_with("server."));
-    servers.filter(|line| !line.contains(":observer")).count()
-}
-
-/// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
-/// where permissions are set. So this looks at once whether the directory of the locks is readable:
-/// behind a `sync`, as a server that lags behind the others may not know a new chroot yet.
-async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
-    let exchange = session.begin()?;
-    let (synced, root, prefix) =
-        tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
-    if let Err(error) = synced {
-        return Err(error::read_failed("connect", error));
-    }
-    if let Ok(None) = root {
-        return Err(Error::Rejected {
-            store: STORE,
-            op: "connect",
-            effect: Effect::None,
-            source: format!("the chroot {} does not exist; create it first", config.chroot).into(),
-        });
-    }
-    match prefix {
-        Ok(_) | Err(ZkError::NoNode) => Ok(()),
-        Err(error) => Err(error::read_failed("connect", error)),
-    }
 }
 
 #[async_trait]

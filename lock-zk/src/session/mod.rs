@@ -3,6 +3,7 @@
 pub(crate) mod attempt;
 mod chores;
 pub(crate) mod deadline;
+pub(crate) mod deployment;
 mod floor;
 mod janitor;
 mod own_nodes;

@@ -16,7 +16,7 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE},
     session::{
-        Session,
+        Session, deployment,
         floor::Floor,
         janitor, own_nodes,
         poison::lock,
@@ -202,7 +202,7 @@ impl Sessions {
         self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.young.first()));
         self.runtime.spawn(own_nodes::look(weak.clone(), over, session.young.crowded()));
         // A break meanwhile is told below.
-        renewal::ask_deployment(weak.clone(), self.hosts.clone()).await;
+        deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
         // So that the first acquire need not. If it fails, that one does.
         drop(tokio::time::timeout(ttl / 4, session.above()).await);
         self.runtime.spawn(renewal::follow(

@@ -17,8 +17,8 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
     error::STORE,
-    session::{End, Session},
-    wire::{nodelay, probe},
+    session::{End, Session, deployment::ask_deployment},
+    wire::nodelay,
 };
 
 /// Extends the locks of a session until it is over or dropped.
@@ -73,28 +73,6 @@ async fn ask(
             session.upgrade()?.finish(End::Silent);
             None
         }
-    }
-}
-
-/// Asks whether the server of this connection stands alone: it says so, and has no members.
-///
-/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the
-/// list of its members, and behind one address there may be several servers.
-pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
-    let Some(alive) = session.upgrade() else { return };
-    let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
-    drop(alive);
-    let sent = exchange.sent();
-    let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
-    if let Ok(Ok((members, _))) = members
-        && members.is_empty()
-        && probe::stands_alone(&hosts).await
-    {
-        life.set_standalone(true);
-        // Only now the answer is known to prove something: after an outage there may be no time for
-        // another one.
-        life.answered_read(sent);
-        let _ = session.upgrade().inspect(|session| session.extend_all());
     }
 }
 
