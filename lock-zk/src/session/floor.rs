@@ -1,4 +1,4 @@
-//! The token floor: what is added to transaction ids.
+//! The token floor, as a session knows it.
 //!
 //! Its record is the data of one node, which each session watches. A server applies transactions in
 //! order and tells a session of a change before it answers with anything later, so whoever has an

@@ -12,7 +12,7 @@ use tokio::sync::Notify;
 use super::{attempt::Entry, poison::lock};
 
 /// How old a node gets before it is watched.
-pub(super) const YOUTH: Duration = Duration::from_millis(100);
+const YOUTH: Duration = Duration::from_millis(100);
 /// The task looks at most this often.
 pub(super) const STEP: Duration = Duration::from_millis(50);
 
