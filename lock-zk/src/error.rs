@@ -90,7 +90,7 @@ pub(crate) fn cancelled() -> Error {
     unavailable("acquire", Effect::None, "the caller has left")
 }
 
-/// A waiter's entry was deleted by somebody else: it lost its place, and is told.
+/// A waiter's node was deleted by somebody else: it lost its place, and is told.
 pub(crate) fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
 }

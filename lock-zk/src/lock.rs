@@ -15,8 +15,8 @@ use zookeeper_client::Connector;
 
 use crate::{
     acquire::{
-        Candidate,
-        set::{CandidateSet, NAMES_AT_ONCE},
+        Acquire,
+        set::{AcquireSet, NAMES_AT_ONCE},
     },
     config::ZkConfig,
     election::observe::observe,
@@ -118,20 +118,20 @@ impl ZkLock {
     }
 
     /// The wishes in one session, which one request needs.
-    fn candidates(
+    fn acquires(
         &self,
         session: Arc<Session>,
         caller: &Attempt,
         wishes: &[Wish],
-    ) -> Result<CandidateSet> {
+    ) -> Result<AcquireSet> {
         let acls = self.sessions.config().access.acls();
-        let candidate = |(request, attempt): &Wish| {
+        let acquire = |(request, attempt): &Wish| {
             let directory = self.directory(&request.name)?;
             let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Candidate::new(session.clone(), directory, acls, request, attempt))
+            Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
         };
-        let all = wishes.iter().map(candidate).collect::<Result<_>>()?;
-        Ok(CandidateSet::new(session.clone(), caller.clone(), all))
+        let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
+        Ok(AcquireSet::new(session.clone(), caller.clone(), all))
     }
 
     fn directory(&self, name: &LockName) -> Result<String> {
@@ -217,11 +217,11 @@ impl DistributedLock for ZkLock {
         values::check(request.value.as_deref().unwrap_or_default())?;
         let acls = self.sessions.config().access.acls();
         let session = self.session(request.ttl, &attempt).await?;
-        let candidate = Candidate::new(session, directory, acls, request, attempt.clone());
-        match candidate.run().await {
-            Err(_) if candidate.may_begin_again() => {
-                let session = self.session(candidate.ttl(), &attempt).await?;
-                candidate.again(session).run().await
+        let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
+        match acquire.run().await {
+            Err(_) if acquire.may_begin_again() => {
+                let session = self.session(acquire.ttl(), &attempt).await?;
+                acquire.again(session).run().await
             }
             result => result,
         }
@@ -233,11 +233,11 @@ impl DistributedLock for ZkLock {
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
         };
-        let set = self.candidates(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        let set = self.acquires(self.session(ttl, &caller).await?, &caller, &wishes)?;
         match set.run().await {
             Err(_) if set.may_begin_again() => {
                 let session = self.session(ttl, &caller).await?;
-                self.candidates(session, &caller, &wishes)?.run().await
+                self.acquires(session, &caller, &wishes)?.run().await
             }
             result => result,
         }

@@ -29,7 +29,7 @@ struct State {
     heard: Instant,
     /// When the newest answered write was sent.
     wrote: Instant,
-    /// Since when there are entries, which need proofs.
+    /// Since when there are attempts, which need proofs.
     used: Option<Instant>,
 }
 
@@ -80,7 +80,7 @@ impl Life {
         self.state().evidence.set_standalone(standalone);
     }
 
-    /// Whether there are entries, which need proofs.
+    /// Whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
     }
@@ -106,7 +106,7 @@ impl Life {
     }
 
     /// Waits until the session is given up: for one TTL no write was answered, or nothing at all
-    /// while there were no entries.
+    /// while there were no attempts.
     ///
     /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
     /// deadline, which stays once it has passed, and waiters need not leave.

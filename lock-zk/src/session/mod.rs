@@ -32,7 +32,7 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Entry, chores::Chores, deadline::Life, floor::Floor, poison::lock,
+        attempt::Attempt, chores::Chores, deadline::Life, floor::Floor, poison::lock,
         unwatched::Young,
     },
     wire::{
@@ -45,7 +45,7 @@ use crate::{
 /// How long the server may take to confirm the end of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
-/// One ZooKeeper session. All entries of a client with the same TTL live in it.
+/// One ZooKeeper session. All attempts of a client with the same TTL live in it.
 pub(crate) struct Session {
     id: i64,
     life: Arc<Life>,
@@ -53,7 +53,7 @@ pub(crate) struct Session {
     /// soon as it can.
     client: Mutex<Option<Client>>,
     turns: Turns,
-    entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// What is left to remove.
     pub(crate) chores: Chores,
     /// For watches.
@@ -92,7 +92,7 @@ impl Session {
             id: client.session_id().0,
             life: Arc::new(Life::new(ttl, tick, sent)),
             turns: Turns::new(),
-            entries: Mutex::default(),
+            attempts: Mutex::default(),
             chores: Chores::default(),
             room: Room::new(client.path()),
             floor,
@@ -150,48 +150,48 @@ impl Session {
         self.life.safe_until()
     }
 
-    /// Adds an entry before its node is asked for.
-    pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        let mut entries = lock(&self.entries);
-        if entries.is_empty() {
+    /// Adds an attempt before its node is asked for.
+    pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
+        let mut attempts = lock(&self.attempts);
+        if attempts.is_empty() {
             self.life.set_used(true);
         }
-        entries.insert(entry.attempt, entry.clone());
+        attempts.insert(attempt.id, attempt.clone());
     }
 
     /// Whether anything is held or has a place in a queue. What was lost and is not released yet
     /// does not count, and what has no place yet can begin again in another session.
     pub(crate) fn is_used(&self) -> bool {
-        !lock(&self.entries).values().all(|entry| entry.is_lost() || entry.node().is_none())
+        !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
     }
 
     /// Whether all that was held in it was lost by its deadline. New locks get another session, so
     /// that one request can end this one.
     pub(crate) fn has_lost_all(&self) -> bool {
         let passed = Clock::Boot.now() >= self.safe_until();
-        passed && !lock(&self.entries).is_empty() && !self.is_used()
+        passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 
-    /// Forgets an entry whose node is gone.
+    /// Forgets an attempt whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
-        let mut entries = lock(&self.entries);
-        entries.remove(&attempt);
-        if entries.is_empty() {
+        let mut attempts = lock(&self.attempts);
+        attempts.remove(&attempt);
+        if attempts.is_empty() {
             self.life.set_used(false);
         }
     }
 
-    /// The entry of this session behind a child's name.
-    pub(crate) fn own_entry(&self, child: &str) -> Option<Arc<Entry>> {
-        let entry = lock(&self.entries).get(&child::attempt(child)?)?.clone();
-        entry.node().is_none_or(|node| node.name() == child).then_some(entry)
+    /// The attempt of this session behind a child's name.
+    pub(crate) fn own_attempt(&self, child: &str) -> Option<Arc<Attempt>> {
+        let attempt = lock(&self.attempts).get(&child::attempt(child)?)?.clone();
+        attempt.node().is_none_or(|node| node.name() == child).then_some(attempt)
     }
 
     /// Moves the deadlines of all locks that have not passed theirs.
     pub(crate) fn extend_all(&self) {
         let (now, until) = (Clock::Boot.now(), self.safe_until());
-        let entries = lock(&self.entries);
-        let count = entries.values().filter(|entry| entry.extend(now, until)).count();
+        let attempts = lock(&self.attempts);
+        let count = attempts.values().filter(|attempt| attempt.extend(now, until)).count();
         if count > 0 {
             trace::renewed(STORE, count);
         }
@@ -206,8 +206,8 @@ impl Session {
             End::Closed => LossReason::Closed,
             End::Ended | End::Silent => LossReason::SessionEnded,
         };
-        for entry in lock(&self.entries).drain().map(|(_, entry)| entry) {
-            if let Some(validity) = entry.validity() {
+        for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
+            if let Some(validity) = attempt.validity() {
                 validity.lose(reason);
             }
         }
@@ -284,7 +284,7 @@ impl fmt::Debug for Session {
         f.debug_struct("Session")
             .field("id", &format_args!("{:#x}", self.id))
             .field("ttl", &self.ttl())
-            .field("entries", &lock(&self.entries).len())
+            .field("attempts", &lock(&self.attempts).len())
             .field("end", &self.end())
             .finish_non_exhaustive()
     }

@@ -20,7 +20,7 @@ use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
     error,
-    session::{Session, attempt::Entry, unwatched::STEP},
+    session::{Session, attempt::Attempt, unwatched::STEP},
     wire::watches::{LOOK, Watch},
 };
 
@@ -37,9 +37,9 @@ async fn look_after(session: &Weak<Session>) -> bool {
     }
     let Ok(own) = exchange.own_nodes().await else { return true };
     let own: HashSet<_> = own.iter().map(String::as_str).collect();
-    for entry in unwatched {
-        if entry.node().is_some_and(|node| !own.contains(node.path.as_str())) {
-            entry.gone();
+    for attempt in unwatched {
+        if attempt.node().is_some_and(|node| !own.contains(node.path.as_str())) {
+            attempt.gone();
         }
     }
     true
@@ -68,8 +68,8 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
         let Some(alive) = session.upgrade() else { return };
         let (grown, pause) = alive.young.grown_up(Clock::Boot.now());
         drop(alive);
-        for entry in grown {
-            watched.push(watch_one(session.clone(), entry));
+        for attempt in grown {
+            watched.push(watch_one(session.clone(), attempt));
         }
         let more = async {
             let pause = async {
@@ -94,11 +94,11 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
     }
 }
 
-async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
-    let weak = Arc::downgrade(&entry);
-    let mut entry = Some(entry);
+async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
+    let weak = Arc::downgrade(&attempt);
+    let mut attempt = Some(attempt);
     // Held only for the time of a request: a lock's memory is not a watch's business.
-    while let Some(alive) = entry.take().or_else(|| weak.upgrade()) {
+    while let Some(alive) = attempt.take().or_else(|| weak.upgrade()) {
         // Boxed, since it is over soon, and what is left here stays as long as the lock is held.
         match Box::pin(arm(&session, &alive)).await {
             Ok(Some(watch)) if !watch.is_armed() => {
@@ -110,7 +110,7 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
                 drop(alive);
                 match watch.changed().await {
                     EventType::NodeDeleted => {
-                        let _ = weak.upgrade().inspect(|entry| entry.gone());
+                        let _ = weak.upgrade().inspect(|attempt| attempt.gone());
                         return;
                     }
                     EventType::Session => return,
@@ -130,10 +130,10 @@ async fn watch_one(session: Weak<Session>, entry: Arc<Entry>) {
 }
 
 /// Sets the watch, unless there is nothing to watch any more.
-async fn arm(session: &Weak<Session>, entry: &Entry) -> Result<Option<Watch>, ZkError> {
+async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>, ZkError> {
     let Some(session) = session.upgrade() else { return Ok(None) };
-    let (Some(node), Ok(exchange)) = (entry.node(), session.begin()) else { return Ok(None) };
-    if entry.has_ended() {
+    let (Some(node), Ok(exchange)) = (attempt.node(), session.begin()) else { return Ok(None) };
+    if attempt.has_ended() {
         return Ok(None);
     }
     Ok(Some(session.room.watch_end(&exchange, &node.path).await?))

@@ -2,8 +2,8 @@
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
-//! each session sends requests of its own. While it has entries these are writes that change
-//! nothing, which the leader and a majority must carry out. Without entries, and beside a
+//! each session sends requests of its own. While it has attempts these are writes that change
+//! nothing, which the leader and a majority must carry out. Without attempts, and beside a
 //! standalone server, one read per eighth of the TTL takes the place of the crate's pings, and
 //! keeps the session alive.
 

@@ -14,7 +14,7 @@ use crate::{
     layout::{child, floor::Above, listing},
     session::{
         Session,
-        attempt::{Entry, Node},
+        attempt::{Attempt, Node},
         floor::Seen,
     },
     wire::turns::Turn,
@@ -57,15 +57,15 @@ impl Session {
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
     /// is deleted.
-    pub(crate) async fn find(&self, directory: &str, entry: &Entry) -> Result<Option<Node>> {
-        let mut own = self.nodes_of(directory, entry.attempt).await?.into_iter();
+    pub(crate) async fn find(&self, directory: &str, attempt: &Attempt) -> Result<Option<Node>> {
+        let mut own = self.nodes_of(directory, attempt.id).await?.into_iter();
         let Some(name) = own.next() else { return Ok(None) };
         for surplus in own {
             self.remove(&format!("{directory}/{surplus}")).await?;
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = self.stat(&path).await? else { return Ok(None) };
-        self.own(entry, path, &stat).await
+        self.own(attempt, path, &stat).await
     }
 
     /// Deletes whatever an attempt may have left.
@@ -82,17 +82,17 @@ impl Session {
         Ok(listing::in_order(children))
     }
 
-    /// The node as the entry's, if it is ours: a node of a session that came before this one is as good as
-    /// gone.
+    /// The node as the attempt's, if it is ours: a node of a session that came before this one is as
+    /// good as gone.
     ///
     /// # Errors
     ///
-    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the entry is
-    /// [overtaken](Entry::was_overtaken). The node counts from an earlier floor, as those behind it do:
-    /// with the new one its token would be above theirs.
+    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
+    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind it
+    /// do: with the new one its token would be above theirs.
     pub(crate) async fn own(
         &self,
-        entry: &Entry,
+        attempt: &Attempt,
         path: String,
         stat: &Stat,
     ) -> Result<Option<Node>> {
@@ -101,7 +101,7 @@ impl Session {
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
         let Some(token) = self.above().await?.token(stat) else {
-            entry.overtake();
+            attempt.overtake();
             return Err(vanished());
         };
         Ok(Some(Node { path, sequence, token }))
@@ -168,10 +168,12 @@ impl Session {
         }
     }
 
-    /// Writes into an entry's node what has become of it; answers whether it is still there.
-    pub(crate) async fn write(&self, entry: &Entry, note: &[u8]) -> Result<bool> {
+    /// Writes into an attempt's node what has become of it; answers whether it is still there.
+    pub(crate) async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<bool> {
         loop {
-            let (Some(node), false) = (entry.node(), entry.has_ended()) else { return Ok(false) };
+            let (Some(node), false) = (attempt.node(), attempt.has_ended()) else {
+                return Ok(false);
+            };
             let exchange = self.begin()?;
             let written = tokio::select! {
                 biased;

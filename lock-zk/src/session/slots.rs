@@ -42,7 +42,7 @@ impl Slot {
         }
     }
 
-    /// Whether nobody uses it: no lease, no attempt, no entry.
+    /// Whether nobody uses it: no lease, no attempt.
     fn is_idle(&self) -> bool {
         matches!(self, Self::Open(session) if session.is_over() || Arc::strong_count(session) == 1)
     }

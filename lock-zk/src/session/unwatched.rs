@@ -9,7 +9,7 @@ use std::{
 use lock_core::{Clock, Instant};
 use tokio::sync::Notify;
 
-use super::{attempt::Entry, poison::lock};
+use super::{attempt::Attempt, poison::lock};
 
 /// How old a node gets before it is watched.
 const YOUTH: Duration = Duration::from_millis(100);
@@ -19,26 +19,26 @@ pub(super) const STEP: Duration = Duration::from_millis(50);
 /// Entries in order of age, all of which have the same time to go; and those that found no room.
 #[derive(Debug, Default)]
 pub(crate) struct Young {
-    queue: Mutex<VecDeque<(Instant, Weak<Entry>)>>,
-    unwatched: Mutex<Vec<Weak<Entry>>>,
+    queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
+    unwatched: Mutex<Vec<Weak<Attempt>>>,
     crowded: Arc<Notify>,
     first: Arc<Notify>,
 }
 
 impl Young {
-    /// Adds an entry whose node was just created.
-    pub(crate) fn add(&self, entry: &Arc<Entry>) {
+    /// Adds an attempt whose node was just created.
+    pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut queue = lock(&self.queue);
-        queue.push_back((Clock::Boot.now() + YOUTH, Arc::downgrade(entry)));
+        queue.push_back((Clock::Boot.now() + YOUTH, Arc::downgrade(attempt)));
         if queue.len() == 1 {
             self.first.notify_one();
         }
     }
 
-    /// Watches an entry before its time.
-    pub(crate) fn hurry(&self, entry: &Arc<Entry>) {
-        if !entry.is_watched() {
-            lock(&self.queue).push_front((Clock::Boot.now(), Arc::downgrade(entry)));
+    /// Watches an attempt before its time.
+    pub(crate) fn hurry(&self, attempt: &Arc<Attempt>) {
+        if !attempt.is_watched() {
+            lock(&self.queue).push_front((Clock::Boot.now(), Arc::downgrade(attempt)));
             self.first.notify_one();
         }
     }
@@ -52,12 +52,12 @@ impl Young {
     }
 
     /// Takes those that are old enough; answers when to come back, if anybody is left.
-    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Entry>>, Option<Duration>) {
+    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Option<Duration>) {
         let mut queue = lock(&self.queue);
         let mut grown = Vec::new();
         while queue.front().is_some_and(|(due, _)| *due <= now) {
-            let entry = queue.pop_front().and_then(|(_, entry)| entry.upgrade());
-            grown.extend(entry.filter(|entry| !entry.has_ended() && entry.guard()));
+            let attempt = queue.pop_front().and_then(|(_, attempt)| attempt.upgrade());
+            grown.extend(attempt.filter(|attempt| !attempt.has_ended() && attempt.guard()));
         }
         if queue.is_empty() {
             queue.shrink_to(64);
@@ -65,17 +65,17 @@ impl Young {
         (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
     }
 
-    /// Adds an entry for which there was no room.
-    pub(super) fn leave_unwatched(&self, entry: &Arc<Entry>) {
-        lock(&self.unwatched).push(Arc::downgrade(entry));
+    /// Adds an attempt for which there was no room.
+    pub(super) fn leave_unwatched(&self, attempt: &Arc<Attempt>) {
+        lock(&self.unwatched).push(Arc::downgrade(attempt));
         self.crowded.notify_one();
     }
 
     /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
-    pub(super) fn unwatched(&self) -> Vec<Arc<Entry>> {
+    pub(super) fn unwatched(&self) -> Vec<Arc<Attempt>> {
         let mut unwatched = lock(&self.unwatched);
-        let matters = |entry: Arc<Entry>| !entry.has_ended() && !entry.is_lost();
-        unwatched.retain(|entry| entry.upgrade().is_some_and(matters));
+        let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();
+        unwatched.retain(|attempt| attempt.upgrade().is_some_and(matters));
         unwatched.iter().filter_map(Weak::upgrade).collect()
     }
 }
