@@ -229,7 +229,7 @@ impl Acquire {
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
         let node = self.attempt.created(node);
-        self.session.young.add(&self.attempt);
+        self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
             _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
@@ -274,7 +274,7 @@ impl Acquire {
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
         match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.life().pace()).await,
+            Ok(()) => tokio::time::sleep(self.session.deadline().pace()).await,
             Err(ZkError::NoNode) => return Err(vanished()),
             Err(error) => self.session.again("exists", error).await?,
         }

@@ -159,7 +159,7 @@ fn first_of(children: Vec<String>) -> Option<String> {
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let path = format!("{directory}/{name}");
-    let armed = session.room.watch_data(&exchange, &path).await;
+    let armed = session.watches.watch_data(&exchange, &path).await;
     // The client ends its session when nobody has a copy of it.
     drop(exchange);
     match armed {
@@ -175,11 +175,11 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 /// `None` if somebody is there meanwhile.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
-    let armed = session.room.watch_children(&exchange, directory).await;
+    let armed = session.watches.watch_children(&exchange, directory).await;
     let armed = match armed {
         Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
         Err(ZkError::NoNode) => {
-            let asked = session.room.watch_stat(&exchange, directory).await;
+            let asked = session.watches.watch_stat(&exchange, directory).await;
             asked.map(|(stat, watch)| (stat.is_none(), watch))
         }
         Err(error) => Err(error),

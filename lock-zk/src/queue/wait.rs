@@ -51,7 +51,7 @@ impl Acquire {
         let path = format!("{}/{name}", self.directory);
         let local = self.session.own_attempt(name);
         if local.is_none() {
-            self.session.young.hurry(&self.attempt);
+            self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
             match (&local, wanted) {
@@ -115,7 +115,7 @@ impl Acquire {
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
-            let armed = self.session.room.watch_end(&exchange, path).await;
+            let armed = self.session.watches.watch_end(&exchange, path).await;
             drop(exchange);
             match armed {
                 Ok(watch) => match watch.changed().await {
@@ -134,7 +134,7 @@ impl Acquire {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = self.session.room.watch_data(&exchange, path).await;
+            let armed = self.session.watches.watch_data(&exchange, path).await;
             // The client ends its session when nobody has a copy of it.
             drop(exchange);
             let (data, watch) = match armed {
@@ -199,7 +199,7 @@ impl Acquire {
     /// Sets a watch on the directory and takes in who is there.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
         let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let armed = self.session.room.watch_children(&exchange, &self.directory).await;
+        let armed = self.session.watches.watch_children(&exchange, &self.directory).await;
         drop(exchange);
         match armed {
             Ok((children, watch)) => {

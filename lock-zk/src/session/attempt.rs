@@ -170,7 +170,7 @@ impl Attempt {
 
     /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it
     /// is held. A deadline that has passed stays: its holder may have been told already.
-    pub(crate) fn extend(&self, now: Instant, until: Instant) -> bool {
+    pub(crate) fn renew(&self, now: Instant, until: Instant) -> bool {
         let Some(validity) = self.validity.get() else { return false };
         if validity.has_ended() || validity.until() <= now {
             return false;

@@ -12,9 +12,9 @@ use super::{
     proof::{self, Evidence, Proof},
 };
 
-/// The proven life of one session. Requests hold it without holding the session.
+/// Until when one session lives, as proven. Requests hold it without holding the session.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct Deadline {
     ttl: Duration,
     tick: Duration,
     state: Mutex<State>,
@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-impl Life {
+impl Deadline {
     /// The life of a session whose handshake began at `sent`, with servers of this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
         let (evidence, proof) = Evidence::of_handshake(tick, sent);
@@ -85,7 +85,7 @@ impl Life {
         self.state().used = used.then(|| Clock::Boot.now());
     }
 
-    /// When the next heartbeat is due, and whether it is to be a write: only a write proves
+    /// When the next renewal is due, and whether it is to be a write: only a write proves
     /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
@@ -130,12 +130,12 @@ mod tests {
     #[tokio::test]
     async fn a_session_whose_writes_are_answered_too_slowly_for_a_proof_is_not_given_up() {
         let (ttl, begun) = (Duration::from_millis(100), Clock::Boot.now());
-        let life = Life::new(ttl, ttl * 10, begun);
-        life.set_used(true);
+        let deadline = Deadline::new(ttl, ttl * 10, begun);
+        deadline.set_used(true);
         Clock::Boot.sleep_until(begun + ttl).await;
         let sent = Clock::Boot.now();
-        life.answered_write(sent);
-        assert_eq!(life.last_moment(), sent + ttl);
-        assert_eq!(life.safe_until(), safe_until(begun, ttl), "holders are told");
+        deadline.answered_write(sent);
+        assert_eq!(deadline.last_moment(), sent + ttl);
+        assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }
 }

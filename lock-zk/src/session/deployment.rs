@@ -55,18 +55,18 @@ pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result
 /// list of its members, and behind one address there may be several servers.
 pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
-    let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
+    let (deadline, Ok(exchange)) = (alive.deadline().clone(), alive.begin()) else { return };
     drop(alive);
     let sent = exchange.sent();
-    let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
+    let members = tokio::time::timeout(deadline.ttl() / 2, exchange.config()).await;
     if let Ok(Ok((members, _))) = members
         && members.is_empty()
         && probe::stands_alone(&hosts).await
     {
-        life.set_standalone(true);
+        deadline.set_standalone(true);
         // Only now the answer is known to prove something: after an outage there may be no time for
         // another one.
-        life.answered_read(sent);
-        let _ = session.upgrade().inspect(|session| session.extend_all());
+        deadline.answered_read(sent);
+        let _ = session.upgrade().inspect(|session| session.renew_all());
     }
 }

@@ -32,13 +32,13 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Attempt, chores::Chores, deadline::Life, floor::Floor, poison::lock,
-        unwatched::Young,
+        attempt::Attempt, chores::Chores, deadline::Deadline, floor::Floor, poison::lock,
+        unwatched::Unwatched,
     },
     wire::{
         requests::Exchange,
         turns::{Turn, Turns},
-        watches::Room,
+        watches::Watches,
     },
 };
 
@@ -48,7 +48,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 /// One ZooKeeper session. All attempts of a client with the same TTL live in it.
 pub(crate) struct Session {
     id: i64,
-    life: Arc<Life>,
+    deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
@@ -56,11 +56,10 @@ pub(crate) struct Session {
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// What is left to remove.
     pub(crate) chores: Chores,
-    /// For watches.
-    pub(crate) room: Room,
+    pub(crate) watches: Watches,
     pub(crate) floor: Floor,
     /// Entries whose own nodes are not watched yet.
-    pub(crate) young: Young,
+    pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
     over: CancellationToken,
     /// The client crate has reached a final state: the server confirmed the end, or will by itself.
@@ -90,14 +89,14 @@ impl Session {
     ) -> Self {
         Self {
             id: client.session_id().0,
-            life: Arc::new(Life::new(ttl, tick, sent)),
+            deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
             chores: Chores::default(),
-            room: Room::new(client.path()),
+            watches: Watches::new(client.path()),
             floor,
             client: Mutex::new(Some(client)),
-            young: Young::default(),
+            unwatched: Unwatched::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),
             terminated: CancellationToken::new(),
@@ -110,11 +109,11 @@ impl Session {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.life.ttl()
+        self.deadline.ttl()
     }
 
-    pub(crate) fn life(&self) -> &Arc<Life> {
-        &self.life
+    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
+        &self.deadline
     }
 
     /// Starts an exchange at once: a renewal, a release, a revoke.
@@ -140,21 +139,21 @@ impl Session {
         // Before the sending: a request is as old as that.
         let sent = Clock::Boot.now();
         match &*lock(&self.client) {
-            Some(client) => Ok(Exchange::new(self.life.clone(), client.clone(), sent, turn)),
+            Some(client) => Ok(Exchange::new(self.deadline.clone(), client.clone(), sent, turn)),
             None => Err(self.error("acquire")),
         }
     }
 
     /// Until when the holders of this session may work.
     pub(crate) fn safe_until(&self) -> Instant {
-        self.life.safe_until()
+        self.deadline.safe_until()
     }
 
     /// Adds an attempt before its node is asked for.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut attempts = lock(&self.attempts);
         if attempts.is_empty() {
-            self.life.set_used(true);
+            self.deadline.set_used(true);
         }
         attempts.insert(attempt.id, attempt.clone());
     }
@@ -177,7 +176,7 @@ impl Session {
         let mut attempts = lock(&self.attempts);
         attempts.remove(&attempt);
         if attempts.is_empty() {
-            self.life.set_used(false);
+            self.deadline.set_used(false);
         }
     }
 
@@ -188,10 +187,10 @@ impl Session {
     }
 
     /// Moves the deadlines of all locks that have not passed theirs.
-    pub(crate) fn extend_all(&self) {
+    pub(crate) fn renew_all(&self) {
         let (now, until) = (Clock::Boot.now(), self.safe_until());
         let attempts = lock(&self.attempts);
-        let count = attempts.values().filter(|attempt| attempt.extend(now, until)).count();
+        let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
         if count > 0 {
             trace::renewed(STORE, count);
         }

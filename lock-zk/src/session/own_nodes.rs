@@ -29,7 +29,7 @@ use crate::{
 /// such nodes.
 async fn look_after(session: &Weak<Session>) -> bool {
     let Some(alive) = session.upgrade() else { return false };
-    let unwatched = alive.young.unwatched();
+    let unwatched = alive.unwatched.left_out();
     let Ok(exchange) = alive.begin() else { return false };
     drop(alive);
     if unwatched.is_empty() {
@@ -66,7 +66,7 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
     let mut watched = FuturesUnordered::new();
     loop {
         let Some(alive) = session.upgrade() else { return };
-        let (grown, pause) = alive.young.grown_up(Clock::Boot.now());
+        let (grown, pause) = alive.unwatched.grown_up(Clock::Boot.now());
         drop(alive);
         for attempt in grown {
             watched.push(watch_one(session.clone(), attempt));
@@ -103,7 +103,7 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
         match Box::pin(arm(&session, &alive)).await {
             Ok(Some(watch)) if !watch.is_armed() => {
                 let Some(session) = session.upgrade() else { return };
-                return session.young.leave_unwatched(&alive);
+                return session.unwatched.leave_out(&alive);
             }
             Ok(Some(watch)) => {
                 alive.watch();
@@ -136,5 +136,5 @@ async fn arm(session: &Weak<Session>, attempt: &Attempt) -> Result<Option<Watch>
     if attempt.has_ended() {
         return Ok(None);
     }
-    Ok(Some(session.room.watch_end(&exchange, &node.path).await?))
+    Ok(Some(session.watches.watch_end(&exchange, &node.path).await?))
 }

@@ -198,9 +198,9 @@ impl Sessions {
             over.clone(),
             chores,
         ));
-        self.runtime.spawn(renewal::beat(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.young.first()));
-        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.young.crowded()));
+        self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
+        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
+        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.unwatched.crowded()));
         // A break meanwhile is told below.
         deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
         // So that the first acquire need not. If it fails, that one does.

@@ -21,14 +21,16 @@ use crate::{
     wire::nodelay,
 };
 
-/// Extends the locks of a session until it is over or dropped.
-pub(crate) async fn beat(
+/// Renews the locks of a session until it is over or dropped.
+pub(crate) async fn renew(
     session: Weak<Session>,
     over: CancellationToken,
     reconnected: Arc<Notify>,
 ) {
     loop {
-        let Some((due, write)) = session.upgrade().map(|alive| alive.life().due()) else { return };
+        let Some((due, write)) = session.upgrade().map(|alive| alive.deadline().due()) else {
+            return;
+        };
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write, &over).await } else { None };
         let Some(alive) = session.upgrade() else { return };
@@ -38,7 +40,7 @@ pub(crate) async fn beat(
             // A request that is sent while the connection is down waits for the next one.
             pause = alive.ttl() / 100;
         }
-        alive.extend_all();
+        alive.renew_all();
         drop(alive);
         tokio::select! {
             () = over.cancelled() => return,
@@ -48,7 +50,7 @@ pub(crate) async fn beat(
     }
 }
 
-/// Sends a heartbeat; `None` if the session's last moment passed before the answer.
+/// Sends a renewal; `None` if the session's last moment passed before the answer.
 ///
 /// Whoever counts the references to a session must not take this one for a user of it.
 async fn ask(
@@ -57,7 +59,7 @@ async fn ask(
     over: &CancellationToken,
 ) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
-    let (life, exchange) = (alive.life().clone(), alive.begin().ok()?);
+    let (deadline, exchange) = (alive.deadline().clone(), alive.begin().ok()?);
     drop(alive);
     let answer = async {
         match write {
@@ -69,7 +71,7 @@ async fn ask(
         biased;
         answer = answer => Some(answer),
         () = over.cancelled() => None,
-        () = life.silence() => {
+        () = deadline.silence() => {
             session.upgrade()?.finish(End::Silent);
             None
         }
@@ -96,7 +98,7 @@ pub(crate) async fn follow(
         };
         // The next connection may lead to a member of an ensemble; a short break is told as one.
         asking = Fuse::terminated();
-        let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
+        let _ = session.upgrade().inspect(|session| session.deadline().set_standalone(false));
         match state {
             SessionState::Disconnected => {
                 let what = "the connection broke; the session is kept";

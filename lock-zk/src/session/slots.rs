@@ -12,7 +12,7 @@ use zookeeper_client::Error as ZkError;
 
 use crate::session::Session;
 
-/// More distinct TTLs than any program has reason for; each costs a connection and a heartbeat.
+/// More distinct TTLs than any program has reason for; each costs a connection and a renewal.
 const MOST_SESSIONS: usize = 8;
 
 /// The sessions of a client.

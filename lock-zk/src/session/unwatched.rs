@@ -16,16 +16,16 @@ const YOUTH: Duration = Duration::from_millis(100);
 /// The task looks at most this often.
 pub(super) const STEP: Duration = Duration::from_millis(50);
 
-/// Entries in order of age, all of which have the same time to go; and those that found no room.
+/// Attempts in order of age, all of which have the same time to go; and those that found no room.
 #[derive(Debug, Default)]
-pub(crate) struct Young {
+pub(crate) struct Unwatched {
     queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
-    unwatched: Mutex<Vec<Weak<Attempt>>>,
+    left_out: Mutex<Vec<Weak<Attempt>>>,
     crowded: Arc<Notify>,
     first: Arc<Notify>,
 }
 
-impl Young {
+impl Unwatched {
     /// Adds an attempt whose node was just created.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut queue = lock(&self.queue);
@@ -66,16 +66,16 @@ impl Young {
     }
 
     /// Adds an attempt for which there was no room.
-    pub(super) fn leave_unwatched(&self, attempt: &Arc<Attempt>) {
-        lock(&self.unwatched).push(Arc::downgrade(attempt));
+    pub(super) fn leave_out(&self, attempt: &Arc<Attempt>) {
+        lock(&self.left_out).push(Arc::downgrade(attempt));
         self.crowded.notify_one();
     }
 
     /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
-    pub(super) fn unwatched(&self) -> Vec<Arc<Attempt>> {
-        let mut unwatched = lock(&self.unwatched);
+    pub(super) fn left_out(&self) -> Vec<Arc<Attempt>> {
+        let mut left_out = lock(&self.left_out);
         let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();
-        unwatched.retain(|attempt| attempt.upgrade().is_some_and(matters));
-        unwatched.iter().filter_map(Weak::upgrade).collect()
+        left_out.retain(|attempt| attempt.upgrade().is_some_and(matters));
+        left_out.iter().filter_map(Weak::upgrade).collect()
     }
 }
