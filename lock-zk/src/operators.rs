@@ -1,5 +1,5 @@
-//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and to see
-//! and raise the token floor.
+//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and to
+//! see and raise the token floor.
 
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
 use lock_core::{Diagnosis, Entry, Error, FencingToken, Kind, LockName, Result, TokenFloor};

@@ -58,7 +58,7 @@ pub(crate) struct Session {
     pub(crate) chores: Chores,
     pub(crate) watches: Watches,
     pub(crate) floor: Floor,
-    /// Entries whose own nodes are not watched yet.
+    /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
     over: CancellationToken,

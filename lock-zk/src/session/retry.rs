@@ -82,14 +82,14 @@ impl Session {
         Ok(listing::in_order(children))
     }
 
-    /// The node as the attempt's, if it is ours: a node of a session that came before this one is as
-    /// good as gone.
+    /// The node as the attempt's, if it is ours: a node of a session that came before this one is
+    /// as good as gone.
     ///
     /// # Errors
     ///
     /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
-    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind it
-    /// do: with the new one its token would be above theirs.
+    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind
+    /// it do: with the new one its token would be above theirs.
     pub(crate) async fn own(
         &self,
         attempt: &Attempt,
