@@ -7,7 +7,7 @@ use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
     layout::path::{self, Layout},
-    wire::connect_string::{self, DEFAULT_PORT},
+    wire::own_client::{self, DEFAULT_PORT},
 };
 
 const DEFAULT_PREFIX: &str = "/locks";
@@ -47,7 +47,7 @@ impl Access {
 /// The login is used for ZooKeeper's `digest` scheme.
 #[derive(Clone)]
 pub struct ZkConfig {
-    /// Each perhaps with [`connect_string::TLS`] in front.
+    /// Each perhaps with [`own_client::TLS`] in front.
     pub(crate) hosts: Vec<String>,
     pub(crate) chroot: String,
     connector: Connector,
@@ -118,8 +118,8 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
     /// detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
-        let (hosts, chroot) = connect_string::parse(cluster)?;
-        connect_string::check(&connector)?;
+        let (hosts, chroot) = own_client::parse(cluster)?;
+        own_client::check(&connector)?;
         Ok(Self {
             hosts,
             chroot,
@@ -165,7 +165,7 @@ impl ZkConfig {
 
     /// The hosts that answer without TLS.
     pub(crate) fn plain_hosts(&self) -> Vec<String> {
-        self.hosts.iter().filter(|host| !host.starts_with(connect_string::TLS)).cloned().collect()
+        self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
     /// What makes a session of this TTL. The rest of a connector's options would let a session end later

@@ -226,7 +226,7 @@ impl Lease for ZkLease {
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };
         if removed.is_err() && !self.session.is_over() {
-            self.session.chores.node(path(&attempt));
+            self.session.departures.node(path(&attempt));
         }
         self.session.forget(attempt.id);
         match removed {

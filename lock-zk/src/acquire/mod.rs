@@ -281,7 +281,7 @@ impl Acquire {
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's chores if it is
+    /// Removes what the attempt may have left, or leaves it to the session's janitor if it is
     /// refused.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.caller.id());
@@ -291,7 +291,7 @@ impl Acquire {
             None => Ok(()),
         };
         if removed.is_err() && !session.is_over() {
-            session.chores.leave(self.attempt.node(), &self.directory, id);
+            session.departures.leave(self.attempt.node(), &self.directory, id);
         }
         self.left();
     }

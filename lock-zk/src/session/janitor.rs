@@ -10,14 +10,14 @@ use lock_core::deadline::jitter;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::{End, Session, chores::Chore, poison::lock, slots::Slots};
+use super::{End, Session, departures::Departure, poison::lock, slots::Slots};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
 /// Before the first try, so that losses of the same moment go together.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Does a session's chores until it is over or dropped, which removes its nodes.
+/// Removes what attempts have left until the session is over or dropped, which removes all nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
     slots: Weak<Mutex<Slots>>,
@@ -50,7 +50,7 @@ pub(crate) async fn work(
 /// Returns whether it did.
 fn end_if_lost(session: &Weak<Session>, slots: &Weak<Mutex<Slots>>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
-    if alive.chores.len() <= AT_ONCE || alive.is_used() {
+    if alive.departures.len() <= AT_ONCE || alive.is_used() {
         return false;
     }
     // An acquire that is about to begin in it begins again in another one.
@@ -59,27 +59,29 @@ fn end_if_lost(session: &Weak<Session>, slots: &Weak<Mutex<Slots>>) -> bool {
     true
 }
 
-/// Tries each chore once. Returns whether any is left.
+/// Tries to remove each once. Returns whether any is left.
 async fn round(session: &Weak<Session>) -> bool {
-    let Some(chores) = session.upgrade().map(|alive| alive.chores.take()) else { return false };
+    let Some(departures) = session.upgrade().map(|alive| alive.departures.take()) else {
+        return false;
+    };
     let mut refused = Vec::new();
-    for some in chores.chunks(AT_ONCE) {
+    for some in departures.chunks(AT_ONCE) {
         let Some(alive) = session.upgrade() else { return false };
-        let nodes: Vec<_> = some.iter().filter_map(Chore::path).collect();
+        let nodes: Vec<_> = some.iter().filter_map(Departure::path).collect();
         let all_are_nodes = nodes.len() == some.len();
         if all_are_nodes && nodes.len() > 1 && alive.remove_all(&nodes).await {
             continue;
         }
-        for chore in some {
-            if chore.is_refused(&alive).await {
-                refused.push(chore.clone());
+        for departure in some {
+            if departure.is_refused(&alive).await {
+                refused.push(departure.clone());
             }
         }
     }
-    session.upgrade().is_some_and(|alive| alive.chores.put_back(refused))
+    session.upgrade().is_some_and(|alive| alive.departures.put_back(refused))
 }
 
-impl Chore {
+impl Departure {
     async fn is_refused(&self, session: &Session) -> bool {
         let done = match self {
             Self::Node(path) => session.remove(path).await.map(drop),

@@ -1,8 +1,8 @@
 //! One ZooKeeper session: what it proves, what it owns, how it ends.
 
 pub(crate) mod attempt;
-mod chores;
 pub(crate) mod deadline;
+mod departures;
 pub(crate) mod deployment;
 mod floor;
 mod janitor;
@@ -32,7 +32,7 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Attempt, chores::Chores, deadline::Deadline, floor::Floor, poison::lock,
+        attempt::Attempt, deadline::Deadline, departures::Departures, floor::Floor, poison::lock,
         unwatched::Unwatched,
     },
     wire::{
@@ -55,7 +55,7 @@ pub(crate) struct Session {
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// What is left to remove.
-    pub(crate) chores: Chores,
+    pub(crate) departures: Departures,
     pub(crate) watches: Watches,
     pub(crate) floor: Floor,
     /// Attempts whose own nodes are not watched yet.
@@ -92,7 +92,7 @@ impl Session {
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
-            chores: Chores::default(),
+            departures: Departures::default(),
             watches: Watches::new(client.path()),
             floor,
             client: Mutex::new(Some(client)),

@@ -191,12 +191,12 @@ impl Sessions {
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
-        let chores = session.chores.more();
+        let departures = session.departures.more();
         self.runtime.spawn(janitor::work(
             weak.clone(),
             Arc::downgrade(&self.slots),
             over.clone(),
-            chores,
+            departures,
         ));
         self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));

@@ -1,4 +1,4 @@
-//! A client's connect string, and what of a connector locks cannot use.
+//! A client of the caller's: its connect string, and what of its connector locks cannot use.
 
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
