@@ -6,11 +6,10 @@ use lock_core::{Error, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
-    cluster,
-    layout::{self, Layout},
+    layout::path::{self, Layout},
+    wire::own_client::{self, DEFAULT_PORT},
 };
 
-pub(crate) const DEFAULT_PORT: u16 = 2181;
 const DEFAULT_PREFIX: &str = "/locks";
 
 /// Who may touch the nodes that this client creates.
@@ -48,7 +47,7 @@ impl Access {
 /// The login is used for ZooKeeper's `digest` scheme.
 #[derive(Clone)]
 pub struct ZkConfig {
-    /// Each perhaps with [`cluster::TLS`] in front.
+    /// Each perhaps with [`own_client::TLS`] in front.
     pub(crate) hosts: Vec<String>,
     pub(crate) chroot: String,
     connector: Connector,
@@ -75,13 +74,13 @@ impl ZkConfig {
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
         options.finish()?;
-        layout::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
+        path::check_path(&prefix).map_err(|reason| url.error(format!("prefix: {reason}")))?;
         let chroot = match url.path() {
             "" => String::new(),
             path => format!("/{path}"),
         };
         if !chroot.is_empty() {
-            layout::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
+            path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
         let login = login(url)?;
         if access == Access::Creator && login.is_none() {
@@ -120,8 +119,8 @@ impl ZkConfig {
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
     /// detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
-        let (hosts, chroot) = cluster::parse(cluster)?;
-        cluster::check(&connector)?;
+        let (hosts, chroot) = own_client::parse(cluster)?;
+        own_client::check(&connector)?;
         Ok(Self {
             hosts,
             chroot,
@@ -167,7 +166,7 @@ impl ZkConfig {
 
     /// The hosts that answer without TLS.
     pub(crate) fn plain_hosts(&self) -> Vec<String> {
-        self.hosts.iter().filter(|host| !host.starts_with(cluster::TLS)).cloned().collect()
+        self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
     /// What makes a session of this TTL. The rest of a connector's options would let a session end later
@@ -183,7 +182,7 @@ impl ZkConfig {
     ///
     /// [`Error::InvalidOption`].
     pub(crate) fn check_prefix(&self) -> Result<()> {
-        layout::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
+        path::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
             option: "prefix".to_owned(),
             value: self.prefix.clone(),
             allowed: format!("a path: {reason}"),

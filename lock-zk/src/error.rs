@@ -85,6 +85,16 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     Error::Unavailable { store: STORE, op, effect, source: source.into() }
 }
 
+/// Nobody reads it.
+pub(crate) fn cancelled() -> Error {
+    unavailable("acquire", Effect::None, "the caller has left")
+}
+
+/// A waiter's node was deleted by somebody else: it lost its place, and is told.
+pub(crate) fn vanished() -> Error {
+    Error::PlaceLost { store: STORE }
+}
+
 #[cfg(test)]
 mod tests {
     use zookeeper_client::MultiWriteError;

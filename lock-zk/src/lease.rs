@@ -7,31 +7,30 @@ use std::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Error, Facts, FencingToken, Kind, Lease, LossReason, Request, Result, Validity,
-    Wait,
+    Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
     deadline::{margin, safe_until},
 };
 use zookeeper_client::{Acls, Error as ZkError};
 
 use crate::{
-    acquire::Candidate,
-    entry::Entry,
     error,
-    note::Became,
-    session::{Session, lock},
-    values::{self, Values},
+    layout::{
+        note::Became,
+        values::{self, Values},
+    },
+    session::{Session, attempt::Attempt, poison::lock},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
 pub struct ZkLease {
-    session: Arc<Session>,
-    request: Request,
-    acls: Acls<'static>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) request: Request,
+    pub(crate) acls: Acls<'static>,
     /// An upgrade brings another one.
-    entry: Mutex<Arc<Entry>>,
+    attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
-    /// What was said last. Also lets one change of the grant happen at a time: each means the entry
-    /// of that moment.
+    /// What was said last. Also lets one change of the grant happen at a time: each means the
+    /// attempt of that moment.
     said: tokio::sync::Mutex<Values>,
 }
 
@@ -40,11 +39,11 @@ impl ZkLease {
         session: Arc<Session>,
         request: Request,
         acls: Acls<'static>,
-        entry: Arc<Entry>,
+        attempt: Arc<Attempt>,
         validity: Validity,
     ) -> Self {
         let said = tokio::sync::Mutex::new(Values::new(request.value.clone()));
-        Self { session, request, acls, entry: Mutex::new(entry), validity, said }
+        Self { session, request, acls, attempt: Mutex::new(attempt), validity, said }
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
@@ -65,11 +64,11 @@ impl ZkLease {
     /// # }
     /// ```
     pub fn path(&self) -> String {
-        path(&self.entry()).to_owned()
+        path(&self.attempt()).to_owned()
     }
 
-    fn entry(&self) -> Arc<Entry> {
-        lock(&self.entry).clone()
+    fn attempt(&self) -> Arc<Attempt> {
+        lock(&self.attempt).clone()
     }
 
     /// A holder who overran its term was told at the safe deadline, but nobody knows whether it has
@@ -92,42 +91,29 @@ impl ZkLease {
     }
 
     /// Writes into the grant's node what has become of it.
-    async fn write(&self, entry: &Entry, note: &[u8]) -> Result<()> {
-        match self.session.write(entry, note).await {
+    async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<()> {
+        match self.session.write(attempt, note).await {
             Ok(true) => Ok(()),
             Ok(false) => {
-                entry.gone();
+                attempt.gone();
                 Err(self.lost(self.validity.loss().unwrap_or(LossReason::EntryGone)))
             }
             Err(_) if self.session.is_over() => Err(self.ended()),
             Err(error) => Err(error),
         }
     }
-
-    /// An attempt to hold the same lock alone.
-    fn upgrade(&self, old: &Entry) -> Candidate {
-        let mut request = self.request.clone();
-        (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
-        let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
-        let attempt = Attempt::new();
-        let entry = Arc::new(Entry::upgrade(old, attempt.id(), &request));
-        let (session, directory) = (self.session.clone(), directory.to_owned());
-        let mut candidate = Candidate::new(session, directory, self.acls, request, attempt);
-        candidate.entry = entry;
-        candidate
-    }
 }
 
 /// A grant always has a node.
-fn path(entry: &Entry) -> &str {
-    entry.node().map_or("", |node| &node.path)
+pub(crate) fn path(attempt: &Attempt) -> &str {
+    attempt.node().map_or("", |node| &node.path)
 }
 
 #[async_trait]
 impl Lease for ZkLease {
     fn token(&self) -> FencingToken {
         // A grant always has a node.
-        self.entry().node().map_or(FencingToken::new(0), |node| node.token)
+        self.attempt().node().map_or(FencingToken::new(0), |node| node.token)
     }
 
     fn facts(&self) -> Facts {
@@ -149,30 +135,30 @@ impl Lease for ZkLease {
 
     async fn downgrade(&self) -> Result<()> {
         let said = self.said.lock().await;
-        let entry = self.entry();
-        if entry.is_shared() {
+        let attempt = self.attempt();
+        if attempt.is_shared() {
             return Ok(());
         }
-        self.write(&entry, &entry.note(Some(Became::Shared), &said)).await?;
-        entry.downgrade();
+        self.write(&attempt, &attempt.note(Some(Became::Shared), &said)).await?;
+        attempt.downgrade();
         Ok(())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         let mut said = self.said.lock().await;
-        let old = self.entry();
+        let old = self.attempt();
         if !old.is_shared() {
             return Ok(true);
         }
-        let candidate = self.upgrade(&old);
-        let upgraded = candidate.replace(&old, &self.validity).await;
+        let acquire = self.upgrade(&old);
+        let upgraded = acquire.replace(&old, &self.validity).await;
         if self.session.is_over() {
             return Err(self.ended());
         }
         match (upgraded, self.validity.loss()) {
             (Ok(true), _) => {
-                *lock(&self.entry) = candidate.entry;
-                *said = Values::new(candidate.request.value);
+                *lock(&self.attempt) = acquire.attempt;
+                *said = Values::new(acquire.request.value);
                 Ok(true)
             }
             (_, Some(reason)) => Err(self.lost(reason)),
@@ -183,9 +169,9 @@ impl Lease for ZkLease {
     async fn publish(&self, value: &[u8]) -> Result<()> {
         values::check(value)?;
         let mut said = self.said.lock().await;
-        let (entry, all) = (self.entry(), said.with(value));
-        let became = entry.is_shared().then_some(Became::Shared);
-        let written = self.write(&entry, &entry.note(became, &all)).await;
+        let (attempt, all) = (self.attempt(), said.with(value));
+        let became = attempt.is_shared().then_some(Became::Shared);
+        let written = self.write(&attempt, &attempt.note(became, &all)).await;
         // Without an answer somebody may have seen it: the next one has another number.
         if matches!(written, Ok(()) | Err(Error::Unavailable { .. })) {
             *said = all;
@@ -195,25 +181,25 @@ impl Lease for ZkLease {
 
     async fn renew(&self) -> Result<()> {
         loop {
-            let entry = self.entry();
+            let attempt = self.attempt();
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
             let asked = tokio::select! {
                 biased;
-                asked = exchange.confirm(path(&entry)) => asked,
+                asked = exchange.confirm(path(&attempt)) => asked,
                 () = self.session.over() => return Err(self.ended()),
             };
             match asked {
                 Ok(()) => {
-                    entry.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
-                    let held = entry.extend(Clock::Boot.now(), self.session.safe_until());
+                    attempt.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
+                    let held = attempt.renew(Clock::Boot.now(), self.session.safe_until());
                     let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
                     return if held { Ok(()) } else { Err(self.lost(reason())) };
                 }
                 Err(ZkError::NoNode) => {
                     let _said = self.said.lock().await;
                     // Unless an upgrade has moved the grant to another node meanwhile.
-                    if Arc::ptr_eq(&entry, &self.entry()) {
-                        entry.gone();
+                    if Arc::ptr_eq(&attempt, &self.attempt()) {
+                        attempt.gone();
                         return Err(self.lost(LossReason::EntryGone));
                     }
                 }
@@ -232,18 +218,18 @@ impl Lease for ZkLease {
         }
         self.let_the_holder_stop().await;
         let _said = self.said.lock().await;
-        let entry = self.entry();
+        let attempt = self.attempt();
         // Whoever waits right behind in this process need not wait for the server.
-        entry.pass();
+        attempt.pass();
         let removed = match self.validity.loss() {
             // All locks of the session were lost at the same moment, and their nodes go together.
             Some(LossReason::Expired) => Err(None),
-            _ => self.session.remove(path(&entry)).await.map_err(Some),
+            _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };
         if removed.is_err() && !self.session.is_over() {
-            self.session.chores.node(path(&entry));
+            self.session.departures.node(path(&attempt));
         }
-        self.session.forget(entry.attempt);
+        self.session.forget(attempt.id);
         match removed {
             Err(Some(error)) => Err(error),
             _ => Ok(()),
@@ -254,7 +240,7 @@ impl Lease for ZkLease {
 impl Drop for ZkLease {
     fn drop(&mut self) {
         // A release has done it already; a grant that was lost to an operator is never released.
-        self.session.forget(self.entry().attempt);
+        self.session.forget(self.attempt().id);
     }
 }
 

@@ -100,14 +100,14 @@
 //! So only a write proves something: it is answered when a majority has it, and no later leader
 //! counted before. An answered request, then an answered write that was sent at least a tick later,
 //! and then an answered write that was sent after that, prove that the leader was told of the first
-//! one; the deadline is the send time of the first one plus the TTL. A heartbeat is such a write.
+//! one; the deadline is the send time of the first one plus the TTL. A renewal is such a write.
 //! It is a transaction that checks that `/` exists and changes nothing. A standalone server counts
-//! from each request, so there any answer proves its send time, and a heartbeat is a read. A server
+//! from each request, so there any answer proves its send time, and a renewal is a read. A server
 //! is taken for one only if it says so (`srvr`) and has no members in its configuration; before
 //! 3.5, or if either is forbidden, it is treated like an ensemble. A program model in `tests/model`
 //! tries this rule, and weaker ones.
 //!
-//! - **A deadline is a tick and two heartbeats older than the last answer.** A lock of 15 s has
+//! - **A deadline is a tick and two renewals older than the last answer.** A lock of 15 s has
 //!   about 9 s or more before it with the usual tick of 2 s, and a lock of four ticks about 2 of
 //!   them. That is how long an outage may last, and the client crate needs up to two fifths of the
 //!   TTL to leave a server that is silent: give at least six ticks if locks shall survive that.
@@ -123,7 +123,7 @@
 //! - **Observers that follow an observer master** (`observerMasterPort`) are told of twice as late.
 //!   Give twice the tick by the option `tick`, or do not connect to them.
 //!
-//! What is left: a leader that stalls while heartbeats are on their way, answers two of them before
+//! What is left: a leader that stalls while renewals are on their way, answers two of them before
 //! it pings its followers, and then stalls again or is cut off from the client's follower before
 //! the answer to its ping comes, although it still has a majority. It may end the session up to a
 //! TTL less than the length of its stall before the holder's deadline
@@ -231,44 +231,23 @@
 //! may not is told what the directories show, at two requests for each.
 
 mod acquire;
-mod child;
-mod cluster;
 mod config;
-mod entry;
+mod election;
 mod error;
-mod floor;
-mod heartbeat;
-mod inspect;
-mod janitor;
 mod layout;
 mod lease;
-mod life;
 mod lock;
-mod names;
-mod nodelay;
-mod note;
-mod observe;
-mod probe;
-mod proof;
+mod operators;
 mod queue;
-mod recover;
-mod requests;
-mod sentinel;
 mod session;
-mod sessions;
-mod set;
-mod turns;
-mod upgrade;
-mod values;
-mod wait;
-mod watches;
+mod wire;
 
 /// The client crate, in the version that this crate uses: for whoever measures the floor.
 pub use zookeeper_client as client;
 
 pub use crate::{
     config::{Access, ZkConfig},
-    layout::Layout,
+    layout::path::Layout,
     lease::ZkLease,
     lock::ZkLock,
 };

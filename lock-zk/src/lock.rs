@@ -11,21 +11,24 @@ use lock_core::{
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
-use zookeeper_client::{Connector, Error as ZkError};
+use zookeeper_client::Connector;
 
 use crate::{
-    acquire::{Candidate, cancelled},
+    acquire::{
+        Acquire,
+        set::{AcquireSet, NAMES_AT_ONCE},
+    },
     config::ZkConfig,
-    error::{self, STORE},
-    inspect::{diagnose, inspect},
-    layout::directory,
-    names,
-    observe::observe,
-    probe::{self, Timing},
-    session::Session,
-    sessions::{Sessions, checked_ttl},
-    set::{CandidateSet, NAMES_AT_ONCE},
-    values,
+    election::observe::observe,
+    error::{self, STORE, cancelled},
+    layout::{path::directory, values},
+    operators::{self, diagnose, inspect},
+    session::{
+        Session,
+        deployment::{check_access, members},
+        pool::{Sessions, checked_ttl},
+    },
+    wire::probe::{self, Timing},
 };
 
 /// How long a first connection may take in all.
@@ -115,20 +118,20 @@ impl ZkLock {
     }
 
     /// The wishes in one session, which one request needs.
-    fn candidates(
+    fn acquires(
         &self,
         session: Arc<Session>,
         caller: &Attempt,
         wishes: &[Wish],
-    ) -> Result<CandidateSet> {
+    ) -> Result<AcquireSet> {
         let acls = self.sessions.config().access.acls();
-        let candidate = |(request, attempt): &Wish| {
+        let acquire = |(request, attempt): &Wish| {
             let directory = self.directory(&request.name)?;
             let (request, attempt) = (request.clone(), attempt.clone());
-            Ok(Candidate::new(session.clone(), directory, acls, request, attempt))
+            Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
         };
-        let all = wishes.iter().map(candidate).collect::<Result<_>>()?;
-        Ok(CandidateSet::new(session.clone(), caller.clone(), all))
+        let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
+        Ok(AcquireSet::new(session.clone(), caller.clone(), all))
     }
 
     fn directory(&self, name: &LockName) -> Result<String> {
@@ -195,42 +198,6 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     Ok(ZkLock { sessions, guarantees })
 }
 
-/// How many servers vote; none if the server does not know of others. `None` if the server does not
-/// say: it is older than 3.5, or forbids it.
-async fn members(session: &Session) -> Option<usize> {
-    let (config, _) = session.begin().ok()?.config().await.ok()?;
-    Some(voters(&String::from_utf8_lossy(&config)))
-}
-
-fn voters(config: &str) -> usize {
-    let servers = config.lines().filter(|line| line.starts_with("server."));
-    servers.filter(|line| !line.contains(":observer")).count()
-}
-
-/// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
-/// where permissions are set. So this looks at once whether the directory of the locks is readable:
-/// behind a `sync`, as a server that lags behind the others may not know a new chroot yet.
-async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
-    let exchange = session.begin()?;
-    let (synced, root, prefix) =
-        tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
-    if let Err(error) = synced {
-        return Err(error::read_failed("connect", error));
-    }
-    if let Ok(None) = root {
-        return Err(Error::Rejected {
-            store: STORE,
-            op: "connect",
-            effect: Effect::None,
-            source: format!("the chroot {} does not exist; create it first", config.chroot).into(),
-        });
-    }
-    match prefix {
-        Ok(_) | Err(ZkError::NoNode) => Ok(()),
-        Err(error) => Err(error::read_failed("connect", error)),
-    }
-}
-
 #[async_trait]
 impl DistributedLock for ZkLock {
     fn guarantees(&self) -> &Guarantees {
@@ -250,11 +217,11 @@ impl DistributedLock for ZkLock {
         values::check(request.value.as_deref().unwrap_or_default())?;
         let acls = self.sessions.config().access.acls();
         let session = self.session(request.ttl, &attempt).await?;
-        let candidate = Candidate::new(session, directory, acls, request, attempt.clone());
-        match candidate.run().await {
-            Err(_) if candidate.may_begin_again() => {
-                let session = self.session(candidate.ttl(), &attempt).await?;
-                candidate.again(session).run().await
+        let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
+        match acquire.run().await {
+            Err(_) if acquire.may_begin_again() => {
+                let session = self.session(acquire.ttl(), &attempt).await?;
+                acquire.again(session).run().await
             }
             result => result,
         }
@@ -266,11 +233,11 @@ impl DistributedLock for ZkLock {
         let (Some(ttl), Some((_, caller))) = (ttl, wishes.first().cloned()) else {
             return Ok(Some(Vec::new()));
         };
-        let set = self.candidates(self.session(ttl, &caller).await?, &caller, &wishes)?;
+        let set = self.acquires(self.session(ttl, &caller).await?, &caller, &wishes)?;
         match set.run().await {
             Err(_) if set.may_begin_again() => {
                 let session = self.session(ttl, &caller).await?;
-                self.candidates(session, &caller, &wishes)?.run().await
+                self.acquires(session, &caller, &wishes)?.run().await
             }
             result => result,
         }
@@ -292,7 +259,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        names::names(&*self.any_session().await?, self.sessions.config(), prefix).await
+        operators::names(&*self.any_session().await?, self.sessions.config(), prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {

@@ -204,7 +204,7 @@ async fn an_unanswered_creation_is_found_again() {
     assert!(held.is_valid());
     assert_eq!(nodes(&raw).await, created, "the nodes that were created before, and no others");
     let used = server.counters().await.unwrap().since(&before);
-    // A heartbeat at the most: after a reset it is a write until the server says that it stands
+    // A renewal at the most: after a reset it is a write until the server says that it stands
     // alone.
     assert!(used.get("requests.update") <= 1, "{used}");
     held.release().await.unwrap();

@@ -1,4 +1,4 @@
-//! The rule of `proof.rs`, and weaker ones, against all orders of events.
+//! The rule of `session/proof.rs`, and weaker ones, against all orders of events.
 //!
 //! Three servers, of which one leads, and one client, whose server is the leader or one follower.
 //! The unit of time is half a tick: the leader pings once per unit, at any moment of it, and what
@@ -7,7 +7,7 @@
 
 mod ensemble;
 #[allow(dead_code, unreachable_pub, reason = "the model uses its part")]
-#[path = "../../src/proof.rs"]
+#[path = "../../src/session/proof.rs"]
 mod proof;
 mod state;
 mod steps;

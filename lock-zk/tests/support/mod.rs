@@ -50,7 +50,7 @@ pub async fn open(url: &str) -> Locks {
     Locks::new(driver(url).await.unwrap())
 }
 
-/// A client with a heartbeat in 7.5 s, so that many of them leave time to count in.
+/// A client with a renewal in 7.5 s, so that many of them leave time to count in.
 pub async fn open_calm(server: &ZooKeeper) -> Locks {
     open(&format!("{}?ttl=60s", server.url())).await
 }
@@ -162,7 +162,7 @@ pub async fn cost<T>(server: &ZooKeeper, work: impl Future<Output = T>) -> (Coun
     (server.counters().await.unwrap().since(&before), value)
 }
 
-/// The packets that `work` takes beyond `known`: a ping or a heartbeat may come in between, so this
+/// The packets that `work` takes beyond `known`: a ping or a renewal may come in between, so this
 /// tries a few times and takes the least.
 pub async fn packets<F: Future<Output = ()>>(
     server: &ZooKeeper,

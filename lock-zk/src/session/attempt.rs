@@ -1,4 +1,4 @@
-//! One attempt's entry in a queue, as this process knows it.
+//! One attempt from before its node is asked for to its end: what this process knows of it.
 
 use std::sync::{
     Arc, Mutex, OnceLock,
@@ -10,17 +10,19 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::{
-    note::{Became, Note},
-    session::lock,
-    values::Values,
+    layout::{
+        note::{Became, Note},
+        values::Values,
+    },
+    session::poison::lock,
 };
 
-/// One attempt's entry. The session keeps it from before its node is asked for until the node's
-/// deletion is confirmed, so that whoever stands behind it in the same process need not ask the
-/// server how it fares.
+/// One attempt. The session keeps it from before its node is asked for until the node's deletion is
+/// confirmed, so that whoever stands behind it in the same process need not ask the server how it
+/// fares.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) attempt: Uuid,
+pub(crate) struct Attempt {
+    pub(crate) id: Uuid,
     pub(crate) term: Term,
     kind: Kind,
     /// The attempt whose grant it takes over.
@@ -35,9 +37,9 @@ pub(crate) struct Entry {
     /// The end of a fixed term, which renewals of the session do not move.
     term_end: Mutex<Instant>,
     state: AtomicU8,
-    /// An exclusive entry whose holder shares the lock by now.
+    /// An exclusive attempt whose holder shares the lock by now.
     downgraded: AtomicBool,
-    /// Whether the sentinel has begun to look after the node.
+    /// Whether a task has begun to look after the node.
     guarded: AtomicBool,
     /// Whether the server has told that it watches the node.
     watched: AtomicBool,
@@ -64,7 +66,7 @@ const HELD: u8 = 1;
 const PASSED: u8 = 2;
 const GONE: u8 = 3;
 
-/// How an entry ended, for whoever stands behind it.
+/// How an attempt ended, for whoever stands behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
     /// It held the lock and gave it up, whether or not the node's deletion has reached the server
@@ -75,18 +77,18 @@ pub(crate) enum Ending {
     Gone,
 }
 
-/// What somebody behind an entry waits for.
+/// What somebody behind an attempt waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum News {
     Ended(Ending),
     Became(Became),
 }
 
-impl Entry {
-    pub(crate) fn new(attempt: Uuid, request: &Request) -> Self {
+impl Attempt {
+    pub(crate) fn new(id: Uuid, request: &Request) -> Self {
         let since = wall_clock().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Self {
-            attempt,
+            id,
             term: request.term,
             kind: request.kind,
             upgraded: None,
@@ -105,10 +107,10 @@ impl Entry {
         }
     }
 
-    /// An entry that takes a grant over, which others know by its first attempt.
-    pub(crate) fn upgrade(old: &Self, attempt: Uuid, request: &Request) -> Self {
-        let upgraded = Some(old.upgraded.unwrap_or(old.attempt));
-        Self { upgraded, ..Self::new(attempt, request) }
+    /// An attempt that takes a grant over, which others know by its first attempt.
+    pub(crate) fn upgrade(old: &Self, id: Uuid, request: &Request) -> Self {
+        let upgraded = Some(old.upgraded.unwrap_or(old.id));
+        Self { upgraded, ..Self::new(id, request) }
     }
 
     /// The data of the node.
@@ -168,7 +170,7 @@ impl Entry {
 
     /// Moves the deadline of a grant to the session's, as far as its term goes. Returns whether it
     /// is held. A deadline that has passed stays: its holder may have been told already.
-    pub(crate) fn extend(&self, now: Instant, until: Instant) -> bool {
+    pub(crate) fn renew(&self, now: Instant, until: Instant) -> bool {
         let Some(validity) = self.validity.get() else { return false };
         if validity.has_ended() || validity.until() <= now {
             return false;
@@ -177,7 +179,7 @@ impl Entry {
         true
     }
 
-    /// Turns the waiting entry into the holder; `false` if it is gone.
+    /// Turns the waiting attempt into the holder; `false` if it is gone.
     pub(crate) fn hold(&self, validity: Validity) -> bool {
         // An attempt is granted once; setting it twice cannot happen.
         let _ = self.validity.set(validity);
@@ -246,7 +248,7 @@ impl Entry {
         matches!(self.state.load(Ordering::Acquire), PASSED | GONE)
     }
 
-    /// Waits until the entry ended.
+    /// Waits until the attempt ended.
     pub(crate) async fn ended(&self) -> Ending {
         loop {
             if let News::Ended(ending) = self.news(None).await {
@@ -255,7 +257,7 @@ impl Entry {
         }
     }
 
-    /// Waits until the entry ended or became what is wanted.
+    /// Waits until the attempt ended or became what is wanted.
     pub(crate) async fn news(&self, wanted: Option<Became>) -> News {
         loop {
             let changed = self.changed.notified();
@@ -284,64 +286,64 @@ mod tests {
 
     use super::*;
 
-    fn entry(kind: Kind) -> Entry {
+    fn attempt(kind: Kind) -> Attempt {
         let mut request = Request::new(LockName::new("a").unwrap(), Duration::from_secs(1));
         request.kind = kind;
-        Entry::new(Uuid::new_v4(), &request)
+        Attempt::new(Uuid::new_v4(), &request)
     }
 
-    fn held() -> (Entry, Validity) {
-        let entry = entry(Kind::Exclusive);
+    fn held() -> (Attempt, Validity) {
+        let attempt = attempt(Kind::Exclusive);
         let validity = Validity::new(&LockName::new("a").unwrap(), Instant::NEVER);
-        assert!(entry.hold(validity.clone()));
-        (entry, validity)
+        assert!(attempt.hold(validity.clone()));
+        (attempt, validity)
     }
 
     #[tokio::test]
     async fn a_release_passes_the_lock_on_once() {
-        let (entry, validity) = held();
-        assert!(entry.pass());
-        entry.gone();
-        assert_eq!(entry.ended().await, Ending::Passed);
+        let (attempt, validity) = held();
+        assert!(attempt.pass());
+        attempt.gone();
+        assert_eq!(attempt.ended().await, Ending::Passed);
         assert_eq!(validity.loss(), None);
     }
 
     #[tokio::test]
     async fn a_deleted_holder_is_told_and_passes_nothing_on() {
-        let (entry, validity) = held();
-        entry.gone();
-        assert!(!entry.pass());
-        assert_eq!(entry.ended().await, Ending::Gone);
+        let (attempt, validity) = held();
+        attempt.gone();
+        assert!(!attempt.pass());
+        assert_eq!(attempt.ended().await, Ending::Gone);
         assert_eq!(validity.loss(), Some(LossReason::EntryGone));
     }
 
     #[test]
     fn a_deleted_waiter_is_never_granted() {
-        let entry = entry(Kind::Exclusive);
-        entry.gone();
-        assert!(!entry.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
+        let attempt = attempt(Kind::Exclusive);
+        attempt.gone();
+        assert!(!attempt.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
     }
 
     #[tokio::test]
     async fn who_waits_for_it_learns_that_a_holder_shares_the_lock() {
-        let (entry, _) = held();
-        let (reader, writer) = (entry.news(Some(Became::Shared)), entry.ended());
+        let (attempt, _) = held();
+        let (reader, writer) = (attempt.news(Some(Became::Shared)), attempt.ended());
         tokio::pin!(reader, writer);
         assert!(reader.as_mut().now_or_never().is_none());
-        entry.downgrade();
+        attempt.downgrade();
         assert_eq!(reader.await, News::Became(Became::Shared));
         assert!(writer.as_mut().now_or_never().is_none());
-        entry.pass();
+        attempt.pass();
         assert_eq!(writer.await, Ending::Passed);
     }
 
     #[tokio::test]
     async fn who_waits_for_it_learns_that_permits_are_granted() {
-        let entry = entry(Kind::Permit { weight: 1, limit: 2 });
-        let next = entry.news(Some(Became::Admitted));
+        let attempt = attempt(Kind::Permit { weight: 1, limit: 2 });
+        let next = attempt.news(Some(Became::Admitted));
         tokio::pin!(next);
         assert!(next.as_mut().now_or_never().is_none());
-        assert!(entry.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
+        assert!(attempt.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
         assert_eq!(next.await, News::Became(Became::Admitted));
     }
 }

@@ -1,6 +1,6 @@
 //! Requests of a session, and what their answers prove.
 //!
-//! Reads and writes are told apart here and nowhere else: see `proof.rs`.
+//! Reads and writes are told apart here and nowhere else: see `session/proof.rs`.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use zookeeper_client::{
     OneshotWatcher, Stat,
 };
 
-use crate::{error, life::Life};
+use crate::{error, session::deadline::Deadline};
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    life: Arc<Life>,
+    deadline: Arc<Deadline>,
     client: Client,
     sent: Instant,
     /// The place of an acquire or a look among the requests in flight.
@@ -28,12 +28,12 @@ type Answer<T> = Result<T, ZkError>;
 impl Exchange {
     /// Requests that are sent after `sent`.
     pub(crate) fn new(
-        life: Arc<Life>,
+        deadline: Arc<Deadline>,
         client: Client,
         sent: Instant,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { life, client, sent, _turn: turn }
+        Self { deadline, client, sent, _turn: turn }
     }
 
     /// When the requests are sent, at the earliest.
@@ -44,7 +44,7 @@ impl Exchange {
     async fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.life.answered_read(self.sent);
+            self.deadline.answered_read(self.sent);
         }
         reply
     }
@@ -52,7 +52,7 @@ impl Exchange {
     async fn written<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.life.answered_write(self.sent);
+            self.deadline.answered_write(self.sent);
         }
         reply
     }

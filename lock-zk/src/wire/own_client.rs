@@ -1,10 +1,12 @@
-//! A client's connect string, and what of a connector locks cannot use.
+//! A client of the caller's: its connect string, and what of its connector locks cannot use.
 
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
 
-use crate::{config::DEFAULT_PORT, layout};
+use crate::layout::path;
 
+/// Of a host that names none.
+pub(crate) const DEFAULT_PORT: u16 = 2181;
 /// In front of a host that is reached by TLS.
 pub(crate) const TLS: &str = "tcp+tls://";
 /// The client crate tells these by `Debug` alone; a test says so if that changes.
@@ -31,7 +33,7 @@ pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     let hosts = hosts.map(|host| host_of(host).map_err(&wrong)).collect::<Result<_>>()?;
     let chroot = if chroot == "/" { "" } else { chroot };
     if !chroot.is_empty() {
-        layout::check_path(chroot).map_err(|reason| wrong(format!("path: {reason}")))?;
+        path::check_path(chroot).map_err(|reason| wrong(format!("path: {reason}")))?;
     }
     Ok((hosts, chroot.to_owned()))
 }

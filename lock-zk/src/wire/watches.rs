@@ -13,16 +13,16 @@ use futures_util::TryFutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
-use crate::requests::Exchange;
+use crate::wire::requests::Exchange;
 
 /// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
 /// How often whatever found no room is looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
-/// The room for a session's watches.
+/// The watches of a session, as many as there is room for.
 #[derive(Clone, Debug)]
-pub(crate) struct Room {
+pub(crate) struct Watches {
     free: Arc<Semaphore>,
     chroot: usize,
 }
@@ -35,8 +35,8 @@ pub(crate) struct Watch {
 
 type Answer<T> = Result<T, ZkError>;
 
-impl Room {
-    /// All of it. Paths are longer by that of the chroot than we know them.
+impl Watches {
+    /// All room is free. Paths are longer by that of the chroot than we know them.
     pub(crate) fn new(chroot: &str) -> Self {
         Self { free: Arc::new(Semaphore::new(MOST_BYTES)), chroot: chroot.len() }
     }

@@ -7,14 +7,14 @@ use std::{
 
 use lock_core::{Clock, Instant, deadline::safe_until};
 
-use crate::{
+use super::{
+    poison::lock,
     proof::{self, Evidence, Proof},
-    session::lock,
 };
 
-/// The proven life of one session. Requests hold it without holding the session.
+/// Until when one session lives, as proven. Requests hold it without holding the session.
 #[derive(Debug)]
-pub(crate) struct Life {
+pub(crate) struct Deadline {
     ttl: Duration,
     tick: Duration,
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct State {
     heard: Instant,
     /// When the newest answered write was sent.
     wrote: Instant,
-    /// Since when there are entries, which need proofs.
+    /// Since when there are attempts, which need proofs.
     used: Option<Instant>,
 }
 
@@ -42,7 +42,7 @@ impl State {
     }
 }
 
-impl Life {
+impl Deadline {
     /// The life of a session whose handshake began at `sent`, with servers of this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
         let (evidence, proof) = Evidence::of_handshake(tick, sent);
@@ -80,12 +80,12 @@ impl Life {
         self.state().evidence.set_standalone(standalone);
     }
 
-    /// Whether there are entries, which need proofs.
+    /// Whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
     }
 
-    /// When the next heartbeat is due, and whether it is to be a write: only a write proves
+    /// When the next renewal is due, and whether it is to be a write: only a write proves
     /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
@@ -106,7 +106,7 @@ impl Life {
     }
 
     /// Waits until the session is given up: for one TTL no write was answered, or nothing at all
-    /// while there were no entries.
+    /// while there were no attempts.
     ///
     /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
     /// deadline, which stays once it has passed, and waiters need not leave.
@@ -130,12 +130,12 @@ mod tests {
     #[tokio::test]
     async fn a_session_whose_writes_are_answered_too_slowly_for_a_proof_is_not_given_up() {
         let (ttl, begun) = (Duration::from_millis(100), Clock::Boot.now());
-        let life = Life::new(ttl, ttl * 10, begun);
-        life.set_used(true);
+        let deadline = Deadline::new(ttl, ttl * 10, begun);
+        deadline.set_used(true);
         Clock::Boot.sleep_until(begun + ttl).await;
         let sent = Clock::Boot.now();
-        life.answered_write(sent);
-        assert_eq!(life.last_moment(), sent + ttl);
-        assert_eq!(life.safe_until(), safe_until(begun, ttl), "holders are told");
+        deadline.answered_write(sent);
+        assert_eq!(deadline.last_moment(), sent + ttl);
+        assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }
 }

@@ -1,58 +1,64 @@
 //! One attempt to get a lock.
 
+mod convert;
+pub(crate) mod set;
+
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, Kind, Lease, Request, Result, Validity, Wait,
-    deadline::safe_until, limit_conflict,
+    Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
+    limit_conflict,
 };
 use zookeeper_client::{Acls, CreateMode, Error as ZkError};
 
 use crate::{
-    child,
-    entry::{Entry, Node},
-    error::{self, STORE},
+    error::{cancelled, vanished},
+    layout::{
+        child,
+        note::{Became, Note},
+        values::Values,
+    },
     lease::ZkLease,
-    note::{Became, Note},
-    queue::{Ahead, Duty},
-    session::{End, Session},
-    turns::Turn,
-    values::Values,
-    wait::Next,
+    queue::view::{Ahead, Duty, Next},
+    session::{
+        End, Session,
+        attempt::{Attempt, Node},
+    },
+    wire::turns::Turn,
 };
 
 /// One attempt in one session.
-pub(crate) struct Candidate {
+pub(crate) struct Acquire {
     pub(crate) session: Arc<Session>,
     pub(crate) directory: String,
     pub(crate) acls: Acls<'static>,
     pub(crate) request: Request,
-    pub(crate) attempt: Attempt,
-    pub(crate) entry: Arc<Entry>,
+    pub(crate) caller: lock_core::Attempt,
+    pub(crate) attempt: Arc<Attempt>,
     began: Instant,
 }
 
-impl Candidate {
+impl Acquire {
     pub(crate) fn new(
         session: Arc<Session>,
         directory: String,
         acls: Acls<'static>,
         request: Request,
-        attempt: Attempt,
+        caller: lock_core::Attempt,
     ) -> Self {
-        let entry = Arc::new(Entry::new(attempt.id(), &request));
+        let attempt = Arc::new(Attempt::new(caller.id(), &request));
         let began = Clock::Boot.now();
-        Self { session, directory, acls, request, attempt, entry, began }
+        Self { session, directory, acls, request, caller, attempt, began }
     }
 
     /// Waits for the lock. Whatever the attempt left in the store is gone again when this fails.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
-        self.session.add(&self.entry);
+        self.session.add(&self.attempt);
         let result = tokio::select! {
             biased;
             result = self.line_up() => result,
             () = self.session.over() => Err(self.session.error("acquire")),
-            () = self.attempt.cancelled() => Err(cancelled()),
+            () = self.caller.cancelled() => Err(cancelled()),
         };
         if result.is_err() {
             self.leave().await;
@@ -68,14 +74,14 @@ impl Candidate {
             Some(End::Ended) => true,
             Some(End::Silent) => Clock::Boot.now().since(self.began) < self.session.ttl() / 2,
             Some(End::Closed) => false,
-            None => self.entry.was_overtaken(),
+            None => self.attempt.was_overtaken(),
         };
-        ended_before && self.entry.node().is_none()
+        ended_before && self.attempt.node().is_none()
     }
 
-    /// The same attempt with a new entry: whoever stands behind the old one knows that it is gone.
+    /// The same attempt anew: whoever stands behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
-        Self::new(session, self.directory, self.acls, self.request, self.attempt)
+        Self::new(session, self.directory, self.acls, self.request, self.caller)
     }
 
     pub(crate) fn ttl(&self) -> Duration {
@@ -114,7 +120,7 @@ impl Candidate {
                     return Ok(lease);
                 }
                 if !std::mem::replace(&mut waited, true) {
-                    self.attempt.queued(&self.request.name, Some(ahead.names().len()));
+                    self.caller.queued(&self.request.name, Some(ahead.names().len()));
                 }
                 if let Next::Look = self.wait(&mut ahead, duty).await? {
                     break;
@@ -167,10 +173,10 @@ impl Candidate {
             Kind::Permit { weight, limit } if was_seen && weight < limit => {}
             _ => return,
         }
-        let (session, entry) = (self.session.clone(), self.entry.clone());
+        let (session, attempt) = (self.session.clone(), self.attempt.clone());
         tokio::spawn(async move {
-            let note = entry.note(Some(Became::Admitted), &Values::new(None));
-            if let Err(error) = session.write(&entry, &note).await
+            let note = attempt.note(Some(Became::Admitted), &Values::new(None));
+            if let Err(error) = session.write(&attempt, &note).await
                 && !session.is_over()
             {
                 tracing::debug!(target: "distlock", %error, "the next one looks by itself later");
@@ -186,14 +192,14 @@ impl Candidate {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not before its turn: a caller that leaves meanwhile has nothing to clean up.
-            self.entry.ask();
+            self.attempt.ask();
             let create = exchange.create(&stem, &note, &options);
             let list = exchange.list(&self.directory);
             let (created, listed) = tokio::join!(create, list);
             drop(exchange);
             let node = match created {
                 Ok((stat, sequence)) => {
-                    self.session.own(&self.entry, format!("{stem}{sequence}"), &stat).await?
+                    self.session.own(&self.attempt, format!("{stem}{sequence}"), &stat).await?
                 }
                 Err(ZkError::NoNode) => {
                     self.make_directory().await?;
@@ -201,7 +207,7 @@ impl Candidate {
                 }
                 Err(error) => {
                     self.session.again("create", error).await?;
-                    self.session.find(&self.directory, &self.entry).await?
+                    self.session.find(&self.directory, &self.attempt).await?
                 }
             };
             let Some(node) = node else { continue };
@@ -211,8 +217,8 @@ impl Candidate {
 
     /// The path of the node, without the sequence, and its data.
     pub(crate) fn wanted(&self) -> (String, Vec<u8>) {
-        let stem = child::stem(self.attempt.id(), self.request.kind);
-        let note = self.entry.note(None, &Values::new(self.request.value.clone()));
+        let stem = child::stem(self.caller.id(), self.request.kind);
+        let note = self.attempt.note(None, &Values::new(self.request.value.clone()));
         (format!("{}/{stem}", self.directory), note)
     }
 
@@ -222,8 +228,8 @@ impl Candidate {
         node: Node,
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
-        let node = self.entry.created(node);
-        self.session.young.add(&self.entry);
+        let node = self.attempt.created(node);
+        self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
             _ => Ok((node, self.session.list(&self.directory, self.turn()).await?)),
@@ -250,9 +256,9 @@ impl Candidate {
             self.check_node(node).await?;
         };
         let term_end = safe_until(Clock::Boot.now(), self.session.ttl());
-        self.entry.set_term_end(term_end);
+        self.attempt.set_term_end(term_end);
         let validity = Validity::new(&self.request.name, until);
-        if !self.entry.hold(validity.clone()) {
+        if !self.attempt.hold(validity.clone()) {
             return Err(vanished());
         }
         if self.session.end().is_some() {
@@ -260,7 +266,7 @@ impl Candidate {
             return Err(self.session.error("acquire"));
         }
         let (session, request) = (self.session.clone(), self.request.clone());
-        Ok(Box::new(ZkLease::new(session, request, self.acls, self.entry.clone(), validity)))
+        Ok(Box::new(ZkLease::new(session, request, self.acls, self.attempt.clone(), validity)))
     }
 
     /// Asks the leader whether the node is there. Returns after a while, in which other answers may
@@ -268,45 +274,35 @@ impl Candidate {
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
         match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.life().pace()).await,
+            Ok(()) => tokio::time::sleep(self.session.deadline().pace()).await,
             Err(ZkError::NoNode) => return Err(vanished()),
             Err(error) => self.session.again("exists", error).await?,
         }
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's chores if it is
+    /// Removes what the attempt may have left, or leaves it to the session's janitor if it is
     /// refused.
     pub(crate) async fn leave(&self) {
-        let (session, id) = (&self.session, self.attempt.id());
-        let removed = match self.entry.node() {
+        let (session, id) = (&self.session, self.caller.id());
+        let removed = match self.attempt.node() {
             Some(node) => session.remove(&node.path).await.map(drop),
-            None if self.entry.was_asked() => session.sweep(&self.directory, id).await,
+            None if self.attempt.was_asked() => session.sweep(&self.directory, id).await,
             None => Ok(()),
         };
         if removed.is_err() && !session.is_over() {
-            session.chores.leave(self.entry.node(), &self.directory, id);
+            session.departures.leave(self.attempt.node(), &self.directory, id);
         }
         self.left();
     }
 
     /// Whatever the attempt left is gone.
     pub(crate) fn left(&self) {
-        self.session.forget(self.attempt.id());
-        self.entry.gone();
+        self.session.forget(self.caller.id());
+        self.attempt.gone();
     }
 
     fn contended(&self) -> Error {
         Error::Contended { name: self.request.name.clone() }
     }
-}
-
-/// Nobody reads it.
-pub(crate) fn cancelled() -> Error {
-    error::unavailable("acquire", Effect::None, "the caller has left")
-}
-
-/// A waiter's entry was deleted by somebody else: it lost its place, and is told.
-pub(crate) fn vanished() -> Error {
-    Error::PlaceLost { store: STORE }
 }

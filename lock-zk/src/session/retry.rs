@@ -4,19 +4,20 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, Kind, Result};
+use futures_util::FutureExt;
+use lock_core::{Error, Result};
 use uuid::Uuid;
 use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
-    acquire::vanished,
-    child,
-    entry::{Entry, Node},
-    error::{self, Meaning},
-    note::Note,
-    queue,
-    session::Session,
-    turns::Turn,
+    error::{self, Meaning, vanished},
+    layout::{child, floor::Above, listing},
+    session::{
+        Session,
+        attempt::{Attempt, Node},
+        floor::Seen,
+    },
+    wire::turns::Turn,
 };
 
 /// Before a request is repeated.
@@ -56,15 +57,15 @@ impl Session {
 
     /// Finds the node that an unanswered creation may have left. Should there be two, the later one
     /// is deleted.
-    pub(crate) async fn find(&self, directory: &str, entry: &Entry) -> Result<Option<Node>> {
-        let mut own = self.nodes_of(directory, entry.attempt).await?.into_iter();
+    pub(crate) async fn find(&self, directory: &str, attempt: &Attempt) -> Result<Option<Node>> {
+        let mut own = self.nodes_of(directory, attempt.id).await?.into_iter();
         let Some(name) = own.next() else { return Ok(None) };
         for surplus in own {
             self.remove(&format!("{directory}/{surplus}")).await?;
         }
         let path = format!("{directory}/{name}");
         let Some(stat) = self.stat(&path).await? else { return Ok(None) };
-        self.own(entry, path, &stat).await
+        self.own(attempt, path, &stat).await
     }
 
     /// Deletes whatever an attempt may have left.
@@ -75,59 +76,23 @@ impl Session {
         Ok(())
     }
 
-    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
-    pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
-        loop {
-            let queue = queue::in_order(self.list_after_sync(directory, Turn::First).await?);
-            let (mut found, mut moved) = (false, false);
-            for name in queue.iter().filter(|name| child::attempt(name) == Some(attempt)) {
-                let removed = self.remove(&format!("{directory}/{name}")).await?;
-                (found, moved) = (found || removed, moved || !removed);
-            }
-            if found || self.revoke_upgraded(directory, &queue, attempt).await? {
-                return Ok(true);
-            }
-            if !moved {
-                return Ok(false);
-            }
-            // Its grant has gone to another node since the list, or it has released.
-        }
-    }
-
-    /// The node of an upgrade says in its note whose grant it took over.
-    async fn revoke_upgraded(
-        &self,
-        directory: &str,
-        queue: &[String],
-        attempt: Uuid,
-    ) -> Result<bool> {
-        for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
-            let path = format!("{directory}/{name}");
-            let data = self.data(&path, Turn::First).await?.unwrap_or_default();
-            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     async fn nodes_of(&self, directory: &str, attempt: Uuid) -> Result<Vec<String>> {
         let mut children = self.list_after_sync(directory, Turn::First).await?;
         children.retain(|child| child::attempt(child) == Some(attempt));
-        Ok(queue::in_order(children))
+        Ok(listing::in_order(children))
     }
 
-    /// The node as the entry's, if it is ours: a node of a session that came before this one is as good as
-    /// gone.
+    /// The node as the attempt's, if it is ours: a node of a session that came before this one is
+    /// as good as gone.
     ///
     /// # Errors
     ///
-    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the entry is
-    /// [overtaken](Entry::was_overtaken). The node counts from an earlier floor, as those behind it do:
-    /// with the new one its token would be above theirs.
+    /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
+    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind
+    /// it do: with the new one its token would be above theirs.
     pub(crate) async fn own(
         &self,
-        entry: &Entry,
+        attempt: &Attempt,
         path: String,
         stat: &Stat,
     ) -> Result<Option<Node>> {
@@ -136,10 +101,48 @@ impl Session {
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
         let Some(token) = self.above().await?.token(stat) else {
-            entry.overtake();
+            attempt.overtake();
             return Err(vanished());
         };
         Ok(Some(Node { path, sequence, token }))
+    }
+
+    /// What to add for nodes that answers before this call have told of: at least what counts for
+    /// each of them. A request is sent only for the first call, and after a raise.
+    ///
+    /// # Errors
+    ///
+    /// If the session is over, or may not read the record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing.
+    pub(crate) async fn above(&self) -> Result<Above> {
+        let mut seen = self.floor.seen.lock().await;
+        if let Some(Seen { above, changed }) = &mut *seen
+            && changed.now_or_never().is_none()
+        {
+            return Ok(*above);
+        }
+        *seen = None;
+        loop {
+            let exchange = self.begin()?;
+            let path = &*self.floor.path;
+            // In this order: what changes after the read is told.
+            let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
+            let above = match data {
+                Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
+                Err(ZkError::NoNode) => Ok(Above::default()),
+                Err(error) => Err(error),
+            };
+            match (watched, above) {
+                (Ok((_, watcher)), Ok(above)) => {
+                    *seen = Some(Seen { above, changed: Box::pin(watcher.changed()) });
+                    return Ok(above);
+                }
+                (Err(error), _) | (_, Err(error)) => self.again("token floor", error).await?,
+            }
+        }
     }
 
     /// The state of a node; `None` if it does not exist.
@@ -165,10 +168,12 @@ impl Session {
         }
     }
 
-    /// Writes into an entry's node what has become of it; answers whether it is still there.
-    pub(crate) async fn write(&self, entry: &Entry, note: &[u8]) -> Result<bool> {
+    /// Writes into an attempt's node what has become of it; answers whether it is still there.
+    pub(crate) async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<bool> {
         loop {
-            let (Some(node), false) = (entry.node(), entry.has_ended()) else { return Ok(false) };
+            let (Some(node), false) = (attempt.node(), attempt.has_ended()) else {
+                return Ok(false);
+            };
             let exchange = self.begin()?;
             let written = tokio::select! {
                 biased;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use lock_core::{Error, Result};
 
-use crate::note::Note;
+use crate::layout::note::Note;
 
 /// How many values a node keeps at most, the newest one included.
 const MOST: usize = 16;

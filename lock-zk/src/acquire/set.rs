@@ -3,41 +3,44 @@
 use std::sync::Arc;
 
 use futures_util::future::{join_all, try_join_all};
-use lock_core::{Attempt, Error, Lease, Result};
+use lock_core::{Error, Lease, Result};
 use zookeeper_client::{CreateMode, Error as ZkError, MultiWriteResult};
 
 use crate::{
-    acquire::{Candidate, cancelled, vanished},
-    entry::Node,
-    error::{self, STORE},
-    queue::Ahead,
-    session::Session,
-    turns::Turn,
-    values,
+    acquire::Acquire,
+    error::{self, STORE, cancelled, vanished},
+    layout::values,
+    queue::view::Ahead,
+    session::{Session, attempt::Node},
+    wire::turns::Turn,
 };
 
 /// The longest names make a request of about 100 KiB then, a tenth of what a server takes.
 pub(crate) const NAMES_AT_ONCE: usize = 64;
 
 /// Attempts of one caller in one session that enter their queues with one request, or not at all.
-pub(crate) struct CandidateSet {
+pub(crate) struct AcquireSet {
     session: Arc<Session>,
     /// Any of the attempts: whoever cancels one cancels all.
-    caller: Attempt,
-    all: Vec<Candidate>,
+    caller: lock_core::Attempt,
+    all: Vec<Acquire>,
 }
 
 type Listed = Result<Vec<String>, ZkError>;
 
-impl CandidateSet {
-    pub(crate) fn new(session: Arc<Session>, caller: Attempt, all: Vec<Candidate>) -> Self {
+impl AcquireSet {
+    pub(crate) fn new(
+        session: Arc<Session>,
+        caller: lock_core::Attempt,
+        all: Vec<Acquire>,
+    ) -> Self {
         Self { session, caller, all }
     }
 
     /// Takes all locks, or answers `None`. Whatever the attempts left in the store is gone again
     /// then, and when it fails.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        self.all.iter().for_each(|candidate| self.session.add(&candidate.entry));
+        self.all.iter().for_each(|acquire| self.session.add(&acquire.attempt));
         let result = tokio::select! {
             biased;
             result = self.take() => result,
@@ -54,29 +57,29 @@ impl CandidateSet {
         }
     }
 
-    /// As [`Candidate::may_begin_again`].
+    /// As [`Acquire::may_begin_again`].
     pub(crate) fn may_begin_again(&self) -> bool {
         // One request makes all nodes: if one of them is too old, all are.
-        self.all.iter().any(Candidate::may_begin_again)
-            && self.all.iter().all(|candidate| candidate.entry.node().is_none())
+        self.all.iter().any(Acquire::may_begin_again)
+            && self.all.iter().all(|acquire| acquire.attempt.node().is_none())
     }
 
     async fn take(&self) -> Result<Vec<Box<dyn Lease>>> {
         self.check_size()?;
-        try_join_all(self.all.iter().map(Candidate::look)).await?;
+        try_join_all(self.all.iter().map(Acquire::look)).await?;
         let (nodes, lists): (Vec<_>, Vec<_>) = self.enter().await?.into_iter().unzip();
-        let places = self.all.iter().zip(&nodes).zip(lists);
-        let checks = places.map(|((candidate, node), list)| candidate.check_place(node, list));
+        let checks = self.all.iter().zip(&nodes).zip(lists);
+        let checks = checks.map(|((acquire, node), list)| acquire.check_place(node, list));
         try_join_all(checks).await?;
         // All are first by now: a grant is only given up again by an error.
-        let grants = self.all.iter().zip(nodes).map(|(candidate, node)| candidate.hold(node));
+        let grants = self.all.iter().zip(nodes).map(|(acquire, node)| acquire.hold(node));
         try_join_all(grants).await
     }
 
     /// Whether all fit into one request: holders may say much about themselves.
     fn check_size(&self) -> Result<()> {
         let size = |(path, data): (String, Vec<u8>)| path.len() + data.len();
-        let bytes: usize = self.all.iter().map(|candidate| size(candidate.wanted())).sum();
+        let bytes: usize = self.all.iter().map(|acquire| size(acquire.wanted())).sum();
         if bytes <= values::LONGEST {
             return Ok(());
         }
@@ -86,7 +89,7 @@ impl CandidateSet {
         })
     }
 
-    /// As [`Candidate::enter`], with all nodes or none.
+    /// As [`Acquire::enter`], with all nodes or none.
     async fn enter(&self) -> Result<Vec<(&Node, Vec<String>)>> {
         loop {
             let (created, lists) = self.create_and_list().await?;
@@ -102,8 +105,8 @@ impl CandidateSet {
                     nodes
                 }
             };
-            let places = self.all.iter().zip(nodes).zip(lists);
-            let entered = places.map(|((candidate, node), list)| candidate.entered(node, list));
+            let entered = self.all.iter().zip(nodes).zip(lists);
+            let entered = entered.map(|((acquire, node), list)| acquire.entered(node, list));
             return try_join_all(entered).await;
         }
     }
@@ -114,22 +117,22 @@ impl CandidateSet {
     ) -> Result<(Result<Vec<MultiWriteResult>, ZkError>, Vec<Listed>)> {
         let exchange = &self.session.begin_in_turn(Turn::Try).await?;
         let mut multi = exchange.transaction();
-        for candidate in &self.all {
-            candidate.entry.ask();
-            let (stem, note) = candidate.wanted();
-            let options = CreateMode::EphemeralSequential.with_acls(candidate.acls);
+        for acquire in &self.all {
+            acquire.attempt.ask();
+            let (stem, note) = acquire.wanted();
+            let options = CreateMode::EphemeralSequential.with_acls(acquire.acls);
             let added = multi.add_create(&stem, &note, &options);
             added.map_err(|error| error::write_failed("create", error))?;
         }
         let create = exchange.commit(multi);
-        let lists = self.all.iter().map(|candidate| exchange.list(&candidate.directory));
+        let lists = self.all.iter().map(|acquire| exchange.list(&acquire.directory));
         Ok(tokio::join!(create, join_all(lists)))
     }
 
     async fn make_directories(&self, lists: &[Listed]) -> Result<()> {
-        let places = self.all.iter().zip(lists);
-        let missing = places.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
-        try_join_all(missing.map(|(candidate, _)| candidate.make_directory())).await.map(drop)
+        let missing = self.all.iter().zip(lists);
+        let missing = missing.filter(|(_, list)| matches!(list, Err(ZkError::NoNode)));
+        try_join_all(missing.map(|(acquire, _)| acquire.make_directory())).await.map(drop)
     }
 
     /// The nodes that one transaction has created, so that all are told by the stat of any. Servers
@@ -145,18 +148,18 @@ impl CandidateSet {
             true => self.session.stat(path).await?.ok_or_else(vanished)?,
             false => *stat,
         };
-        let entries = self.all.iter().map(|candidate| &*candidate.entry);
-        let nodes = entries.zip(created);
-        let nodes = nodes.map(|(entry, (path, _))| self.session.own(entry, path, &stat));
+        let attempts = self.all.iter().map(|acquire| &*acquire.attempt);
+        let nodes = attempts.zip(created);
+        let nodes = nodes.map(|(attempt, (path, _))| self.session.own(attempt, path, &stat));
         try_join_all(nodes).await?.into_iter().collect::<Option<_>>().ok_or_else(vanished)
     }
 
     /// Finds the nodes that an unanswered creation may have left: all or none, unless somebody has
     /// deleted one since.
     async fn find(&self) -> Result<Option<Vec<Node>>> {
-        let find = |candidate: &Candidate| {
-            let (directory, entry) = (candidate.directory.clone(), candidate.entry.clone());
-            async move { self.session.find(&directory, &entry).await }
+        let find = |acquire: &Acquire| {
+            let (directory, attempt) = (acquire.directory.clone(), acquire.attempt.clone());
+            async move { self.session.find(&directory, &attempt).await }
         };
         let mut found = try_join_all(self.all.iter().map(find)).await?;
         if found.iter().any(Option::is_none) {
@@ -169,20 +172,20 @@ impl CandidateSet {
         found.into_iter().collect::<Option<_>>().map(Some).ok_or_else(vanished)
     }
 
-    /// As [`Candidate::leave`], with one request if all nodes are there.
+    /// As [`Acquire::leave`], with one request if all nodes are there.
     async fn leave(&self) {
         let nodes: Option<Vec<_>> =
-            self.all.iter().map(|candidate| Some(&*candidate.entry.node()?.path)).collect();
+            self.all.iter().map(|acquire| Some(&*acquire.attempt.node()?.path)).collect();
         match nodes {
             Some(nodes) if self.session.remove_all(&nodes).await => {
-                self.all.iter().for_each(Candidate::left);
+                self.all.iter().for_each(Acquire::left);
             }
-            _ => drop(join_all(self.all.iter().map(Candidate::leave)).await),
+            _ => drop(join_all(self.all.iter().map(Acquire::leave)).await),
         }
     }
 }
 
-impl Candidate {
+impl Acquire {
     /// Whether a try is admitted by the list that shows its node.
     async fn check_place(&self, node: &Node, children: Vec<String>) -> Result<()> {
         let mut ahead = Ahead::new(self.request.kind);

@@ -1,9 +1,24 @@
 //! One ZooKeeper session: what it proves, what it owns, how it ends.
 
+pub(crate) mod attempt;
+pub(crate) mod deadline;
+mod departures;
+pub(crate) mod deployment;
+mod floor;
+mod janitor;
+mod own_nodes;
+pub(crate) mod poison;
+pub(crate) mod pool;
+mod proof;
+mod renewal;
+mod retry;
+mod slots;
+mod unwatched;
+
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{Arc, Mutex, OnceLock},
     time::Duration,
 };
 
@@ -14,37 +29,37 @@ use uuid::Uuid;
 use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
-    child,
-    entry::Entry,
     error::{self, Meaning, STORE},
-    floor::Floor,
-    janitor::Chores,
-    life::Life,
-    requests::Exchange,
-    sentinel::Young,
-    turns::{Turn, Turns},
-    watches::Room,
+    layout::child,
+    session::{
+        attempt::Attempt, deadline::Deadline, departures::Departures, floor::Floor, poison::lock,
+        unwatched::Unwatched,
+    },
+    wire::{
+        requests::Exchange,
+        turns::{Turn, Turns},
+        watches::Watches,
+    },
 };
 
 /// How long the server may take to confirm the end of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
-/// One ZooKeeper session. All entries of a client with the same TTL live in it.
+/// One ZooKeeper session. All attempts of a client with the same TTL live in it.
 pub(crate) struct Session {
     id: i64,
-    life: Arc<Life>,
+    deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
     turns: Turns,
-    entries: Mutex<HashMap<Uuid, Arc<Entry>>>,
+    attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// What is left to remove.
-    pub(crate) chores: Chores,
-    /// For watches.
-    pub(crate) room: Room,
+    pub(crate) departures: Departures,
+    pub(crate) watches: Watches,
     pub(crate) floor: Floor,
-    /// Entries whose own nodes are not watched yet.
-    pub(crate) young: Young,
+    /// Attempts whose own nodes are not watched yet.
+    pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
     over: CancellationToken,
     /// The client crate has reached a final state: the server confirmed the end, or will by itself.
@@ -74,14 +89,14 @@ impl Session {
     ) -> Self {
         Self {
             id: client.session_id().0,
-            life: Arc::new(Life::new(ttl, tick, sent)),
+            deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
-            entries: Mutex::default(),
-            chores: Chores::default(),
-            room: Room::new(client.path()),
+            attempts: Mutex::default(),
+            departures: Departures::default(),
+            watches: Watches::new(client.path()),
             floor,
             client: Mutex::new(Some(client)),
-            young: Young::default(),
+            unwatched: Unwatched::default(),
             end: OnceLock::new(),
             over: CancellationToken::new(),
             terminated: CancellationToken::new(),
@@ -94,11 +109,11 @@ impl Session {
     }
 
     pub(crate) fn ttl(&self) -> Duration {
-        self.life.ttl()
+        self.deadline.ttl()
     }
 
-    pub(crate) fn life(&self) -> &Arc<Life> {
-        &self.life
+    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
+        &self.deadline
     }
 
     /// Starts an exchange at once: a renewal, a release, a revoke.
@@ -124,58 +139,58 @@ impl Session {
         // Before the sending: a request is as old as that.
         let sent = Clock::Boot.now();
         match &*lock(&self.client) {
-            Some(client) => Ok(Exchange::new(self.life.clone(), client.clone(), sent, turn)),
+            Some(client) => Ok(Exchange::new(self.deadline.clone(), client.clone(), sent, turn)),
             None => Err(self.error("acquire")),
         }
     }
 
     /// Until when the holders of this session may work.
     pub(crate) fn safe_until(&self) -> Instant {
-        self.life.safe_until()
+        self.deadline.safe_until()
     }
 
-    /// Adds an entry before its node is asked for.
-    pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        let mut entries = lock(&self.entries);
-        if entries.is_empty() {
-            self.life.set_used(true);
+    /// Adds an attempt before its node is asked for.
+    pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
+        let mut attempts = lock(&self.attempts);
+        if attempts.is_empty() {
+            self.deadline.set_used(true);
         }
-        entries.insert(entry.attempt, entry.clone());
+        attempts.insert(attempt.id, attempt.clone());
     }
 
     /// Whether anything is held or has a place in a queue. What was lost and is not released yet
     /// does not count, and what has no place yet can begin again in another session.
     pub(crate) fn is_used(&self) -> bool {
-        !lock(&self.entries).values().all(|entry| entry.is_lost() || entry.node().is_none())
+        !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
     }
 
     /// Whether all that was held in it was lost by its deadline. New locks get another session, so
     /// that one request can end this one.
     pub(crate) fn has_lost_all(&self) -> bool {
         let passed = Clock::Boot.now() >= self.safe_until();
-        passed && !lock(&self.entries).is_empty() && !self.is_used()
+        passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 
-    /// Forgets an entry whose node is gone.
+    /// Forgets an attempt whose node is gone.
     pub(crate) fn forget(&self, attempt: Uuid) {
-        let mut entries = lock(&self.entries);
-        entries.remove(&attempt);
-        if entries.is_empty() {
-            self.life.set_used(false);
+        let mut attempts = lock(&self.attempts);
+        attempts.remove(&attempt);
+        if attempts.is_empty() {
+            self.deadline.set_used(false);
         }
     }
 
-    /// The entry of this session behind a child's name.
-    pub(crate) fn own_entry(&self, child: &str) -> Option<Arc<Entry>> {
-        let entry = lock(&self.entries).get(&child::attempt(child)?)?.clone();
-        entry.node().is_none_or(|node| node.name() == child).then_some(entry)
+    /// The attempt of this session behind a child's name.
+    pub(crate) fn own_attempt(&self, child: &str) -> Option<Arc<Attempt>> {
+        let attempt = lock(&self.attempts).get(&child::attempt(child)?)?.clone();
+        attempt.node().is_none_or(|node| node.name() == child).then_some(attempt)
     }
 
     /// Moves the deadlines of all locks that have not passed theirs.
-    pub(crate) fn extend_all(&self) {
+    pub(crate) fn renew_all(&self) {
         let (now, until) = (Clock::Boot.now(), self.safe_until());
-        let entries = lock(&self.entries);
-        let count = entries.values().filter(|entry| entry.extend(now, until)).count();
+        let attempts = lock(&self.attempts);
+        let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
         if count > 0 {
             trace::renewed(STORE, count);
         }
@@ -190,8 +205,8 @@ impl Session {
             End::Closed => LossReason::Closed,
             End::Ended | End::Silent => LossReason::SessionEnded,
         };
-        for entry in lock(&self.entries).drain().map(|(_, entry)| entry) {
-            if let Some(validity) = entry.validity() {
+        for attempt in lock(&self.attempts).drain().map(|(_, attempt)| attempt) {
+            if let Some(validity) = attempt.validity() {
                 validity.lose(reason);
             }
         }
@@ -268,13 +283,8 @@ impl fmt::Debug for Session {
         f.debug_struct("Session")
             .field("id", &format_args!("{:#x}", self.id))
             .field("ttl", &self.ttl())
-            .field("entries", &lock(&self.entries).len())
+            .field("attempts", &lock(&self.attempts).len())
             .field("end", &self.end())
             .finish_non_exhaustive()
     }
-}
-
-/// Nothing panics while it holds one of these.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -2,7 +2,7 @@
 
 use lock_core::{Error, LockName, Result};
 
-use crate::child;
+use crate::layout::child;
 
 /// How names become directories.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -46,7 +46,7 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
 /// What the names of the token floor's nodes start with.
 const FLOOR: &str = "%floor";
 
-/// The node of the [token floor](crate::floor). No name is escaped to this.
+/// The node of the [token floor](crate::layout::floor). No name is escaped to this.
 pub(crate) fn floor(prefix: &str) -> String {
     match prefix {
         "/" => format!("/{FLOOR}"),

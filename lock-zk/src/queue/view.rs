@@ -2,18 +2,10 @@
 
 use lock_core::queue::{Kind, Verdict, admitted, judge, other_limit};
 
-use crate::{child, entry::Ending, note::Became};
-
-/// The entries of a lock directory, first comer first.
-pub(crate) fn in_order(children: Vec<String>) -> Vec<String> {
-    let mut entries: Vec<_> =
-        children.into_iter().filter_map(|child| Some((child::sequence(&child)?, child))).collect();
-    // The counter wraps: numbers are only before or after others that are not too far away.
-    let Some((anyone, _)) = entries.first() else { return Vec::new() };
-    let anyone = *anyone;
-    entries.sort_unstable_by_key(|(sequence, _)| sequence.wrapping_sub(anyone));
-    entries.into_iter().map(|(_, child)| child).collect()
-}
+use crate::{
+    layout::{child, listing::in_order, note::Became},
+    session::attempt::Ending,
+};
 
 /// What an attempt knows of those before it. They only ever leave, so an old view may delay the
 /// attempt but never admits it wrongly.
@@ -43,6 +35,14 @@ pub(crate) enum Duty {
     Turn(usize),
     /// It is the first who waits, and any departure before it may give it enough permits.
     AfterAny,
+}
+
+/// What a waiter does next.
+pub(crate) enum Next {
+    /// Judge again by what it knows.
+    Judge,
+    /// Look at the directory.
+    Look,
 }
 
 impl Ahead {
@@ -158,5 +158,5 @@ fn excludes(other: Kind, mine: Kind) -> bool {
 }
 
 #[cfg(test)]
-#[path = "queue_tests.rs"]
+#[path = "view_tests.rs"]
 mod tests;

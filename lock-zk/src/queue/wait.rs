@@ -9,22 +9,15 @@ use lock_core::{Kind, Result};
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
-    acquire::{Candidate, vanished},
-    entry::{Ending, News},
-    note::{Became, Note},
-    queue::{Ahead, Duty},
-    watches::Watch,
+    acquire::Acquire,
+    error::vanished,
+    layout::note::{Became, Note},
+    queue::view::{Ahead, Duty, Next},
+    session::attempt::{Ending, News},
+    wire::watches::Watch,
 };
 
-/// What a waiter does next.
-pub(crate) enum Next {
-    /// Judge again by what it knows.
-    Judge,
-    /// Look at the directory.
-    Look,
-}
-
-impl Candidate {
+impl Acquire {
     /// Waits for what the duty says, or until it is time to look again.
     pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
         let shared = (self.request.kind == Kind::Shared).then_some(Became::Shared);
@@ -38,7 +31,7 @@ impl Candidate {
         };
         tokio::select! {
             biased;
-            _ = self.entry.ended() => Err(vanished()),
+            _ = self.attempt.ended() => Err(vanished()),
             next = turn => next,
         }
     }
@@ -56,13 +49,13 @@ impl Candidate {
     ) -> Result<Next> {
         let name = &ahead.names()[index];
         let path = format!("{}/{name}", self.directory);
-        let local = self.session.own_entry(name);
+        let local = self.session.own_attempt(name);
         if local.is_none() {
-            self.session.young.hurry(&self.entry);
+            self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
             match (&local, wanted) {
-                (Some(entry), _) => Ok(Some(entry.news(wanted).await)),
+                (Some(attempt), _) => Ok(Some(attempt.news(wanted).await)),
                 (None, None) => self.watch_end(&path).await,
                 (None, Some(wanted)) => self.watch(&path, wanted).await,
             }
@@ -90,7 +83,7 @@ impl Candidate {
     /// Whether it may enter by what it knows: nobody has told yet that its own node is there. What
     /// this client itself has passed on is no sign that somebody removes nodes.
     fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
-        let known = passed_on || self.entry.is_watched();
+        let known = passed_on || self.attempt.is_watched();
         if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
     }
 
@@ -122,7 +115,7 @@ impl Candidate {
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
-            let armed = self.session.room.watch_end(&exchange, path).await;
+            let armed = self.session.watches.watch_end(&exchange, path).await;
             drop(exchange);
             match armed {
                 Ok(watch) => match watch.changed().await {
@@ -141,7 +134,7 @@ impl Candidate {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = self.session.room.watch_data(&exchange, path).await;
+            let armed = self.session.watches.watch_data(&exchange, path).await;
             // The client ends its session when nobody has a copy of it.
             drop(exchange);
             let (data, watch) = match armed {
@@ -168,7 +161,8 @@ impl Candidate {
 
     /// Waits until any of those before the own entry has ended.
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
-        let watch = match ahead.names().iter().all(|name| self.session.own_entry(name).is_some()) {
+        let watch = match ahead.names().iter().all(|name| self.session.own_attempt(name).is_some())
+        {
             true => None,
             false => match self.watch_directory(ahead).await? {
                 Some(watch) => Some(watch),
@@ -205,11 +199,11 @@ impl Candidate {
     /// Sets a watch on the directory and takes in who is there.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
         let exchange = self.session.begin_in_turn(self.turn()).await?;
-        let armed = self.session.room.watch_children(&exchange, &self.directory).await;
+        let armed = self.session.watches.watch_children(&exchange, &self.directory).await;
         drop(exchange);
         match armed {
             Ok((children, watch)) => {
-                let node = self.entry.node();
+                let node = self.attempt.node();
                 let found = node.is_some_and(|n| ahead.see(children, n.name(), n.sequence));
                 if found { Ok(Some(watch)) } else { Err(vanished()) }
             }
@@ -220,9 +214,9 @@ impl Candidate {
 
     /// The end of an entry of this session, with its name.
     fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, Ending)> + use<>> {
-        let (entry, name) = (self.session.own_entry(name)?, name.to_owned());
+        let (attempt, name) = (self.session.own_attempt(name)?, name.to_owned());
         Some(async move {
-            let ending = entry.ended().await;
+            let ending = attempt.ended().await;
             (name, ending)
         })
     }

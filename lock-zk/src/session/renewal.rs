@@ -2,8 +2,8 @@
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
-//! each session sends requests of its own. While it has entries these are writes that change
-//! nothing, which the leader and a majority must carry out. Without entries, and beside a
+//! each session sends requests of its own. While it has attempts these are writes that change
+//! nothing, which the leader and a majority must carry out. Without attempts, and beside a
 //! standalone server, one read per eighth of the TTL takes the place of the crate's pings, and
 //! keeps the session alive.
 
@@ -17,18 +17,20 @@ use zookeeper_client::{Error as ZkError, SessionState, StateWatcher};
 
 use crate::{
     error::STORE,
-    nodelay, probe,
-    session::{End, Session},
+    session::{End, Session, deployment::ask_deployment},
+    wire::nodelay,
 };
 
-/// Extends the locks of a session until it is over or dropped.
-pub(crate) async fn beat(
+/// Renews the locks of a session until it is over or dropped.
+pub(crate) async fn renew(
     session: Weak<Session>,
     over: CancellationToken,
     reconnected: Arc<Notify>,
 ) {
     loop {
-        let Some((due, write)) = session.upgrade().map(|alive| alive.life().due()) else { return };
+        let Some((due, write)) = session.upgrade().map(|alive| alive.deadline().due()) else {
+            return;
+        };
         let mut pause = due.since(Clock::Boot.now());
         let answer = if pause.is_zero() { ask(&session, write, &over).await } else { None };
         let Some(alive) = session.upgrade() else { return };
@@ -38,7 +40,7 @@ pub(crate) async fn beat(
             // A request that is sent while the connection is down waits for the next one.
             pause = alive.ttl() / 100;
         }
-        alive.extend_all();
+        alive.renew_all();
         drop(alive);
         tokio::select! {
             () = over.cancelled() => return,
@@ -48,7 +50,7 @@ pub(crate) async fn beat(
     }
 }
 
-/// Sends a heartbeat; `None` if the session's last moment passed before the answer.
+/// Sends a renewal; `None` if the session's last moment passed before the answer.
 ///
 /// Whoever counts the references to a session must not take this one for a user of it.
 async fn ask(
@@ -57,7 +59,7 @@ async fn ask(
     over: &CancellationToken,
 ) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
-    let (life, exchange) = (alive.life().clone(), alive.begin().ok()?);
+    let (deadline, exchange) = (alive.deadline().clone(), alive.begin().ok()?);
     drop(alive);
     let answer = async {
         match write {
@@ -69,32 +71,10 @@ async fn ask(
         biased;
         answer = answer => Some(answer),
         () = over.cancelled() => None,
-        () = life.silence() => {
+        () = deadline.silence() => {
             session.upgrade()?.finish(End::Silent);
             None
         }
-    }
-}
-
-/// Asks whether the server of this connection stands alone: it says so, and has no members.
-///
-/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the
-/// list of its members, and behind one address there may be several servers.
-pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
-    let Some(alive) = session.upgrade() else { return };
-    let (life, Ok(exchange)) = (alive.life().clone(), alive.begin()) else { return };
-    drop(alive);
-    let sent = exchange.sent();
-    let members = tokio::time::timeout(life.ttl() / 2, exchange.config()).await;
-    if let Ok(Ok((members, _))) = members
-        && members.is_empty()
-        && probe::stands_alone(&hosts).await
-    {
-        life.set_standalone(true);
-        // Only now the answer is known to prove something: after an outage there may be no time for
-        // another one.
-        life.answered_read(sent);
-        let _ = session.upgrade().inspect(|session| session.extend_all());
     }
 }
 
@@ -118,7 +98,7 @@ pub(crate) async fn follow(
         };
         // The next connection may lead to a member of an ensemble; a short break is told as one.
         asking = Fuse::terminated();
-        let _ = session.upgrade().inspect(|session| session.life().set_standalone(false));
+        let _ = session.upgrade().inspect(|session| session.deadline().set_standalone(false));
         match state {
             SessionState::Disconnected => {
                 let what = "the connection broke; the session is kept";

@@ -1,17 +1,39 @@
 //! From a shared grant to an exclusive one.
 
-use lock_core::{Result, Validity};
+use std::sync::Arc;
 
-use crate::{acquire::Candidate, entry::Entry, queue::Ahead};
+use lock_core::{Kind, Result, Validity, Wait};
 
-impl Candidate {
+use crate::{
+    acquire::Acquire,
+    lease::{ZkLease, path},
+    queue::view::Ahead,
+    session::attempt::Attempt,
+};
+
+impl ZkLease {
+    /// An attempt to hold the same lock alone.
+    pub(crate) fn upgrade(&self, old: &Attempt) -> Acquire {
+        let mut request = self.request.clone();
+        (request.kind, request.wait) = (Kind::Exclusive, Wait::Try);
+        let directory = path(old).rsplit_once('/').map_or("", |(directory, _)| directory);
+        let caller = lock_core::Attempt::new();
+        let attempt = Arc::new(Attempt::upgrade(old, caller.id(), &request));
+        let (session, directory) = (self.session.clone(), directory.to_owned());
+        let mut acquire = Acquire::new(session, directory, self.acls, request, caller);
+        acquire.attempt = attempt;
+        acquire
+    }
+}
+
+impl Acquire {
     /// Takes the lock alone for whoever holds it shared by `old`, if nobody else is there: with a
     /// new node, which takes the grant over, and the old one goes. Changes nothing otherwise.
     ///
     /// Whoever comes meanwhile stands behind the new node, and two who try at the same time see
     /// each other's nodes.
-    pub(crate) async fn replace(&self, old: &Entry, validity: &Validity) -> Result<bool> {
-        self.session.add(&self.entry);
+    pub(crate) async fn replace(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
+        self.session.add(&self.attempt);
         let result = tokio::select! {
             biased;
             result = self.succeed(old, validity) => result,
@@ -23,7 +45,7 @@ impl Candidate {
         result
     }
 
-    async fn succeed(&self, old: &Entry, validity: &Validity) -> Result<bool> {
+    async fn succeed(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
         let mut ahead = Ahead::new(self.request.kind);
         // A node of ours would make others wait for it. So none while anybody else is there.
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
@@ -31,36 +53,37 @@ impl Candidate {
             return Ok(false);
         }
         let (node, children) = match self.enter().await {
-            // The token floor was raised: the old entry is older still, and is about to be ended.
-            Err(_) if self.entry.was_overtaken() => return Ok(false),
+            // The token floor was raised: the old attempt is older still, and is about to be ended.
+            Err(_) if self.attempt.was_overtaken() => return Ok(false),
             entered => entered?,
         };
         if !ahead.see(children, node.name(), node.sequence) || !self.is_alone(&ahead, old) {
             return Ok(false);
         }
         // From here on the old node's end is no loss, unless it was one already.
-        if !self.entry.hold(validity.clone()) || !old.pass() {
+        if !self.attempt.hold(validity.clone()) || !old.pass() {
             return Ok(false);
         }
         let Some(before) = old.node() else { return Ok(false) };
         if !self.session.remove(&before.path).await? {
             // Somebody else deleted it, and meant this grant; or the session is over.
-            self.entry.gone();
+            self.attempt.gone();
             return Ok(false);
         }
-        self.session.forget(old.attempt);
+        self.session.forget(old.id);
         Ok(true)
     }
 
-    /// Whether nobody but the old entry is before this one. Who has given the lock up in this
+    /// Whether nobody but the old attempt is before this one. Who has given the lock up in this
     /// process is as good as gone.
-    fn is_alone(&self, ahead: &Ahead, old: &Entry) -> bool {
+    fn is_alone(&self, ahead: &Ahead, old: &Attempt) -> bool {
         let is_old = |name: &String| old.node().is_some_and(|node| node.name() == name);
         if !ahead.names().iter().any(is_old) {
             old.gone();
             return false;
         }
-        let has_ended = |name| self.session.own_entry(name).is_some_and(|entry| entry.has_ended());
+        let has_ended =
+            |name| self.session.own_attempt(name).is_some_and(|attempt| attempt.has_ended());
         ahead.names().iter().all(|name| is_old(name) || has_ended(name))
     }
 }

@@ -1,17 +1,12 @@
 //! A client's sessions: one per TTL, since ZooKeeper's timeout belongs to the session.
 
 use std::{
-    collections::HashMap,
     ops::RangeInclusive,
     sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
-use futures_util::{
-    FutureExt, StreamExt,
-    future::{BoxFuture, Shared},
-    stream::FuturesUnordered,
-};
+use futures_util::FutureExt;
 use lock_core::{Clock, Effect, Error, Reach, Result, duration::shown};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
@@ -20,18 +15,16 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    floor::Floor,
-    heartbeat, janitor, nodelay, sentinel,
-    session::{Session, lock},
+    session::{
+        Session, deployment,
+        floor::Floor,
+        janitor, own_nodes,
+        poison::lock,
+        renewal,
+        slots::{Opening, Slot, Slots},
+    },
+    wire::{connection::connect, nodelay},
 };
-
-/// More distinct TTLs than any program has reason for; each costs a connection and a heartbeat.
-pub(crate) const MOST_SESSIONS: usize = 8;
-
-/// How long a try to connect may take before another one starts beside it, if there are several
-/// hosts; and how many there may be.
-const HEDGE: Duration = Duration::from_millis(200);
-const MOST_TRIES: usize = 16;
 
 /// A client's sessions.
 #[derive(Debug)]
@@ -41,28 +34,11 @@ pub(crate) struct Sessions {
     runtime: Handle,
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
-    slots: Mutex<Slots>,
+    slots: Arc<Mutex<Slots>>,
     pub(crate) reach: Reach,
     /// For what works in the background: the client is closed or dropped.
     closed: CancellationToken,
 }
-
-#[derive(Debug, Default)]
-struct Slots {
-    closed: bool,
-    by_ttl: HashMap<Duration, Slot>,
-    /// Those that take no new locks, and end with their last one.
-    retired: Vec<Weak<Session>>,
-}
-
-#[derive(Debug)]
-enum Slot {
-    Open(Arc<Session>),
-    /// Everybody who asks meanwhile waits for the same answer.
-    Opening(Opening),
-}
-
-type Opening = Shared<BoxFuture<'static, Result<Arc<Session>, ZkError>>>;
 
 impl Sessions {
     /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers,
@@ -75,7 +51,7 @@ impl Sessions {
             config,
             tick,
             runtime: Handle::current(),
-            slots: Mutex::default(),
+            slots: Arc::default(),
             reach: Reach::default(),
             closed: CancellationToken::new(),
         })
@@ -137,11 +113,6 @@ impl Sessions {
             Some(session) => Ok(session),
             None => self.get(ttl).await,
         }
-    }
-
-    /// Gives no new locks to a session: it ends when its last lock is released.
-    pub(crate) fn retire(&self, session: &Arc<Session>) {
-        self.slots().retire_if(session.ttl(), |open| Arc::ptr_eq(open, session));
     }
 
     /// Cancelled when the client is closed or dropped.
@@ -220,16 +191,21 @@ impl Sessions {
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
-        let chores = session.chores.more();
-        self.runtime.spawn(janitor::work(weak.clone(), Arc::downgrade(self), over.clone(), chores));
-        self.runtime.spawn(heartbeat::beat(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(sentinel::watch(weak.clone(), over.clone(), session.young.first()));
-        self.runtime.spawn(sentinel::look(weak.clone(), over, session.young.crowded()));
+        let departures = session.departures.more();
+        self.runtime.spawn(janitor::work(
+            weak.clone(),
+            Arc::downgrade(&self.slots),
+            over.clone(),
+            departures,
+        ));
+        self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
+        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
+        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.unwatched.crowded()));
         // A break meanwhile is told below.
-        heartbeat::ask_deployment(weak.clone(), self.hosts.clone()).await;
+        deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
         // So that the first acquire need not. If it fails, that one does.
         drop(tokio::time::timeout(ttl / 4, session.above()).await);
-        self.runtime.spawn(heartbeat::follow(
+        self.runtime.spawn(renewal::follow(
             weak,
             states,
             session.terminated.clone(),
@@ -249,82 +225,6 @@ impl Sessions {
 impl Drop for Sessions {
     fn drop(&mut self) {
         self.closed.cancel();
-    }
-}
-
-impl Slot {
-    fn open(self) -> Option<Arc<Session>> {
-        match self {
-            Self::Open(session) => Some(session),
-            Self::Opening(_) => None,
-        }
-    }
-
-    /// Whether nobody uses it: no lease, no attempt, no entry.
-    fn is_idle(&self) -> bool {
-        matches!(self, Self::Open(session) if session.is_over() || Arc::strong_count(session) == 1)
-    }
-}
-
-impl Slots {
-    /// Gives no new locks to the open session of this TTL if this is so of it.
-    fn retire_if(&mut self, ttl: Duration, is_so: impl Fn(&Arc<Session>) -> bool) {
-        let Some(Slot::Open(session)) = self.by_ttl.get(&ttl) else { return };
-        if is_so(session) {
-            let retired = Arc::downgrade(session);
-            self.by_ttl.remove(&ttl);
-            self.retired.retain(|other| other.strong_count() > 0);
-            self.retired.push(retired);
-        }
-    }
-
-    /// Drops a session that nobody uses if there are too many.
-    fn make_room(&mut self, ttl: Duration) -> Result<()> {
-        if self.by_ttl.len() < MOST_SESSIONS || self.by_ttl.contains_key(&ttl) {
-            return Ok(());
-        }
-        let idle = self.by_ttl.iter().find(|(_, slot)| slot.is_idle()).map(|(ttl, _)| *ttl);
-        match idle.and_then(|idle| self.by_ttl.remove(&idle)) {
-            Some(_) => Ok(()),
-            None => Err(Error::InvalidOption {
-                option: "ttl".to_owned(),
-                value: shown(ttl).to_string(),
-                allowed: format!(
-                    "each TTL needs a session of its own, and {MOST_SESSIONS} others are in use; \
-                     take one of theirs"
-                ),
-            }),
-        }
-    }
-}
-
-/// How many hosts to tell the client crate at least.
-///
-/// When no host can be reached, its pauses double from one round over all hosts to the next, so a
-/// single host that was away for a moment longer than half the TTL would be tried again too late
-/// for the session. Within a round the pauses grow slowly. So each host is told several times: this
-/// many keep the longest pause within a TTL short, and outages of up to 3/4 of it are survived.
-fn pacing(ttl: Duration) -> usize {
-    // A TTL is at most some minutes.
-    6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30)
-}
-
-/// Opens a session at any of the hosts.
-///
-/// The client crate tries them one after the other in random order, and gives one that swallows
-/// packets two fifths of the timeout. So if there are several, more tries start beside a slow one.
-/// The first to succeed wins, and the sessions of the others are closed.
-async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
-    let ensemble = config.ensemble(pacing(ttl));
-    let mut tries = FuturesUnordered::new();
-    loop {
-        if tries.is_empty() || config.hosts.len() > 1 && tries.len() < MOST_TRIES {
-            tries.push(config.connector(ttl).connect(&ensemble));
-        }
-        tokio::select! {
-            Some(connected) = tries.next() => return connected,
-            () = tokio::time::sleep(HEDGE) => {}
-        }
     }
 }
 

@@ -15,8 +15,10 @@ use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
 use crate::{
-    error::STORE, floor::Above, inspect, queue, session::Session, sessions::Sessions, turns::Turn,
-    values, watches::Watch,
+    error::STORE,
+    layout::{floor::Above, listing, values},
+    session::{Session, pool::Sessions},
+    wire::{turns::Turn, watches::Watch},
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -150,14 +152,14 @@ async fn look(session: &Session, directory: &str, mut first: Option<String>) -> 
 }
 
 fn first_of(children: Vec<String>) -> Option<String> {
-    queue::in_order(children).into_iter().next()
+    listing::in_order(children).into_iter().next()
 }
 
 /// `None` if the node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let path = format!("{directory}/{name}");
-    let armed = session.room.watch_data(&exchange, &path).await;
+    let armed = session.watches.watch_data(&exchange, &path).await;
     // The client ends its session when nobody has a copy of it.
     drop(exchange);
     match armed {
@@ -173,11 +175,11 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
 /// `None` if somebody is there meanwhile.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
-    let armed = session.room.watch_children(&exchange, directory).await;
+    let armed = session.watches.watch_children(&exchange, directory).await;
     let armed = match armed {
-        Ok((children, watch)) => Ok((queue::in_order(children).is_empty(), watch)),
+        Ok((children, watch)) => Ok((listing::in_order(children).is_empty(), watch)),
         Err(ZkError::NoNode) => {
-            let asked = session.room.watch_stat(&exchange, directory).await;
+            let asked = session.watches.watch_stat(&exchange, directory).await;
             asked.map(|(stat, watch)| (stat.is_none(), watch))
         }
         Err(error) => Err(error),
@@ -192,7 +194,7 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
 
 /// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
 fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
-    let entry = inspect::read(name, data, stat, above);
+    let entry = listing::read(name, data, stat, above);
     let token = above.token(stat);
     let values = values::read(data, stat.version);
     let id = stat.czxid;

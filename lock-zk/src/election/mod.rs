@@ -1,0 +1,3 @@
+//! Who leads, as its observers are told.
+
+pub(crate) mod observe;

@@ -1,0 +1,53 @@
+//! The record of the token floor: what is added to transaction ids.
+
+use lock_core::{Effect, Error, FencingToken, Result};
+use zookeeper_client::Stat;
+
+use crate::error::STORE;
+
+/// What is added, and to what; the default is nothing, to all.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Above {
+    pub(crate) number: u64,
+    /// The transaction that wrote it.
+    pub(crate) since: i64,
+}
+
+impl Above {
+    /// The token of this node; `None` if it was made before, and counts from a floor that is not
+    /// known any more.
+    pub(crate) fn token(self, stat: &Stat) -> Option<FencingToken> {
+        (!self.is_after(stat)).then(|| self.token_of(stat.czxid))
+    }
+
+    /// Whether the floor was raised after this node was made.
+    pub(crate) fn is_after(self, stat: &Stat) -> bool {
+        stat.czxid < self.since
+    }
+
+    pub(crate) fn token_of(self, id: i64) -> FencingToken {
+        // Transaction ids are positive.
+        FencingToken::new(self.number.saturating_add(id.unsigned_abs()))
+    }
+
+    /// By what was read of the node.
+    ///
+    /// # Errors
+    ///
+    /// If somebody else has written there. What was made without data and never written is no record.
+    pub(crate) fn read(path: &str, data: &[u8], stat: &Stat) -> Result<Self> {
+        if data.is_empty() && stat.version == 0 {
+            return Ok(Self::default());
+        }
+        let number = std::str::from_utf8(data).ok().and_then(|text| text.parse().ok());
+        let number = number.filter(|number| *number <= i64::MAX.unsigned_abs() / 2 + 1);
+        number.map(|number| Self { number, since: stat.mzxid }).ok_or_else(|| {
+            broken(format!("the data of {path}, the token floor's node, is no number up to 2^62"))
+        })
+    }
+}
+
+/// Something else is where the record belongs.
+pub(crate) fn broken(why: String) -> Error {
+    Error::Rejected { store: STORE, op: "token floor", effect: Effect::None, source: why.into() }
+}

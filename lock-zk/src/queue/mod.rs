@@ -1,0 +1,4 @@
+//! Who is before an attempt, and how it hears of them.
+
+pub(crate) mod view;
+mod wait;

@@ -1,0 +1,35 @@
+//! The token floor, as a session knows it.
+//!
+//! Its record is the data of one node, which each session watches. A server applies transactions in
+//! order and tells a session of a change before it answers with anything later, so whoever has an
+//! answer about a node that was made after a raise has been told of the raise: that costs no request.
+
+use std::{fmt, pin::Pin};
+
+use tokio::sync::Mutex;
+use zookeeper_client::WatchedEvent;
+
+use crate::layout::{floor::Above, path};
+
+/// The record, as far as this session knows it.
+pub(crate) struct Floor {
+    pub(crate) path: String,
+    pub(super) seen: Mutex<Option<Seen>>,
+}
+
+pub(super) struct Seen {
+    pub(super) above: Above,
+    pub(super) changed: Pin<Box<dyn Future<Output = WatchedEvent> + Send>>,
+}
+
+impl Floor {
+    pub(crate) fn new(prefix: &str) -> Self {
+        Self { path: path::floor(prefix), seen: Mutex::default() }
+    }
+}
+
+impl fmt::Debug for Floor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Floor").field("path", &self.path).finish_non_exhaustive()
+    }
+}

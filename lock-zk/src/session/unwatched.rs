@@ -1,0 +1,81 @@
+//! Attempts whose own nodes are not watched: not yet, or since there is no room.
+
+use std::{
+    collections::VecDeque,
+    sync::{Arc, Mutex, Weak},
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant};
+use tokio::sync::Notify;
+
+use super::{attempt::Attempt, poison::lock};
+
+/// How old a node gets before it is watched.
+const YOUTH: Duration = Duration::from_millis(100);
+/// The task looks at most this often.
+pub(super) const STEP: Duration = Duration::from_millis(50);
+
+/// Attempts in order of age, all of which have the same time to go; and those that found no room.
+#[derive(Debug, Default)]
+pub(crate) struct Unwatched {
+    queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
+    left_out: Mutex<Vec<Weak<Attempt>>>,
+    crowded: Arc<Notify>,
+    first: Arc<Notify>,
+}
+
+impl Unwatched {
+    /// Adds an attempt whose node was just created.
+    pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
+        let mut queue = lock(&self.queue);
+        queue.push_back((Clock::Boot.now() + YOUTH, Arc::downgrade(attempt)));
+        if queue.len() == 1 {
+            self.first.notify_one();
+        }
+    }
+
+    /// Watches an attempt before its time.
+    pub(crate) fn hurry(&self, attempt: &Arc<Attempt>) {
+        if !attempt.is_watched() {
+            lock(&self.queue).push_front((Clock::Boot.now(), Arc::downgrade(attempt)));
+            self.first.notify_one();
+        }
+    }
+
+    pub(crate) fn crowded(&self) -> Arc<Notify> {
+        self.crowded.clone()
+    }
+
+    pub(crate) fn first(&self) -> Arc<Notify> {
+        self.first.clone()
+    }
+
+    /// Takes those that are old enough; answers when to come back, if anybody is left.
+    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Option<Duration>) {
+        let mut queue = lock(&self.queue);
+        let mut grown = Vec::new();
+        while queue.front().is_some_and(|(due, _)| *due <= now) {
+            let attempt = queue.pop_front().and_then(|(_, attempt)| attempt.upgrade());
+            grown.extend(attempt.filter(|attempt| !attempt.has_ended() && attempt.guard()));
+        }
+        if queue.is_empty() {
+            queue.shrink_to(64);
+        }
+        (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
+    }
+
+    /// Adds an attempt for which there was no room.
+    pub(super) fn leave_out(&self, attempt: &Arc<Attempt>) {
+        lock(&self.left_out).push(Arc::downgrade(attempt));
+        self.crowded.notify_one();
+    }
+
+    /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
+    pub(super) fn left_out(&self) -> Vec<Arc<Attempt>> {
+        let mut left_out = lock(&self.left_out);
+        let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();
+        left_out.retain(|attempt| attempt.upgrade().is_some_and(matters));
+        left_out.iter().filter_map(Weak::upgrade).collect()
+    }
+}

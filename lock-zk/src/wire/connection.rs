@@ -1,0 +1,43 @@
+//! How a session's connection is made.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream::FuturesUnordered};
+use zookeeper_client::{Client, Error as ZkError};
+
+use crate::config::ZkConfig;
+
+/// How long a try to connect may take before another one starts beside it, if there are several
+/// hosts; and how many there may be.
+const HEDGE: Duration = Duration::from_millis(200);
+const MOST_TRIES: usize = 16;
+
+/// How many hosts to tell the client crate at least.
+///
+/// When no host can be reached, its pauses double from one round over all hosts to the next, so a
+/// single host that was away for a moment longer than half the TTL would be tried again too late
+/// for the session. Within a round the pauses grow slowly. So each host is told several times: this
+/// many keep the longest pause within a TTL short, and outages of up to 3/4 of it are survived.
+fn pacing(ttl: Duration) -> usize {
+    // A TTL is at most some minutes.
+    6 + usize::try_from(ttl.as_secs() / 2).unwrap_or(0).min(30)
+}
+
+/// Opens a session at any of the hosts.
+///
+/// The client crate tries them one after the other in random order, and gives one that swallows
+/// packets two fifths of the timeout. So if there are several, more tries start beside a slow one.
+/// The first to succeed wins, and the sessions of the others are closed.
+pub(crate) async fn connect(config: ZkConfig, ttl: Duration) -> Result<Client, ZkError> {
+    let ensemble = config.ensemble(pacing(ttl));
+    let mut tries = FuturesUnordered::new();
+    loop {
+        if tries.is_empty() || config.hosts.len() > 1 && tries.len() < MOST_TRIES {
+            tries.push(config.connector(ttl).connect(&ensemble));
+        }
+        tokio::select! {
+            Some(connected) = tries.next() => return connected,
+            () = tokio::time::sleep(HEDGE) => {}
+        }
+    }
+}
