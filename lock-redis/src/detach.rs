@@ -12,9 +12,10 @@ use uuid::Uuid;
 
 use crate::{
     entry::Entry,
-    error, queue, script,
+    error,
+    layout::ticket::Ticket,
+    queue, script,
     session::{CLOCK, Lane, Session},
-    ticket::Ticket,
 };
 
 /// Gives the lock to nobody, who has the value that is answered.

@@ -17,10 +17,9 @@ use crate::{
     answer::{Seen, Waits},
     config::Mode,
     error,
-    key::Key,
+    layout::{key::Key, ticket::Ticket},
     script,
     session::{CLOCK, Session},
-    ticket::Ticket,
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.

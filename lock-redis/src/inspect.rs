@@ -11,10 +11,13 @@ use uuid::Uuid;
 
 use crate::{
     answer, error,
-    key::{Key, client_key},
-    kind, script,
+    layout::{
+        key::{Key, client_key},
+        kind,
+        ticket::Ticket,
+    },
+    script,
     session::{CLOCK, Lane, Session},
-    ticket::Ticket,
 };
 
 const LIMIT: Duration = Duration::from_secs(2);

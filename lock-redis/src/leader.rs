@@ -7,7 +7,7 @@ use redis::Value;
 
 use crate::{
     inspect::{bytes, granted, number},
-    ticket::Ticket,
+    layout::ticket::Ticket,
 };
 
 /// A push about an election.

@@ -177,8 +177,7 @@ mod detach;
 mod entry;
 mod error;
 mod inspect;
-mod key;
-mod kind;
+mod layout;
 mod leader;
 mod lease;
 mod lock;
@@ -191,7 +190,6 @@ mod server;
 mod session;
 mod set;
 mod simple;
-mod ticket;
 mod way;
 
 /// The client library, in the version that this driver uses.

@@ -17,7 +17,7 @@ use crate::{
     detach,
     entry::Entry as Attempted,
     error::STORE,
-    key::{Key, floor},
+    layout::key::{Key, floor},
     lease::RedisLease,
     observe, queue,
     session::{CLOCK, Session},

@@ -22,7 +22,7 @@ use tokio::{
 
 use crate::{
     error,
-    key::Key,
+    layout::key::Key,
     leader::{Known, Looked, Next, State, Told},
     script,
     session::{CLOCK, Failure, Lane, Link, Session},

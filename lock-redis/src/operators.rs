@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{
     config::RedisConfig,
     error,
-    key::{Key, QUEUE, lock_of},
+    layout::key::{Key, QUEUE, lock_of},
     script,
     server::LIMIT,
     session::{CLOCK, Lane, Session},

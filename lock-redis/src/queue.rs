@@ -11,7 +11,9 @@ use redis::{Cmd, Value};
 use crate::{
     answer::{self, Acquired},
     entry::{End, Entry},
-    error, kind, script,
+    error,
+    layout::kind,
+    script,
     session::{CLOCK, Lane, Session},
 };
 

@@ -11,9 +11,11 @@ use uuid::Uuid;
 
 use crate::{
     config::Mode,
-    key::{FLOOR as FLOOR_KEY, Key},
-    kind,
-    ticket::Ticket,
+    layout::{
+        key::{FLOOR as FLOOR_KEY, Key},
+        kind,
+        ticket::Ticket,
+    },
 };
 
 /// A script and the hash by which the server knows it.

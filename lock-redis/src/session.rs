@@ -24,10 +24,9 @@ use crate::{
     connection::{Connection, Connector, Peer},
     entry::Entry,
     error::{self, STORE},
-    key::client_key,
+    layout::{key::client_key, ticket::Ticket},
     observe::Observers,
     round::{self, Book},
-    ticket::Ticket,
 };
 
 /// The clock of all deadlines.

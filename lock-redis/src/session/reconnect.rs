@@ -16,7 +16,7 @@ use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session};
 use crate::{
     connection::{Connection, OnPush, Peer},
     error::{self, STORE},
-    key::client_key,
+    layout::key::client_key,
 };
 
 /// How long a client's description outlives it, and how often it is written again.
