@@ -14,8 +14,9 @@ use crate::{
     entry::Entry,
     error,
     layout::ticket::Ticket,
-    queue, script,
+    queue,
     session::{CLOCK, Lane, Session},
+    wire::script,
 };
 
 /// Gives the lock to nobody, who has the value that is answered.

@@ -14,12 +14,14 @@ use redis::Cmd;
 use tokio::sync::Notify;
 
 use crate::{
-    answer::{Seen, Waits},
     config::Mode,
     error,
     layout::{key::Key, ticket::Ticket},
-    script,
     session::{CLOCK, Session},
+    wire::{
+        answer::{Seen, Waits},
+        script,
+    },
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.

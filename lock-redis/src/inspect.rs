@@ -10,14 +10,14 @@ use redis::{Value, cmd};
 use uuid::Uuid;
 
 use crate::{
-    answer, error,
+    error,
     layout::{
         key::{Key, client_key},
         kind,
         ticket::Ticket,
     },
-    script,
     session::{CLOCK, Lane, Session},
+    wire::{answer, script},
 };
 
 const LIMIT: Duration = Duration::from_secs(2);

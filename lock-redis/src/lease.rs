@@ -13,8 +13,8 @@ use crate::{
     detach,
     entry::Entry,
     error::{self, STORE},
-    script,
     session::{CLOCK, Lane, Session},
+    wire::script,
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.

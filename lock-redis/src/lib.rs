@@ -170,9 +170,7 @@
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are
 //!   told.
 
-mod answer;
 mod config;
-mod connection;
 mod detach;
 mod entry;
 mod error;
@@ -185,12 +183,11 @@ mod observe;
 mod operators;
 mod queue;
 mod round;
-mod script;
 mod server;
 mod session;
 mod set;
 mod simple;
-mod way;
+mod wire;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;

@@ -24,8 +24,8 @@ use crate::{
     error,
     layout::key::Key,
     leader::{Known, Looked, Next, State, Told},
-    script,
     session::{CLOCK, Failure, Lane, Link, Session},
+    wire::script,
 };
 
 /// How many changes may wait for an observer that does not look, and how many pushes before them.

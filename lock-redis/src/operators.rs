@@ -10,9 +10,9 @@ use crate::{
     config::RedisConfig,
     error,
     layout::key::{Key, QUEUE, lock_of},
-    script,
     server::LIMIT,
     session::{CLOCK, Lane, Session},
+    wire::script,
 };
 
 impl Session {

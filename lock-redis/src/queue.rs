@@ -9,12 +9,14 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
-    answer::{self, Acquired},
     entry::{End, Entry},
     error,
     layout::kind,
-    script,
     session::{CLOCK, Lane, Session},
+    wire::{
+        answer::{self, Acquired},
+        script,
+    },
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.

@@ -11,11 +11,13 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    answer::{self, Seen},
     entry::{Entry, Role},
     error::{self, STORE},
-    script::{self, Member, Turn},
     session::{CLOCK, Failure, Lane, Session},
+    wire::{
+        answer::{self, Seen},
+        script::{self, Member, Turn},
+    },
 };
 
 /// How much one request renews, counted in locks that are held alone. The server does nothing else

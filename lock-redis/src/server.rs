@@ -6,8 +6,9 @@ use lock_core::{FencingToken, Result, TokenFloor};
 use redis::{Value, cmd};
 
 use crate::{
-    error, script,
+    error,
     session::{CLOCK, Lane, Session},
+    wire::script,
 };
 
 /// How long one question waits for its answer.

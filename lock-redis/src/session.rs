@@ -19,14 +19,16 @@ use uuid::Uuid;
 
 use self::janitor::Janitor;
 use crate::{
-    answer::{self, Push},
     config::{Mode, RedisConfig},
-    connection::{Connection, Connector, Peer},
     entry::Entry,
     error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     observe::Observers,
     round::{self, Book},
+    wire::{
+        answer::{self, Push},
+        connection::{Connection, Connector, Peer},
+    },
 };
 
 /// The clock of all deadlines.

@@ -4,7 +4,12 @@ use std::sync::Arc;
 
 use lock_core::{Attempt, Instant, Result, Wish};
 
-use crate::{answer, entry::Entry, queue::ask, script, session::Session};
+use crate::{
+    entry::Entry,
+    queue::ask,
+    session::Session,
+    wire::{answer, script},
+};
 
 /// How many names one request takes at most. The server does nothing else meanwhile, for one to three
 /// milliseconds.

@@ -5,12 +5,14 @@ use std::{slice, sync::Arc, time::Duration};
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait, deadline::jitter};
 
 use crate::{
-    answer::{self, Acquired},
     entry::Entry,
     error,
     queue::ask,
-    script,
     session::Session,
+    wire::{
+        answer::{self, Acquired},
+        script,
+    },
 };
 
 /// Waiters ask after this long, then less and less often.

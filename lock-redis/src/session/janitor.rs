@@ -10,7 +10,11 @@ use lock_core::{Error, Instant, Result};
 use tokio::sync::{Semaphore, oneshot};
 
 use super::{CLOCK, Lane, Session};
-use crate::{answer, entry::Entry, error, script};
+use crate::{
+    entry::Entry,
+    error,
+    wire::{answer, script},
+};
 
 /// How many releases are on their way by themselves. While there are that many, others go together.
 const ALONE: usize = 64;

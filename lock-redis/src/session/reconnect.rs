@@ -14,9 +14,9 @@ use tokio::{
 
 use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session};
 use crate::{
-    connection::{Connection, OnPush, Peer},
     error::{self, STORE},
     layout::key::client_key,
+    wire::connection::{Connection, OnPush, Peer},
 };
 
 /// How long a client's description outlives it, and how often it is written again.

@@ -19,8 +19,10 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    script::{self, Lua},
-    way::Way,
+    wire::{
+        script::{self, Lua},
+        transport::Way,
+    },
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
