@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use lock_core::{Result, StoreUrl};
 use redis::{AsyncConnectionConfig, Client};
 
-use crate::wire::transport::Way;
+use crate::wire::transport::Transport;
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
@@ -34,7 +34,7 @@ pub struct RedisConfig {
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
     /// What a given client says besides the above.
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
 }
 
 /// How names become keys.
@@ -70,7 +70,7 @@ impl RedisConfig {
             prefix: String::new(),
             layout: Layout::Escaped,
             mode: Mode::Queue,
-            way: Way::default(),
+            transport: Transport::default(),
         }
     }
 
@@ -94,13 +94,13 @@ impl RedisConfig {
     /// ```
     pub fn from_client(client: &Client) -> Self {
         let info = client.get_connection_info();
-        let (host, port) = Way::host_of(info);
+        let (host, port) = Transport::host_of(info);
         let login = info.redis_settings();
         Self {
             user: login.username().map(str::to_owned),
             password: login.password().map(str::to_owned),
             database: login.db(),
-            way: Way::of(info),
+            transport: Transport::of(info),
             ..Self::new(host, port)
         }
     }
@@ -109,7 +109,7 @@ impl RedisConfig {
     /// library's feature `token-based-authentication` who gives passwords that change. Its timeouts, its
     /// receiver of pushes and the size of its buffer do not count, for locks need their own.
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
-        self.way.options = options;
+        self.transport.options = options;
         self
     }
 
@@ -194,7 +194,7 @@ impl fmt::Debug for RedisConfig {
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("mode", &self.mode)
-            .field("way", &self.way)
+            .field("way", &self.transport)
             .finish()
     }
 }

@@ -12,17 +12,14 @@ use std::{
 
 use futures_util::future::{join, join_all};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, PushInfo, RedisError, RedisResult,
-    ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo,
+    RedisError, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
 };
 use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    wire::{
-        script::{self, Lua},
-        transport::Way,
-    },
+    wire::script::{self, Lua},
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
@@ -70,8 +67,8 @@ impl Connector {
     ///
     /// What the client library does not like about the configuration.
     pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(Way::info(config)?)?;
-        Ok(Self { client, options: config.way.options.clone(), mode: config.mode, channel })
+        let client = Client::open(info(config)?)?;
+        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
     }
 
     /// Makes a connection and has the server end the `previous` one, so that nothing that is still
@@ -140,6 +137,25 @@ impl Connector {
         }
         Ok(connection)
     }
+}
+
+/// Where and how a connection for locks is made, and as whom.
+fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
+    let mut login = config
+        .transport
+        .login()
+        .set_db(config.database)
+        .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
+    if config.mode == Mode::Queue {
+        login = login.set_protocol(ProtocolVersion::RESP3);
+    }
+    if let Some(user) = &config.user {
+        login = login.set_username(user);
+    }
+    if let Some(password) = &config.password {
+        login = login.set_password(password);
+    }
+    config.transport.info(config.host.clone(), config.port, login)
 }
 
 impl Connection {
