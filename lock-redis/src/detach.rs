@@ -11,11 +11,10 @@ use redis::Value;
 use uuid::Uuid;
 
 use crate::{
-    entry::Entry,
     error,
     layout::ticket::Ticket,
     queue,
-    session::{CLOCK, Lane, Session},
+    session::{CLOCK, Lane, Session, attempt::Entry},
     wire::script,
 };
 

@@ -11,9 +11,8 @@ use redis::{Cmd, Value};
 
 use crate::{
     detach,
-    entry::Entry,
     error::{self, STORE},
-    session::{CLOCK, Lane, Session},
+    session::{CLOCK, Lane, Session, attempt::Entry},
     wire::script,
 };
 

@@ -172,7 +172,6 @@
 
 mod config;
 mod detach;
-mod entry;
 mod error;
 mod inspect;
 mod layout;
@@ -182,7 +181,6 @@ mod lock;
 mod observe;
 mod operators;
 mod queue;
-mod round;
 mod server;
 mod session;
 mod set;

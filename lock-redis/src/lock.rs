@@ -15,12 +15,11 @@ use uuid::Uuid;
 use crate::{
     config::{Mode, RedisConfig, TTL},
     detach,
-    entry::Entry as Attempted,
     error::STORE,
     layout::key::{Key, floor},
     lease::RedisLease,
     observe, queue,
-    session::{CLOCK, Session},
+    session::{CLOCK, Session, attempt::Entry as Attempted},
     set, simple,
 };
 

@@ -9,10 +9,12 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
-    entry::{End, Entry},
     error,
     layout::kind,
-    session::{CLOCK, Lane, Session},
+    session::{
+        CLOCK, Lane, Session,
+        attempt::{End, Entry},
+    },
     wire::{
         answer::{self, Acquired},
         script,

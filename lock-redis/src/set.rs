@@ -5,9 +5,8 @@ use std::sync::Arc;
 use lock_core::{Attempt, Instant, Result, Wish};
 
 use crate::{
-    entry::Entry,
     queue::ask,
-    session::Session,
+    session::{Session, attempt::Entry},
     wire::{answer, script},
 };
 

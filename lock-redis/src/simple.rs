@@ -5,10 +5,9 @@ use std::{slice, sync::Arc, time::Duration};
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait, deadline::jitter};
 
 use crate::{
-    entry::Entry,
     error,
     queue::ask,
-    session::Session,
+    session::{Session, attempt::Entry},
     wire::{
         answer::{self, Acquired},
         script,

@@ -11,8 +11,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::{CLOCK, Lane, Session};
 use crate::{
-    entry::Entry,
     error,
+    session::attempt::Entry,
     wire::{answer, script},
 };
 

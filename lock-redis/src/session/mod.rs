@@ -1,7 +1,9 @@
 //! One client: its connection, kept alive, and what it holds and waits for.
 
+pub(crate) mod attempt;
 mod janitor;
 mod reconnect;
+mod renewal;
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
@@ -20,11 +22,10 @@ use uuid::Uuid;
 use self::janitor::Janitor;
 use crate::{
     config::{Mode, RedisConfig},
-    entry::Entry,
     error::{self, STORE},
     layout::{key::client_key, ticket::Ticket},
     observe::Observers,
-    round::{self, Book},
+    session::{attempt::Entry, renewal::Book},
     wire::{
         answer::{self, Push},
         connection::{Connection, Connector, Peer},
@@ -124,7 +125,7 @@ impl Session {
         });
         session.connect(None).await.map_err(connect)?;
         tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
-        tokio::spawn(round::run(Arc::downgrade(&session), session.due.clone()));
+        tokio::spawn(renewal::run(Arc::downgrade(&session), session.due.clone()));
         Ok(session)
     }
 

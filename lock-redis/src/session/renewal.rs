@@ -11,9 +11,11 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    entry::{Entry, Role},
     error::{self, STORE},
-    session::{CLOCK, Failure, Lane, Session},
+    session::{
+        CLOCK, Failure, Lane, Session,
+        attempt::{Entry, Role},
+    },
     wire::{
         answer::{self, Seen},
         script::{self, Member, Turn},
