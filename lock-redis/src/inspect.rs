@@ -5,22 +5,20 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result, wall_clock};
-use redis::{Value, cmd};
+use lock_core::{Diagnosis, Entry, FencingToken, Holder, Result, wall_clock};
+use redis::Value;
 use uuid::Uuid;
 
 use crate::{
     error,
-    layout::{
-        key::{Key, client_key},
-        kind,
-        ticket::Ticket,
+    layout::{key::Key, kind, ticket::Ticket},
+    session::Session,
+    wire::{
+        answer::{self, bytes, number},
+        script,
     },
-    session::{CLOCK, Lane, Session},
-    wire::{answer, script},
 };
 
-const LIMIT: Duration = Duration::from_secs(2);
 /// How far a server's clock may be ahead of ours. A token that is further ahead is no time.
 const MOST_AHEAD: Duration = Duration::from_secs(60);
 /// Of how many attempts one request asks for the places.
@@ -78,39 +76,6 @@ impl Session {
                 return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
             }
         }
-    }
-
-    /// What clients say about themselves.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn descriptions(
-        &self,
-        clients: impl Iterator<Item = &str>,
-    ) -> Result<HashMap<String, String>> {
-        let mut clients: Vec<_> = clients.collect();
-        clients.sort_unstable();
-        clients.dedup();
-        let mut known = HashMap::new();
-        let deadline = CLOCK.now() + LIMIT;
-        for client in clients {
-            // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-            let mut get = cmd("GET");
-            get.arg(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, LIMIT, deadline, None).await {
-                Ok((_, value)) => {
-                    let text = bytes(&value);
-                    known.extend(text.map(|text| {
-                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
-                    }));
-                }
-                // These keys do not start with the prefix. Who may not read them sees no names.
-                Err(Error::Denied { .. }) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(known)
     }
 }
 
@@ -246,18 +211,6 @@ fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
     Some(parts.chunks_exact(N).filter_map(record).collect())
 }
 
-pub(crate) fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 fn time(micros: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros))
-}
-
-pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::BulkString(bytes) => Some(bytes.clone()),
-        Value::SimpleString(text) => Some(text.clone().into_bytes()),
-        _ => None,
-    }
 }

@@ -6,8 +6,9 @@ use lock_core::{FencingToken, Leader};
 use redis::Value;
 
 use crate::{
-    inspect::{bytes, granted, number},
+    inspect::granted,
     layout::ticket::Ticket,
+    wire::answer::{bytes, number},
 };
 
 /// A push about an election.

@@ -92,7 +92,8 @@ impl RedisLock {
 
     fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {
         let key = Key::new(&self.config, &request.name);
-        Attempted::new(&self.session, key, request, attempt)
+        let ticket = self.session.ticket(attempt.id());
+        Attempted::new(self.session.mode, key, ticket, request)
     }
 
     /// Makes a lease of a grant.

@@ -1,26 +1,29 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU32},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use lock_core::{
-    Attempt, Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
+    Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
     deadline::{jitter, safe_until},
     this_process,
 };
 use redis::Cmd;
 use tokio::sync::Notify;
 
+use super::clock::CLOCK;
 use crate::{
     config::Mode,
     error,
     layout::{key::Key, ticket::Ticket},
-    session::{CLOCK, Session},
     wire::{
         answer::{Seen, Waits},
-        script,
+        script::{self, Member, Turn},
     },
 };
 
@@ -54,7 +57,7 @@ pub(crate) struct Entry {
     stage: Mutex<Stage>,
     moved: Notify,
     /// In how many rounds it took part other than by holding alone.
-    pub(crate) turns: AtomicU32,
+    turns: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -99,26 +102,21 @@ pub(crate) enum Role {
 }
 
 impl Entry {
-    pub(crate) fn new(
-        session: &Session,
-        key: Key,
-        request: &Request,
-        attempt: &Attempt,
-    ) -> Arc<Self> {
+    pub(crate) fn new(mode: Mode, key: Key, ticket: Ticket, request: &Request) -> Arc<Self> {
         Arc::new(Self {
-            ticket: session.ticket(attempt.id()),
+            ticket,
             key,
             name: request.name.clone(),
             ttl: request.ttl,
             term: request.term,
-            period: match session.mode {
+            period: match mode {
                 Mode::Queue => request.ttl / 3,
                 // Nobody tells the client that somebody has revoked its lock: it must ask.
                 Mode::Simple => request.ttl / 8,
             },
-            leads: request.value.is_some() && session.mode == Mode::Queue,
+            leads: request.value.is_some() && mode == Mode::Queue,
             alone: Mutex::new((request.kind == Kind::Exclusive).then(Instant::default)),
-            described: session.mode == Mode::Queue && request.holder != this_process(),
+            described: mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
             moved: Notify::new(),
             turns: AtomicU32::new(0),
@@ -128,6 +126,15 @@ impl Entry {
     fn stage(&self) -> MutexGuard<'_, Stage> {
         // Nothing panics while it holds this.
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn member(&self) -> Member<'_> {
+        (&self.key, &self.ticket, self.ttl)
+    }
+
+    /// As a member of one more round.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
     /// How long one request about this entry waits for its answer.

@@ -1,21 +1,16 @@
 //! The renewal round: one request keeps all locks and all waiting attempts of a client alive.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Weak, atomic::Ordering},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
 
 use lock_core::{Instant, Result, trace};
 use tokio::{sync::Notify, time::timeout};
-use uuid::Uuid;
 
+use super::{
+    CLOCK, Failure, Lane, Session,
+    attempt::{Entry, Role},
+};
 use crate::{
-    error::{self, STORE},
-    session::{
-        CLOCK, Failure, Lane, Session,
-        attempt::{Entry, Role},
-    },
+    error::STORE,
     wire::{
         answer::{self, Seen},
         script::{self, Member, Turn},
@@ -27,103 +22,6 @@ use crate::{
 const CHUNK: usize = 1000;
 /// As how many of these every other entry counts.
 const OTHER: usize = 5;
-/// Waiters that want to ask at about the same time ask together.
-const TOGETHER: Duration = Duration::from_millis(5);
-
-/// Everything that a client holds and waits for, and when it is due.
-#[derive(Debug, Default)]
-pub(crate) struct Book {
-    entries: HashMap<Uuid, Arc<Entry>>,
-    /// Per TTL, when its entries are due.
-    groups: BTreeMap<Duration, Instant>,
-    /// Waiting entries that want to ask before their group does.
-    asks: BTreeSet<(Instant, Uuid)>,
-    closed: bool,
-}
-
-impl Book {
-    /// Answers whether something is due earlier than before.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`](lock_core::Error::Closed).
-    pub(crate) fn enter(&mut self, entry: &Arc<Entry>) -> Result<bool> {
-        if self.closed {
-            return Err(error::closed());
-        }
-        self.entries.insert(entry.ticket.attempt, entry.clone());
-        // A group outlives its entries until it is due, so that short holds do not set it up anew.
-        let mut earlier = false;
-        self.groups.entry(entry.ttl).or_insert_with(|| {
-            earlier = true;
-            CLOCK.now() + entry.period
-        });
-        Ok(earlier)
-    }
-
-    pub(crate) fn forget(&mut self, entry: &Entry) {
-        self.entries.remove(&entry.ticket.attempt);
-    }
-
-    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
-        self.entries.get(&attempt).cloned()
-    }
-
-    fn ask(&mut self, entry: &Entry, at: Instant) {
-        self.asks.insert((at, entry.ticket.attempt));
-    }
-
-    /// After a reconnect: what was renewed meanwhile, and what was pushed, is not known.
-    pub(crate) fn everything_is_due(&mut self) {
-        let now = CLOCK.now();
-        self.groups.values_mut().for_each(|due| *due = now);
-    }
-
-    /// After a failed round.
-    fn try_soon(&mut self) {
-        let now = CLOCK.now();
-        for (ttl, due) in &mut self.groups {
-            *due = (*due).min(now + *ttl / 10);
-        }
-    }
-
-    /// Refuses new entries and hands out those that are there.
-    pub(crate) fn close(&mut self) -> Vec<Arc<Entry>> {
-        self.closed = true;
-        self.entries.values().cloned().collect()
-    }
-
-    fn next_due(&self) -> Instant {
-        let ask = self.asks.first().map(|(at, _)| *at);
-        self.groups.values().copied().chain(ask).min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Takes out what is due now.
-    fn take_due(&mut self, now: Instant) -> Vec<Arc<Entry>> {
-        let due: BTreeSet<_> =
-            self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
-        let mut taken = Vec::new();
-        if !due.is_empty() {
-            let of_group = |entry: &&Arc<Entry>| due.contains(&entry.ttl);
-            taken.extend(self.entries.values().filter(of_group).cloned());
-        }
-        for ttl in &due {
-            match taken.iter().find(|entry| entry.ttl == *ttl) {
-                Some(entry) => self.groups.insert(*ttl, now + entry.period),
-                None => self.groups.remove(ttl),
-            };
-        }
-        while let Some((at, attempt)) = self.asks.pop_first() {
-            if at > now + TOGETHER {
-                self.asks.insert((at, attempt));
-                break;
-            }
-            let asking = self.entries.get(&attempt).filter(|entry| entry.asks_at(at));
-            taken.extend(asking.filter(|entry| !due.contains(&entry.ttl)).cloned());
-        }
-        taken
-    }
-}
 
 impl Session {
     /// Has an entry ask before its group is due.
@@ -207,20 +105,9 @@ impl Session {
         let now = CLOCK.now();
         let mut book = self.book();
         book.try_soon();
-        let entries: Vec<_> = book.entries.values().cloned().collect();
+        let entries = book.all();
         drop(book);
         entries.iter().for_each(|entry| entry.expire_wait(now));
-    }
-}
-
-impl Entry {
-    pub(crate) fn member(&self) -> Member<'_> {
-        (&self.key, &self.ticket, self.ttl)
-    }
-
-    /// As a member of one more round.
-    fn turn(&self) -> Turn<'_> {
-        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 }
 
@@ -233,7 +120,7 @@ fn turns<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Turn<'a>> {
 }
 
 /// Runs rounds until the session is gone.
-pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
+pub(super) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
     loop {
         let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
         let left = due.since(CLOCK.now());

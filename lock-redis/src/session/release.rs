@@ -1,0 +1,91 @@
+//! Releases: whatever an attempt has left on the server is taken back.
+
+use std::sync::Arc;
+
+use lock_core::{Error, Instant, Result};
+use tokio::sync::oneshot;
+
+use super::{CLOCK, Lane, Session, attempt::Entry, janitor::Leaving};
+use crate::{
+    error,
+    wire::{answer, script},
+};
+
+impl Session {
+    /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
+    /// Later the attempt is not known any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn withdraw(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        deadline: Instant,
+    ) -> Result<()> {
+        self.forget(entry);
+        if let Ok(_alone) = self.janitor.alone.try_acquire() {
+            return self.withdraw_alone(entry, deadline).await;
+        }
+        let (done, is_done) = oneshot::channel();
+        if self.janitor.put([Leaving { entry: entry.clone(), deadline, done }]) {
+            tokio::spawn(clean(self.clone()));
+        }
+        // The task ends early with its runtime only.
+        is_done.await.unwrap_or_else(|_| Err(error::closed()))
+    }
+
+    async fn withdraw_alone(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+        let command = entry.release(self.mode);
+        let answer =
+            self.insist(Lane::First, "release", &command, entry.patience(), deadline, None);
+        answer.await.map(drop)
+    }
+
+    async fn withdraw_all(&self, leaving: Vec<Leaving>) {
+        // There is at least one.
+        let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
+        let limit = leaving.iter().map(|one| one.entry.patience()).min().unwrap_or_default();
+        let entries =
+            leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
+        let command = script::release_all(self.mode, entries);
+        let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
+        match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
+            Ok(released) => {
+                for (one, released) in leaving.into_iter().zip(released) {
+                    let result = match released {
+                        true => Ok(()),
+                        // What is wrong with this name is said to a request of its own.
+                        false => self.withdraw_alone(&one.entry, one.deadline).await,
+                    };
+                    // A caller that has left does not hear of it.
+                    let _ = one.done.send(result);
+                }
+            }
+            Err(why) => self.not_withdrawn(leaving, &why),
+        }
+    }
+
+    /// Another deadline than the first one may leave time to try again.
+    fn not_withdrawn(&self, leaving: Vec<Leaving>, why: &Error) {
+        let now = CLOCK.now();
+        let outage = matches!(why, Error::Unavailable { .. });
+        let (again, over): (Vec<_>, Vec<_>) =
+            leaving.into_iter().partition(|one| outage && one.deadline > now);
+        // This task runs already.
+        self.janitor.put(again);
+        for one in over {
+            let _ = one.done.send(Err(error::again(why)));
+        }
+    }
+}
+
+async fn clean(session: Arc<Session>) {
+    loop {
+        let leaving = session.janitor.take();
+        if leaving.is_empty() {
+            return;
+        }
+        session.withdraw_all(leaving).await;
+    }
+}
