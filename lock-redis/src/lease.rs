@@ -10,7 +10,7 @@ use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadli
 use redis::{Cmd, Value};
 
 use crate::{
-    detach,
+    acquire::detach,
     error::{self, STORE},
     session::{CLOCK, Lane, Session, attempt::Entry},
     wire::script,

@@ -170,21 +170,15 @@
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are
 //!   told.
 
+mod acquire;
 mod config;
-mod detach;
+mod election;
 mod error;
-mod inspect;
 mod layout;
-mod leader;
 mod lease;
 mod lock;
-mod observe;
 mod operators;
-mod queue;
-mod server;
 mod session;
-mod set;
-mod simple;
 mod wire;
 
 /// The client library, in the version that this driver uses.

@@ -13,14 +13,13 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    acquire::{self, detach, set, simple},
     config::{Mode, RedisConfig, TTL},
-    detach,
+    election::observe,
     error::STORE,
     layout::key::{Key, floor},
     lease::RedisLease,
-    observe, queue,
     session::{CLOCK, Session, attempt::Entry as Attempted},
-    set, simple,
 };
 
 /// When tokens may fail to rise.
@@ -151,13 +150,13 @@ impl DistributedLock for RedisLock {
         let entry = self.entry(&request, &attempt);
         self.session.enter(&entry)?;
         let granted = match self.config.mode {
-            Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,
+            Mode::Queue => acquire::acquire(&self.session, &entry, &request, &attempt).await,
             Mode::Simple => simple::acquire(&self.session, &entry, &request, &attempt).await,
         };
         let held = granted.and_then(|(sent, token)| {
             let held = self.hold(&entry, sent, token);
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
+            held.inspect_err(|_| acquire::clean_up(&self.session, &entry))
         });
         held.inspect_err(|_| self.session.forget(&entry))
     }
@@ -175,7 +174,7 @@ impl DistributedLock for RedisLock {
             let Some((sent, tokens)) = granted else { return Ok(None) };
             let hold = |(entry, token)| self.hold(entry, sent, token);
             let held: Result<_> = entries.iter().zip(tokens).map(hold).collect();
-            let clean_up = |entry| queue::clean_up(&self.session, entry);
+            let clean_up = |entry| acquire::clean_up(&self.session, entry);
             held.map(Some).inspect_err(|_| entries.iter().for_each(clean_up))
         });
         if !matches!(held, Ok(Some(_))) {
@@ -196,7 +195,7 @@ impl DistributedLock for RedisLock {
         let held = adopted.and_then(|sent| {
             let held = self.hold(&entry, sent, ticket.token().value());
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
+            held.inspect_err(|_| acquire::clean_up(&self.session, &entry))
         });
         held.inspect_err(|_| self.session.forget(&entry))
     }

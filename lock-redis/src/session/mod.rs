@@ -4,6 +4,7 @@ pub(crate) mod attempt;
 mod book;
 mod clock;
 mod description;
+mod durability;
 mod janitor;
 mod lifecycle;
 pub(crate) mod observers;

@@ -3,4 +3,5 @@
 pub(crate) mod answer;
 pub(crate) mod connection;
 pub(crate) mod script;
+pub(crate) mod snapshot;
 pub(crate) mod transport;

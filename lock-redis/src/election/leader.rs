@@ -6,9 +6,11 @@ use lock_core::{FencingToken, Leader};
 use redis::Value;
 
 use crate::{
-    inspect::granted,
     layout::ticket::Ticket,
-    wire::answer::{bytes, number},
+    wire::{
+        answer::{bytes, number},
+        snapshot::granted,
+    },
 };
 
 /// A push about an election.

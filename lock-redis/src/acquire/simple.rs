@@ -4,9 +4,9 @@ use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{Attempt, Error, Instant, Request, Result, Wait, deadline::jitter};
 
+use super::ask;
 use crate::{
     error,
-    queue::ask,
     session::{Session, attempt::Entry},
     wire::{
         answer::{self, Acquired},

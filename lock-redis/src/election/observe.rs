@@ -20,9 +20,9 @@ use tokio::{
 };
 
 use crate::{
+    election::leader::{Known, Looked, Next, State, Told},
     error,
     layout::key::Key,
-    leader::{Known, Looked, Next, State, Told},
     session::{CLOCK, Failure, Lane, Link, Session, observers::Ear},
     wire::script,
 };

@@ -10,10 +10,10 @@ use lock_core::{Attempt, Effect, Error, FencingToken, Instant, LossReason, Reque
 use redis::Value;
 use uuid::Uuid;
 
+use super::clean_up;
 use crate::{
     error,
     layout::ticket::Ticket,
-    queue,
     session::{CLOCK, Lane, Session, attempt::Entry},
     wire::script,
 };
@@ -70,7 +70,7 @@ pub(crate) async fn adopt(
         .await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {
-        queue::clean_up(session, entry);
+        clean_up(session, entry);
     }
     match answer? {
         (sent, Value::Int(1)) => Ok(sent),

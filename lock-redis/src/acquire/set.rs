@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use lock_core::{Attempt, Instant, Result, Wish};
 
+use super::ask;
 use crate::{
-    queue::ask,
     session::{Session, attempt::Entry},
     wire::{answer, script},
 };

@@ -1,31 +1,21 @@
-//! Who holds a lock, and who waits for it.
+//! What the server answers about a name: who holds its lock, and who waits for it.
 
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Diagnosis, Entry, FencingToken, Holder, Result, wall_clock};
+use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use redis::Value;
-use uuid::Uuid;
 
-use crate::{
-    error,
-    layout::{key::Key, kind, ticket::Ticket},
-    session::Session,
-    wire::{
-        answer::{self, bytes, number},
-        script,
-    },
-};
+use super::answer::{bytes, number, numbers};
+use crate::layout::{kind, ticket::Ticket};
 
 /// How far a server's clock may be ahead of ours. A token that is further ahead is no time.
 const MOST_AHEAD: Duration = Duration::from_secs(60);
-/// Of how many attempts one request asks for the places.
-const PLACES: usize = 1000;
 
 /// What the server has about a name.
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// The lock's value, if one attempt holds it alone.
     alone: Option<Vec<u8>>,
     /// How long that lives.
@@ -43,51 +33,16 @@ struct Snapshot {
     offset: Option<u64>,
 }
 
-impl Session {
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let value = self.question("inspect", &script::inspect(key)).await?;
-        let snapshot =
-            Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
-        let clients = self.descriptions(snapshot.clients()).await?;
-        Ok(snapshot.entries(&clients))
-    }
-
-    /// Who is in the way of these attempts of this client, and the place of each.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
-        let (mut places, mut rest) = (Vec::new(), &tickets[..]);
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
-            let (snapshot, found) =
-                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
-            places.extend(found);
-            rest = later;
-            if rest.is_empty() {
-                let clients = self.descriptions(snapshot.clients()).await?;
-                let holder = snapshot.entries(&clients).into_iter().next();
-                return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
-            }
-        }
-    }
-}
-
-fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
+/// What DIAGNOSE answers: a snapshot, and the places that were asked for.
+pub(crate) fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
     let Value::Array(parts) = value else { return None };
     let [snapshot, Value::Array(places)] = parts.as_slice() else { return None };
-    let places = answer::numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
+    let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
     Some((Snapshot::read(snapshot)?, places.collect()))
 }
 
 impl Snapshot {
-    fn read(value: &Value) -> Option<Self> {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
         let [alone, Value::Int(pttl), fence, described, members, waiting, now, offset] =
             parts.as_slice()
@@ -109,14 +64,14 @@ impl Snapshot {
         })
     }
 
-    fn clients(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn clients(&self) -> impl Iterator<Item = &str> {
         let members = self.members.iter().map(|[ticket, ..]| ticket);
         let waiting = self.waiting.iter().map(|[ticket, _]| ticket);
         let tickets = self.alone.iter().chain(members).chain(waiting);
         tickets.filter_map(|t| Some(Ticket::parse(t)?.0)).filter(|client| !client.is_empty())
     }
 
-    fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
+    pub(crate) fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
         let alone = self.alone.iter().map(|ticket| self.holder(ticket, clients));
         let members = self.members.iter().filter_map(|member| self.member(member, clients));
         let waiting = self.waiting.iter().filter_map(|waiting| self.waiter(waiting, clients));

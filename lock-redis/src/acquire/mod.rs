@@ -1,5 +1,9 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 
+pub(crate) mod detach;
+pub(crate) mod set;
+pub(crate) mod simple;
+
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{

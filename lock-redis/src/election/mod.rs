@@ -1,0 +1,4 @@
+//! Who leads, and those who observe it.
+
+mod leader;
+pub(crate) mod observe;
