@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use lock_core::{Result, StoreUrl};
 use redis::{AsyncConnectionConfig, Client};
 
-use crate::wire::transport::Transport;
+use crate::wire::own_client::Transport;
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =

@@ -12,8 +12,8 @@ use redis::{Cmd, Value};
 use crate::{
     acquire::detach,
     error::{self, STORE},
-    session::{CLOCK, Lane, Session, attempt::Entry},
-    wire::script,
+    session::{Session, attempt::Entry},
+    wire::{clock::CLOCK, script, turns::Lane},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.

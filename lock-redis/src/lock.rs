@@ -19,7 +19,8 @@ use crate::{
     error::STORE,
     layout::key::{Key, floor},
     lease::RedisLease,
-    session::{CLOCK, Session, attempt::Entry as Attempted},
+    session::{Session, attempt::Entry as Attempted},
+    wire::clock::CLOCK,
 };
 
 /// When tokens may fail to rise.

@@ -11,10 +11,12 @@ use crate::{
     config::RedisConfig,
     error,
     layout::key::{Key, QUEUE, lock_of},
-    session::{CLOCK, Lane, Session},
+    session::Session,
     wire::{
+        clock::CLOCK,
         script,
         snapshot::{Snapshot, diagnosed},
+        turns::Lane,
     },
 };
 

@@ -14,8 +14,8 @@ use super::clean_up;
 use crate::{
     error,
     layout::ticket::Ticket,
-    session::{CLOCK, Lane, Session, attempt::Entry},
-    wire::script,
+    session::{Session, attempt::Entry},
+    wire::{clock::CLOCK, script, turns::Lane},
 };
 
 /// Gives the lock to nobody, who has the value that is answered.

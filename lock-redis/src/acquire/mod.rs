@@ -16,12 +16,14 @@ use crate::{
     error,
     layout::kind,
     session::{
-        CLOCK, Lane, Session,
+        Session,
         attempt::{End, Entry},
     },
     wire::{
         answer::{self, Acquired},
+        clock::CLOCK,
         script,
+        turns::Lane,
     },
 };
 

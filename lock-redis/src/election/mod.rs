@@ -2,3 +2,4 @@
 
 mod leader;
 pub(crate) mod observe;
+pub(crate) mod observers;

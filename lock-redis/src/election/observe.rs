@@ -19,12 +19,15 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::{
+    leader::{Known, Looked, Next, State, Told},
+    observers::Ear,
+};
 use crate::{
-    election::leader::{Known, Looked, Next, State, Told},
     error,
     layout::key::Key,
-    session::{CLOCK, Failure, Lane, Link, Session, observers::Ear},
-    wire::script,
+    session::{Link, Session},
+    wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
 };
 
 /// How many changes may wait for an observer that does not look, and how many pushes before them.
@@ -191,7 +194,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = session.turn(Lane::Turn, None).await;
+        let _turn = session.turns.turn(Lane::Turn, None).await;
         let connection = session.connection()?;
         let command = script::observe(&self.key);
         let listen = connection.listen(&self.channel, true, LIMIT);

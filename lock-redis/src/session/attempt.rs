@@ -16,13 +16,13 @@ use lock_core::{
 use redis::Cmd;
 use tokio::sync::Notify;
 
-use super::clock::CLOCK;
 use crate::{
     config::Mode,
     error,
     layout::{key::Key, ticket::Ticket},
     wire::{
         answer::{Seen, Waits},
+        clock::CLOCK,
         script::{self, Member, Turn},
     },
 };

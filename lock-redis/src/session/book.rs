@@ -9,8 +9,8 @@ use std::{
 use lock_core::{Instant, Result};
 use uuid::Uuid;
 
-use super::{attempt::Entry, clock::CLOCK};
-use crate::error;
+use super::attempt::Entry;
+use crate::{error, wire::clock::CLOCK};
 
 /// Waiters that want to ask at about the same time ask together.
 const TOGETHER: Duration = Duration::from_millis(5);

@@ -5,11 +5,11 @@ use std::{collections::HashMap, time::Duration};
 use lock_core::{Error, Result, this_process};
 use redis::{RedisError, cmd};
 
-use super::{CLOCK, Lane, Session};
+use super::Session;
 use crate::{
     error,
     layout::key::client_key,
-    wire::{answer::bytes, connection::Connection},
+    wire::{answer::bytes, clock::CLOCK, connection::Connection, turns::Lane},
 };
 
 /// How long a client's description outlives it, and how often it is written again.

@@ -1,66 +1,91 @@
-//! What is to be given back: each by a request of its own while they are few, many by one request
-//! while they are many.
+//! Takes back what attempts have left on the server: one at a time at once, many of them together.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+use std::sync::Arc;
+
+use lock_core::{Error, Instant, Result};
+use tokio::sync::oneshot;
+
+use super::{Session, attempt::Entry, departures::Departure};
+use crate::{
+    error,
+    wire::{answer, clock::CLOCK, script, turns::Lane},
 };
 
-use lock_core::{Instant, Result};
-use tokio::sync::{Semaphore, oneshot};
+impl Session {
+    /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
+    /// Later the attempt is not known any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn withdraw(
+        self: &Arc<Self>,
+        entry: &Arc<Entry>,
+        deadline: Instant,
+    ) -> Result<()> {
+        self.forget(entry);
+        if let Ok(_alone) = self.departures.alone.try_acquire() {
+            return self.withdraw_alone(entry, deadline).await;
+        }
+        let (done, is_done) = oneshot::channel();
+        if self.departures.put([Departure { entry: entry.clone(), deadline, done }]) {
+            tokio::spawn(clean(self.clone()));
+        }
+        // The task ends early with its runtime only.
+        is_done.await.unwrap_or_else(|_| Err(error::closed()))
+    }
 
-use super::attempt::Entry;
+    async fn withdraw_alone(&self, entry: &Entry, deadline: Instant) -> Result<()> {
+        let command = entry.release(self.mode);
+        let answer =
+            self.insist(Lane::First, "release", &command, entry.patience(), deadline, None);
+        answer.await.map(drop)
+    }
 
-/// How many releases are on their way by themselves. While there are that many, others go together.
-const ALONE: usize = 64;
-/// How many leases one request gives back. The server does nothing else meanwhile, for one to three
-/// milliseconds.
-const TOGETHER: usize = 200;
+    async fn withdraw_all(&self, leaving: Vec<Departure>) {
+        // There is at least one.
+        let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
+        let limit = leaving.iter().map(|one| one.entry.patience()).min().unwrap_or_default();
+        let entries =
+            leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
+        let command = script::release_all(self.mode, entries);
+        let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
+        match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
+            Ok(released) => {
+                for (one, released) in leaving.into_iter().zip(released) {
+                    let result = match released {
+                        true => Ok(()),
+                        // What is wrong with this name is said to a request of its own.
+                        false => self.withdraw_alone(&one.entry, one.deadline).await,
+                    };
+                    // A caller that has left does not hear of it.
+                    let _ = one.done.send(result);
+                }
+            }
+            Err(why) => self.not_withdrawn(leaving, &why),
+        }
+    }
 
-/// What is to be given back by requests for many.
-#[derive(Debug)]
-pub(super) struct Janitor {
-    pub(super) alone: Semaphore,
-    pending: Mutex<Pending>,
-}
-
-#[derive(Debug, Default)]
-struct Pending {
-    leaving: VecDeque<Leaving>,
-    /// Whether a task takes care of them.
-    running: bool,
-}
-
-#[derive(Debug)]
-pub(super) struct Leaving {
-    pub(super) entry: Arc<Entry>,
-    pub(super) deadline: Instant,
-    pub(super) done: oneshot::Sender<Result<()>>,
-}
-
-impl Default for Janitor {
-    fn default() -> Self {
-        Self { alone: Semaphore::new(ALONE), pending: Mutex::default() }
+    /// Another deadline than the first one may leave time to try again.
+    fn not_withdrawn(&self, leaving: Vec<Departure>, why: &Error) {
+        let now = CLOCK.now();
+        let outage = matches!(why, Error::Unavailable { .. });
+        let (again, over): (Vec<_>, Vec<_>) =
+            leaving.into_iter().partition(|one| outage && one.deadline > now);
+        // This task runs already.
+        self.departures.put(again);
+        for one in over {
+            let _ = one.done.send(Err(error::again(why)));
+        }
     }
 }
 
-impl Janitor {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        // Nothing panics while it holds this.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a task must be started.
-    pub(super) fn put(&self, leaving: impl IntoIterator<Item = Leaving>) -> bool {
-        let mut pending = self.pending();
-        pending.leaving.extend(leaving);
-        !std::mem::replace(&mut pending.running, true)
-    }
-
-    pub(super) fn take(&self) -> Vec<Leaving> {
-        let mut pending = self.pending();
-        let count = pending.leaving.len().min(TOGETHER);
-        pending.running = count > 0;
-        pending.leaving.drain(..count).collect()
+async fn clean(session: Arc<Session>) {
+    loop {
+        let leaving = session.departures.take();
+        if leaving.is_empty() {
+            return;
+        }
+        session.withdraw_all(leaving).await;
     }
 }

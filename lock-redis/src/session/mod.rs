@@ -2,17 +2,15 @@
 
 pub(crate) mod attempt;
 mod book;
-mod clock;
+mod departures;
+mod deployment;
 mod description;
-mod durability;
 mod janitor;
-mod lifecycle;
-pub(crate) mod observers;
 mod pushes;
 mod reconnect;
-mod release;
 mod renewal;
 mod retry;
+mod start;
 
 use std::{
     fmt,
@@ -21,19 +19,19 @@ use std::{
 
 use lock_core::{Reach, Result, trace};
 use redis::RedisError;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-use self::{attempt::Entry, book::Book, janitor::Janitor, observers::Observers};
-pub(crate) use self::{
-    clock::CLOCK,
-    retry::{Failure, Lane},
-};
+use self::{attempt::Entry, book::Book, departures::Departures};
 use crate::{
     config::Mode,
+    election::observers::Observers,
     error::STORE,
     layout::ticket::Ticket,
-    wire::connection::{Connection, Connector, Peer},
+    wire::{
+        connection::{Connection, Connector, Peer},
+        turns::Turns,
+    },
 };
 
 /// What a client is to the server: one connection at a time, one renewal round.
@@ -47,9 +45,8 @@ pub(crate) struct Session {
     pub(crate) reach: Reach,
     connections: AtomicU64,
     book: Mutex<Book>,
-    janitor: Janitor,
-    /// How many more requests may be in flight that are not urgent.
-    turns: Semaphore,
+    departures: Departures,
+    pub(crate) turns: Turns,
     pub(crate) observers: Observers,
     /// Rings when the book has something due earlier than before, or the session ends.
     due: Arc<Notify>,

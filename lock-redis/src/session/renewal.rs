@@ -6,14 +6,17 @@ use lock_core::{Instant, Result, trace};
 use tokio::{sync::Notify, time::timeout};
 
 use super::{
-    CLOCK, Failure, Lane, Session,
+    Session,
     attempt::{Entry, Role},
 };
 use crate::{
     error::STORE,
     wire::{
         answer::{self, Seen},
+        clock::CLOCK,
+        failure::Failure,
         script::{self, Member, Turn},
+        turns::Lane,
     },
 };
 

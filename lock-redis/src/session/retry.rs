@@ -1,48 +1,20 @@
 //! Requests that are sent again until they are answered.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use lock_core::{Attempt, Effect, Instant, Result};
 use redis::{Cmd, RedisError, Value};
-use tokio::{
-    sync::SemaphorePermit,
-    time::{sleep, timeout},
-};
+use tokio::time::{sleep, timeout};
 
-use super::{CLOCK, Link, Session};
-use crate::{error, wire::connection::Connection};
+use super::{Link, Session};
+use crate::{
+    error,
+    wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
+};
 
 /// Before a request is sent again to a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(50);
-/// How many acquires and looks are in flight. More wait in this process, in order: what is urgent
-/// waits for those, here and at the server, and on a busy machine mostly here. Enough for 25,000
-/// per second at 2.5 ms.
-pub(super) const TURNS: usize = 64;
 const CANCELLED: &str = "cancelled before it was sent";
-
-/// The permission to send; `None` if none is needed.
-type Turn<'a> = Option<SemaphorePermit<'a>>;
-
-/// What a request waits for before it is sent.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Lane {
-    /// Nothing: renewals, conversions, releases, revokes.
-    First,
-    /// A turn: acquires and looks.
-    Turn,
-}
-
-/// Why a request has no answer, for the caller to try again or not.
-#[derive(Debug)]
-pub(crate) enum Failure {
-    Closed,
-    /// Not sent: there is no connection now.
-    Down(Arc<RedisError>),
-    /// Sent perhaps, and perhaps executed.
-    Lost(RedisError),
-    /// The server refused it.
-    Refused(RedisError),
-}
 
 impl Session {
     /// Sends a command on the present connection.
@@ -134,7 +106,7 @@ impl Session {
         let mut effect = Effect::None;
         loop {
             let asked = CLOCK.now();
-            let Some(turn) = self.turn(lane, attempt).await else {
+            let Some(turn) = self.turns.turn(lane, attempt).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
             let sent = CLOCK.now();
@@ -162,25 +134,6 @@ impl Session {
             if left.is_zero() || !self.until_up(left, attempt).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
-        }
-    }
-
-    /// Waits for a turn; `None` if the attempt is cancelled.
-    pub(crate) async fn turn(&self, lane: Lane, attempt: Option<&Attempt>) -> Option<Turn<'_>> {
-        let turn = async {
-            match lane {
-                Lane::First => None,
-                // It is never closed.
-                Lane::Turn => self.turns.acquire().await.ok(),
-            }
-        };
-        match attempt {
-            None => Some(turn.await),
-            Some(attempt) => tokio::select! {
-                biased;
-                turn = turn => Some(turn),
-                () = attempt.cancelled() => None,
-            },
         }
     }
 

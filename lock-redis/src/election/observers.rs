@@ -1,4 +1,4 @@
-//! Who in this process hears what is published on a channel.
+//! Who observes which channel, and hears what is published there.
 
 use std::{
     collections::HashMap,

@@ -1,4 +1,4 @@
-//! A session from its first connection to its end.
+//! A client's start, and its end.
 
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
@@ -8,18 +8,20 @@ use std::{
 use futures_util::{StreamExt, stream};
 use lock_core::{Error, Reach, Result};
 use redis::cmd;
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-use super::{
-    CLOCK, Lane, Link, Session, book::Book, description, janitor::Janitor, observers::Observers,
-    reconnect, renewal, retry::TURNS,
-};
+use super::{Link, Session, book::Book, departures::Departures, description, reconnect, renewal};
 use crate::{
     config::RedisConfig,
+    election::observers::Observers,
     error,
     layout::{key::client_key, ticket::Ticket},
-    wire::connection::Connector,
+    wire::{
+        clock::CLOCK,
+        connection::Connector,
+        turns::{Lane, Turns},
+    },
 };
 
 /// How long `close` insists.
@@ -45,8 +47,8 @@ impl Session {
             reach: Reach::default(),
             connections: AtomicU64::new(0),
             book: Mutex::new(Book::default()),
-            janitor: Janitor::default(),
-            turns: Semaphore::new(TURNS),
+            departures: Departures::default(),
+            turns: Turns::default(),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });

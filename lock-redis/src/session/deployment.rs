@@ -1,4 +1,4 @@
-//! What a restart or a failover of the server may lose.
+//! What the server says about itself: what a restart or a failover of it may lose.
 
 use std::time::Duration;
 
