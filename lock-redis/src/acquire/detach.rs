@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Effect, Error, FencingToken, Instant, LossReason, Request, Result};
+use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Request, Result};
 use redis::Value;
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use super::clean_up;
 use crate::{
     error,
     layout::ticket::Ticket,
-    session::{Session, attempt::Entry},
+    session::{Session, attempt::Attempt},
     wire::{clock::CLOCK, script, turns::Lane},
 };
 
@@ -25,17 +25,18 @@ use crate::{
 /// [`Error::Lost`] if the attempt has it no more, and as [`Session::insist`].
 pub(crate) async fn detach(
     session: &Session,
-    entry: &Entry,
+    attempt: &Attempt,
     token: FencingToken,
 ) -> Result<String> {
     let to = session.ticket(Uuid::new_v4());
-    let command = script::hand_over(&entry.key, entry.ticket.text(), &to, entry.ttl, token, None);
-    let (deadline, patience) = (CLOCK.now() + entry.ttl / 2, entry.patience());
+    let command =
+        script::hand_over(&attempt.key, attempt.ticket.text(), &to, attempt.ttl, token, None);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
     let (_, value) =
         session.insist(Lane::First, "detach", &command, patience, deadline, None).await?;
     match value {
         Value::Int(1) => Ok(String::from_utf8_lossy(to.text()).into_owned()),
-        Value::Int(_) => Err(lost(entry, LossReason::EntryGone)),
+        Value::Int(_) => Err(lost(attempt, LossReason::EntryGone)),
         value => Err(error::unexpected("detach", &value)),
     }
 }
@@ -48,9 +49,9 @@ pub(crate) async fn detach(
 /// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
-    entry: &Arc<Entry>,
+    attempt: &Arc<Attempt>,
     request: &Request,
-    attempt: &Attempt,
+    caller: &lock_core::Attempt,
     ticket: &lock_core::Ticket,
 ) -> Result<Instant> {
     let from = ticket.place().as_bytes();
@@ -61,25 +62,25 @@ pub(crate) async fn adopt(
             allowed: "the place in a ticket of redis is CLIENT:ATTEMPT".to_owned(),
         });
     }
-    let said = Some(if entry.described { &*request.holder } else { "" });
+    let said = Some(if attempt.described { &*request.holder } else { "" });
     let token = ticket.token();
-    let command = script::hand_over(&entry.key, from, &entry.ticket, entry.ttl, token, said);
-    let (deadline, patience) = (CLOCK.now() + entry.ttl, entry.patience());
+    let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
     let (before, answer) = session
-        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(attempt))
+        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(caller))
         .await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {
-        clean_up(session, entry);
+        clean_up(session, attempt);
     }
     match answer? {
         (sent, Value::Int(1)) => Ok(sent),
-        (_, Value::Int(-1)) => Err(lost(entry, LossReason::Adopted)),
-        (_, Value::Int(_)) => Err(lost(entry, LossReason::TicketOver)),
+        (_, Value::Int(-1)) => Err(lost(attempt, LossReason::Adopted)),
+        (_, Value::Int(_)) => Err(lost(attempt, LossReason::TicketOver)),
         (_, value) => Err(error::unexpected("adopt", &value)),
     }
 }
 
-fn lost(entry: &Entry, reason: LossReason) -> Error {
-    Error::Lost { name: entry.name.clone(), reason }
+fn lost(attempt: &Attempt, reason: LossReason) -> Error {
+    Error::Lost { name: attempt.name.clone(), reason }
 }

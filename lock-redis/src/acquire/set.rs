@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Instant, Result, Wish};
+use lock_core::{Instant, Result, Wish};
 
 use super::ask;
 use crate::{
-    session::{Session, attempt::Entry},
+    session::{Session, attempt::Attempt},
     wire::{answer, script},
 };
 
@@ -14,7 +14,7 @@ use crate::{
 /// milliseconds.
 pub(crate) const NAMES: usize = 200;
 
-/// Takes the locks of all entries, in either mode, or none. The entries are in the session's book meanwhile,
+/// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book meanwhile,
 /// and remain there if all are granted. Answers the tokens, and since when at the latest they are valid.
 ///
 /// # Errors
@@ -22,18 +22,18 @@ pub(crate) const NAMES: usize = 200;
 /// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
-    entries: &[Arc<Entry>],
+    attempts: &[Arc<Attempt>],
     wishes: &[Wish],
-    attempt: &Attempt,
+    caller: &lock_core::Attempt,
 ) -> Result<Option<(Instant, Vec<u64>)>> {
-    let holder = |(entry, (request, _)): (&Arc<Entry>, &'_ Wish)| {
-        if entry.described { request.holder.clone() } else { Arc::default() }
+    let holder = |(attempt, (request, _)): (&Arc<Attempt>, &'_ Wish)| {
+        if attempt.described { request.holder.clone() } else { Arc::default() }
     };
-    let holders: Vec<Arc<str>> = entries.iter().zip(wishes).map(holder).collect();
-    let members: Vec<_> = entries.iter().map(|entry| entry.member()).collect();
+    let holders: Vec<Arc<str>> = attempts.iter().zip(wishes).map(holder).collect();
+    let members: Vec<_> = attempts.iter().map(|attempt| attempt.member()).collect();
     let command = script::acquire_all(&members, &holders);
-    let limit = entries.iter().map(|entry| entry.ttl).min().unwrap_or_default();
+    let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
     let (sent, tokens) =
-        ask(session, entries, &command, limit, attempt, answer::acquired_all).await?;
+        ask(session, attempts, &command, limit, caller, answer::acquired_all).await?;
     Ok(tokens.map(|tokens| (sent, tokens)))
 }

@@ -39,7 +39,7 @@ const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Attempt {
     pub(crate) ticket: Ticket,
     pub(crate) key: Key,
     pub(crate) name: LockName,
@@ -90,7 +90,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// In which part of a round an entry takes part.
+/// In which part of a round an attempt takes part.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// It holds alone.
@@ -101,7 +101,7 @@ pub(crate) enum Role {
     Waits,
 }
 
-impl Entry {
+impl Attempt {
     pub(crate) fn new(mode: Mode, key: Key, ticket: Ticket, request: &Request) -> Arc<Self> {
         Arc::new(Self {
             ticket,
@@ -137,7 +137,7 @@ impl Entry {
         (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// How long one request about this entry waits for its answer.
+    /// How long one request about this attempt waits for its answer.
     pub(crate) fn patience(&self) -> Duration {
         (self.ttl / 3).clamp(Duration::from_millis(100), Duration::from_secs(2))
     }
@@ -289,7 +289,7 @@ impl Entry {
         self.moved.notify_one();
     }
 
-    /// How a round is to treat the entry: `None` if it has nothing to say. A lock that was
+    /// How a round is to treat the attempt: `None` if it has nothing to say. A lock that was
     /// confirmed just now waits for the next round, so that short holds are never renewed.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         match &*self.stage() {
@@ -306,7 +306,7 @@ impl Entry {
         }
     }
 
-    /// Whether the entry still wants to ask at this instant.
+    /// Whether the attempt still wants to ask at this instant.
     pub(crate) fn asks_at(&self, at: Instant) -> bool {
         matches!(&*self.stage(), Stage::Waiting { ask: Some(ask), .. } if *ask == at)
     }

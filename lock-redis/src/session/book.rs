@@ -9,7 +9,7 @@ use std::{
 use lock_core::{Instant, Result};
 use uuid::Uuid;
 
-use super::attempt::Entry;
+use super::attempt::Attempt;
 use crate::{error, wire::clock::CLOCK};
 
 /// Waiters that want to ask at about the same time ask together.
@@ -18,10 +18,10 @@ const TOGETHER: Duration = Duration::from_millis(5);
 /// Everything that a client holds and waits for, and when it is due.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    entries: HashMap<Uuid, Arc<Entry>>,
-    /// Per TTL, when its entries are due.
+    attempts: HashMap<Uuid, Arc<Attempt>>,
+    /// Per TTL, when its attempts are due.
     groups: BTreeMap<Duration, Instant>,
-    /// Waiting entries that want to ask before their group does.
+    /// Waiting attempts that want to ask before their group does.
     asks: BTreeSet<(Instant, Uuid)>,
     closed: bool,
 }
@@ -32,30 +32,30 @@ impl Book {
     /// # Errors
     ///
     /// [`Error::Closed`](lock_core::Error::Closed).
-    pub(super) fn enter(&mut self, entry: &Arc<Entry>) -> Result<bool> {
+    pub(super) fn enter(&mut self, attempt: &Arc<Attempt>) -> Result<bool> {
         if self.closed {
             return Err(error::closed());
         }
-        self.entries.insert(entry.ticket.attempt, entry.clone());
-        // A group outlives its entries until it is due, so that short holds do not set it up anew.
+        self.attempts.insert(attempt.ticket.attempt, attempt.clone());
+        // A group outlives its attempts until it is due, so that short holds do not set it up anew.
         let mut earlier = false;
-        self.groups.entry(entry.ttl).or_insert_with(|| {
+        self.groups.entry(attempt.ttl).or_insert_with(|| {
             earlier = true;
-            CLOCK.now() + entry.period
+            CLOCK.now() + attempt.period
         });
         Ok(earlier)
     }
 
-    pub(super) fn forget(&mut self, entry: &Entry) {
-        self.entries.remove(&entry.ticket.attempt);
+    pub(super) fn forget(&mut self, attempt: &Attempt) {
+        self.attempts.remove(&attempt.ticket.attempt);
     }
 
-    pub(super) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
-        self.entries.get(&attempt).cloned()
+    pub(super) fn find(&self, id: Uuid) -> Option<Arc<Attempt>> {
+        self.attempts.get(&id).cloned()
     }
 
-    pub(super) fn ask(&mut self, entry: &Entry, at: Instant) {
-        self.asks.insert((at, entry.ticket.attempt));
+    pub(super) fn ask(&mut self, attempt: &Attempt, at: Instant) {
+        self.asks.insert((at, attempt.ticket.attempt));
     }
 
     /// After a reconnect: what was renewed meanwhile, and what was pushed, is not known.
@@ -72,12 +72,12 @@ impl Book {
         }
     }
 
-    pub(super) fn all(&self) -> Vec<Arc<Entry>> {
-        self.entries.values().cloned().collect()
+    pub(super) fn all(&self) -> Vec<Arc<Attempt>> {
+        self.attempts.values().cloned().collect()
     }
 
-    /// Refuses new entries and hands out those that are there.
-    pub(super) fn close(&mut self) -> Vec<Arc<Entry>> {
+    /// Refuses new attempts and hands out those that are there.
+    pub(super) fn close(&mut self) -> Vec<Arc<Attempt>> {
         self.closed = true;
         self.all()
     }
@@ -88,27 +88,27 @@ impl Book {
     }
 
     /// Takes out what is due now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Entry>> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Attempt>> {
         let due: BTreeSet<_> =
             self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
         let mut taken = Vec::new();
         if !due.is_empty() {
-            let of_group = |entry: &&Arc<Entry>| due.contains(&entry.ttl);
-            taken.extend(self.entries.values().filter(of_group).cloned());
+            let of_group = |attempt: &&Arc<Attempt>| due.contains(&attempt.ttl);
+            taken.extend(self.attempts.values().filter(of_group).cloned());
         }
         for ttl in &due {
-            match taken.iter().find(|entry| entry.ttl == *ttl) {
-                Some(entry) => self.groups.insert(*ttl, now + entry.period),
+            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
+                Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
                 None => self.groups.remove(ttl),
             };
         }
-        while let Some((at, attempt)) = self.asks.pop_first() {
+        while let Some((at, id)) = self.asks.pop_first() {
             if at > now + TOGETHER {
-                self.asks.insert((at, attempt));
+                self.asks.insert((at, id));
                 break;
             }
-            let asking = self.entries.get(&attempt).filter(|entry| entry.asks_at(at));
-            taken.extend(asking.filter(|entry| !due.contains(&entry.ttl)).cloned());
+            let asking = self.attempts.get(&id).filter(|attempt| attempt.asks_at(at));
+            taken.extend(asking.filter(|attempt| !due.contains(&attempt.ttl)).cloned());
         }
         taken
     }

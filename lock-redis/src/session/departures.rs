@@ -8,7 +8,7 @@ use std::{
 use lock_core::{Instant, Result};
 use tokio::sync::{Semaphore, oneshot};
 
-use super::attempt::Entry;
+use super::attempt::Attempt;
 
 /// How many releases are on their way by themselves. While there are that many, others go together.
 const ALONE: usize = 64;
@@ -33,7 +33,7 @@ struct Pending {
 
 #[derive(Debug)]
 pub(super) struct Departure {
-    pub(super) entry: Arc<Entry>,
+    pub(super) attempt: Arc<Attempt>,
     pub(super) deadline: Instant,
     pub(super) done: oneshot::Sender<Result<()>>,
 }

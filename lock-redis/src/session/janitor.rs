@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_core::{Error, Instant, Result};
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Entry, departures::Departure};
+use super::{Session, attempt::Attempt, departures::Departure};
 use crate::{
     error,
     wire::{answer, clock::CLOCK, script, turns::Lane},
@@ -20,35 +20,35 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn withdraw(
         self: &Arc<Self>,
-        entry: &Arc<Entry>,
+        attempt: &Arc<Attempt>,
         deadline: Instant,
     ) -> Result<()> {
-        self.forget(entry);
+        self.forget(attempt);
         if let Ok(_alone) = self.departures.alone.try_acquire() {
-            return self.withdraw_alone(entry, deadline).await;
+            return self.withdraw_alone(attempt, deadline).await;
         }
         let (done, is_done) = oneshot::channel();
-        if self.departures.put([Departure { entry: entry.clone(), deadline, done }]) {
+        if self.departures.put([Departure { attempt: attempt.clone(), deadline, done }]) {
             tokio::spawn(clean(self.clone()));
         }
         // The task ends early with its runtime only.
         is_done.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    async fn withdraw_alone(&self, entry: &Entry, deadline: Instant) -> Result<()> {
-        let command = entry.release(self.mode);
+    async fn withdraw_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
+        let command = attempt.release(self.mode);
         let answer =
-            self.insist(Lane::First, "release", &command, entry.patience(), deadline, None);
+            self.insist(Lane::First, "release", &command, attempt.patience(), deadline, None);
         answer.await.map(drop)
     }
 
     async fn withdraw_all(&self, leaving: Vec<Departure>) {
         // There is at least one.
         let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
-        let limit = leaving.iter().map(|one| one.entry.patience()).min().unwrap_or_default();
-        let entries =
-            leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
-        let command = script::release_all(self.mode, entries);
+        let limit = leaving.iter().map(|one| one.attempt.patience()).min().unwrap_or_default();
+        let attempts =
+            leaving.iter().map(|one| (&one.attempt.key, &one.attempt.ticket, one.attempt.leads));
+        let command = script::release_all(self.mode, attempts);
         let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
         match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
             Ok(released) => {
@@ -56,7 +56,7 @@ impl Session {
                     let result = match released {
                         true => Ok(()),
                         // What is wrong with this name is said to a request of its own.
-                        false => self.withdraw_alone(&one.entry, one.deadline).await,
+                        false => self.withdraw_alone(&one.attempt, one.deadline).await,
                     };
                     // A caller that has left does not hear of it.
                     let _ = one.done.send(result);

@@ -22,7 +22,7 @@ use redis::RedisError;
 use tokio::sync::{Notify, watch};
 use uuid::Uuid;
 
-use self::{attempt::Entry, book::Book, departures::Departures};
+use self::{attempt::Attempt, book::Book, departures::Departures};
 use crate::{
     config::Mode,
     election::observers::Observers,
@@ -76,20 +76,20 @@ impl Session {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has the entry renewed, kept alive and told about pushes from now on.
+    /// Has the attempt renewed, kept alive and told about pushes from now on.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`](lock_core::Error::Closed).
-    pub(crate) fn enter(&self, entry: &Arc<Entry>) -> Result<()> {
-        if self.book().enter(entry)? {
+    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        if self.book().enter(attempt)? {
             self.due.notify_one();
         }
         Ok(())
     }
 
-    pub(crate) fn forget(&self, entry: &Entry) {
-        self.book().forget(entry);
+    pub(crate) fn forget(&self, attempt: &Attempt) {
+        self.book().forget(attempt);
     }
 
     /// Where to see that the connection has changed.

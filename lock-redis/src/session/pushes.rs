@@ -23,11 +23,11 @@ impl Session {
                 if self.observers.tell(channel, payload) {
                     return;
                 }
-                let Some((push, attempt)) = answer::push(payload) else { return };
-                let entry = self.book().find(attempt);
-                match (entry, push) {
-                    (Some(entry), Push::Granted(token)) => entry.pushed(token),
-                    (Some(entry), Push::Gone) => entry.gone(),
+                let Some((push, id)) = answer::push(payload) else { return };
+                let attempt = self.book().find(id);
+                match (attempt, push) {
+                    (Some(attempt), Push::Granted(token)) => attempt.pushed(token),
+                    (Some(attempt), Push::Gone) => attempt.gone(),
                     (None, _) => {}
                 }
             }

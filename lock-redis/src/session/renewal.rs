@@ -7,7 +7,7 @@ use tokio::{sync::Notify, time::timeout};
 
 use super::{
     Session,
-    attempt::{Entry, Role},
+    attempt::{Attempt, Role},
 };
 use crate::{
     error::STORE,
@@ -23,15 +23,15 @@ use crate::{
 /// How much one request renews, counted in locks that are held alone. The server does nothing else
 /// meanwhile, for one to three milliseconds.
 const CHUNK: usize = 1000;
-/// As how many of these every other entry counts.
+/// As how many of these every other attempt counts.
 const OTHER: usize = 5;
 
 impl Session {
-    /// Has an entry ask before its group is due.
-    pub(crate) fn ask(&self, entry: &Entry, at: Instant) {
+    /// Has an attempt ask before its group is due.
+    pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
         let mut book = self.book();
         let before = book.next_due();
-        book.ask(entry, at);
+        book.ask(attempt, at);
         if at < before {
             self.due.notify_one();
         }
@@ -43,21 +43,24 @@ impl Session {
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
+    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         // Whether it holds alone may change while the request is on its way.
-        let command = script::round(&[], &[entry.turn()]);
-        let deadline = CLOCK.now() + entry.ttl / 2;
+        let command = script::round(&[], &[attempt.turn()]);
+        let deadline = CLOCK.now() + attempt.ttl / 2;
         let (sent, value) =
-            self.insist(Lane::First, "renew", &command, entry.patience(), deadline, None).await?;
+            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline, None).await?;
         let (_, seen) = answer::rounded(&value, 0)?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
     async fn round(&self) {
         let now = CLOCK.now();
-        let entries = self.book().take_due(now);
+        let attempts = self.book().take_due(now);
         let with_role = |role| {
-            entries.iter().filter(move |entry| entry.role(now) == Some(role)).collect::<Vec<_>>()
+            attempts
+                .iter()
+                .filter(move |attempt| attempt.role(now) == Some(role))
+                .collect::<Vec<_>>()
         };
         let (alone, mut others) = (with_role(Role::Holds), with_role(Role::Shares));
         let held = alone.len() + others.len();
@@ -79,20 +82,20 @@ impl Session {
 
     async fn renew_chunk(
         &self,
-        alone: &[&Arc<Entry>],
-        others: &[&Arc<Entry>],
+        alone: &[&Arc<Attempt>],
+        others: &[&Arc<Attempt>],
     ) -> Result<(), Failure> {
-        let limit = alone.iter().chain(others).map(|entry| entry.patience()).min();
+        let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
         let sent = CLOCK.now();
         let command = script::round(&members(alone), &turns(others));
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
         let Ok((renewed, seen)) = answer::rounded(&answer, alone.len()) else { return Ok(()) };
-        for (entry, mine) in alone.iter().zip(renewed) {
-            entry.renewed(sent, mine);
+        for (attempt, mine) in alone.iter().zip(renewed) {
+            attempt.renewed(sent, mine);
         }
-        for (entry, seen) in others.iter().zip(seen) {
-            if let Some(at) = entry.seen(sent, seen) {
-                self.book().ask(entry, at);
+        for (attempt, seen) in others.iter().zip(seen) {
+            if let Some(at) = attempt.seen(sent, seen) {
+                self.book().ask(attempt, at);
             }
         }
         Ok(())
@@ -108,18 +111,18 @@ impl Session {
         let now = CLOCK.now();
         let mut book = self.book();
         book.try_soon();
-        let entries = book.all();
+        let attempts = book.all();
         drop(book);
-        entries.iter().for_each(|entry| entry.expire_wait(now));
+        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
     }
 }
 
-fn members<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Member<'a>> {
-    entries.iter().map(|entry| entry.member()).collect()
+fn members<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Member<'a>> {
+    attempts.iter().map(|attempt| attempt.member()).collect()
 }
 
-fn turns<'a>(entries: &[&'a Arc<Entry>]) -> Vec<Turn<'a>> {
-    entries.iter().map(|entry| entry.turn()).collect()
+fn turns<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Turn<'a>> {
+    attempts.iter().map(|attempt| attempt.turn()).collect()
 }
 
 /// Runs rounds until the session is gone.

@@ -77,7 +77,7 @@ impl Session {
     /// # Errors
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if nothing was answered until the
-    /// deadline, or if the attempt was cancelled while there was no connection; its effect says
+    /// deadline, or if the caller was cancelled while there was no connection; its effect says
     /// whether the command may have been executed. What the server says to a command that it
     /// refuses for good.
     pub(crate) async fn insist(
@@ -87,9 +87,9 @@ impl Session {
         command: &Cmd,
         limit: Duration,
         deadline: Instant,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<(Instant, Value)> {
-        self.insist_and_tell(lane, op, command, limit, deadline, attempt).await.1
+        self.insist_and_tell(lane, op, command, limit, deadline, caller).await.1
     }
 
     /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
@@ -101,12 +101,12 @@ impl Session {
         command: &Cmd,
         limit: Duration,
         mut deadline: Instant,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> (Effect, Result<(Instant, Value)>) {
         let mut effect = Effect::None;
         loop {
             let asked = CLOCK.now();
-            let Some(turn) = self.turns.turn(lane, attempt).await else {
+            let Some(turn) = self.turns.turn(lane, caller).await else {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
             let sent = CLOCK.now();
@@ -131,21 +131,21 @@ impl Session {
                 Err(Failure::Down(e)) => RedisError::clone(&e),
             };
             let left = deadline.since(CLOCK.now());
-            if left.is_zero() || !self.until_up(left, attempt).await {
+            if left.is_zero() || !self.until_up(left, caller).await {
                 return (effect, Err(error::unavailable(op, effect, error)));
             }
         }
     }
 
-    /// Waits for a connection; false if there is none in time, or the attempt is cancelled.
-    async fn until_up(&self, limit: Duration, attempt: Option<&Attempt>) -> bool {
+    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
+    async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
         let mut link = self.link.subscribe();
         let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
-        match attempt {
+        match caller {
             None => up.await.is_ok(),
-            Some(attempt) => tokio::select! {
+            Some(caller) => tokio::select! {
                 up = up => up.is_ok(),
-                () = attempt.cancelled() => false,
+                () = caller.cancelled() => false,
             },
         }
     }

@@ -65,10 +65,10 @@ impl Session {
     /// What was not given back, and why.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = CLOCK.now() + CLOSE_LIMIT;
-        let entries = self.book().close();
-        entries.iter().for_each(|entry| entry.closed());
-        let released = stream::iter(entries)
-            .map(|entry| async move { self.withdraw(&entry, deadline).await })
+        let attempts = self.book().close();
+        attempts.iter().for_each(|attempt| attempt.closed());
+        let released = stream::iter(attempts)
+            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;

@@ -215,23 +215,23 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
 /// [`release`], [`resign`] or [`simple_release`] of many, each with whether it leads.
 pub(crate) fn release_all<'a>(
     mode: Mode,
-    entries: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
+    attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
 ) -> Cmd {
     let simple = mode == Mode::Simple;
     let (script, each) = if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
-    let count = entries.len();
+    let count = attempts.len();
     let floor = usize::from(!simple);
     let mut command = command(script, each * count + floor, 2 * each * count + floor, 160 * count);
-    for (key, ..) in entries.clone() {
+    for (key, ..) in attempts.clone() {
         command.arg(key.lock());
         if !simple {
             command.arg(key.queue());
         }
     }
     if !simple {
-        floor_of(&mut command, entries.clone().next().map(|(key, ..)| key));
+        floor_of(&mut command, attempts.clone().next().map(|(key, ..)| key));
     }
-    for (_, ticket, leads) in entries {
+    for (_, ticket, leads) in attempts {
         command.arg(ticket.text());
         if !simple {
             command.arg(u8::from(leads));

@@ -31,8 +31,8 @@ impl Default for Turns {
 }
 
 impl Turns {
-    /// Waits for a turn; `None` if the attempt is cancelled.
-    pub(crate) async fn turn(&self, lane: Lane, attempt: Option<&Attempt>) -> Option<Turn<'_>> {
+    /// Waits for a turn; `None` if the caller is cancelled.
+    pub(crate) async fn turn(&self, lane: Lane, caller: Option<&Attempt>) -> Option<Turn<'_>> {
         let turn = async {
             match lane {
                 Lane::First => None,
@@ -40,12 +40,12 @@ impl Turns {
                 Lane::Turn => self.0.acquire().await.ok(),
             }
         };
-        match attempt {
+        match caller {
             None => Some(turn.await),
-            Some(attempt) => tokio::select! {
+            Some(caller) => tokio::select! {
                 biased;
                 turn = turn => Some(turn),
-                () = attempt.cancelled() => None,
+                () = caller.cancelled() => None,
             },
         }
     }
