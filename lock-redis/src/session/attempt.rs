@@ -56,7 +56,7 @@ pub(crate) struct Attempt {
     alone: Mutex<Option<Instant>>,
     stage: Mutex<Stage>,
     moved: Notify,
-    /// In how many rounds it took part other than by holding alone.
+    /// In how many renewals it took part other than by holding alone.
     turns: AtomicU32,
 }
 
@@ -90,7 +90,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// In which part of a round an attempt takes part.
+/// Which part of the renewal request carries the attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// It holds alone.
@@ -132,7 +132,7 @@ impl Attempt {
         (&self.key, &self.ticket, self.ttl)
     }
 
-    /// As a member of one more round.
+    /// As a member of one more renewal.
     pub(super) fn turn(&self) -> Turn<'_> {
         (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
@@ -176,7 +176,7 @@ impl Attempt {
     }
 
     /// The server says that the attempt waits. Answers when to ask again, if that is before the
-    /// next round.
+    /// next renewal.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
         let mut stage = self.stage();
         let polls = match &*stage {
@@ -206,11 +206,11 @@ impl Attempt {
         let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
         let poll = holder.map(|_| jitter(pause));
         let delay = [expiry, poll].into_iter().flatten().min();
-        // The round comes by then anyway.
+        // The renewal comes by then anyway.
         (delay.filter(|delay| *delay < self.period), Polls { holder, count: (count + 1).min(16) })
     }
 
-    /// A round's answer for an attempt that waits, or does not hold alone.
+    /// A renewal's answer for an attempt that waits, or does not hold alone.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
             Seen::Waits(said) => self.waits(sent, said),
@@ -257,7 +257,7 @@ impl Attempt {
         }
     }
 
-    /// A round's answer for a lock that was held alone when it was asked for.
+    /// A renewal's answer for a lock that was held alone when it was asked for.
     pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
         let mut stage = self.stage();
         if let Stage::Held { sent, validity, .. } = &mut *stage {
@@ -265,7 +265,7 @@ impl Attempt {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
             } else if self.alone().is_some_and(|since| since <= confirmed) {
-                // Converted meanwhile, it would be held all the same; the next round tells.
+                // Converted meanwhile, it would be held all the same; the next renewal tells.
                 validity.lose(LossReason::EntryGone);
             }
         }
@@ -289,8 +289,8 @@ impl Attempt {
         self.moved.notify_one();
     }
 
-    /// How a round is to treat the attempt: `None` if it has nothing to say. A lock that was
-    /// confirmed just now waits for the next round, so that short holds are never renewed.
+    /// How a renewal is to treat the attempt: `None` if it has nothing to say. A lock that was
+    /// confirmed just now waits for the next renewal, so that short holds are never renewed.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         match &*self.stage() {
             Stage::Waiting { .. } => Some(Role::Waits),

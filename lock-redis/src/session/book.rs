@@ -64,7 +64,7 @@ impl Book {
         self.groups.values_mut().for_each(|due| *due = now);
     }
 
-    /// After a failed round.
+    /// After a failed renewal.
     pub(super) fn try_soon(&mut self) {
         let now = CLOCK.now();
         for (ttl, due) in &mut self.groups {

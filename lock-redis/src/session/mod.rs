@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// What a client is to the server: one connection at a time, one renewal round.
+/// What a client is to the server: one connection at a time, one renewal.
 pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,

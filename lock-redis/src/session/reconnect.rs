@@ -62,7 +62,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
         match state {
             Link::Closed => return,
             Link::Up(connection) => {
-                // A failure shows in the next round as well.
+                // A failure shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
             Link::Down(_, previous) => match session.connect(previous.as_ref()).await {

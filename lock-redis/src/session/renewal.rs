@@ -1,4 +1,4 @@
-//! The renewal round: one request keeps all locks and all waiting attempts of a client alive.
+//! Renewal: one request keeps all locks and all waiting attempts of a client alive.
 
 use std::sync::{Arc, Weak};
 
@@ -45,15 +45,15 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         // Whether it holds alone may change while the request is on its way.
-        let command = script::round(&[], &[attempt.turn()]);
+        let command = script::renew(&[], &[attempt.turn()]);
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let (sent, value) =
             self.insist(Lane::First, "renew", &command, attempt.patience(), deadline, None).await?;
-        let (_, seen) = answer::rounded(&value, 0)?;
+        let (_, seen) = answer::renewed(&value, 0)?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
-    async fn round(&self) {
+    async fn renew_due(&self) {
         let now = CLOCK.now();
         let attempts = self.book().take_due(now);
         let with_role = |role| {
@@ -72,7 +72,7 @@ impl Session {
             let (beside, rest) = others.split_at(others.len().min(room));
             (alone, others) = (later, rest);
             if let Err(failure) = self.renew_chunk(now, beside).await {
-                return self.round_failed(&failure);
+                return self.renewal_failed(&failure);
             }
         }
         if held > 0 {
@@ -87,9 +87,9 @@ impl Session {
     ) -> Result<(), Failure> {
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
         let sent = CLOCK.now();
-        let command = script::round(&members(alone), &turns(others));
+        let command = script::renew(&members(alone), &turns(others));
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
-        let Ok((renewed, seen)) = answer::rounded(&answer, alone.len()) else { return Ok(()) };
+        let Ok((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
         for (attempt, mine) in alone.iter().zip(renewed) {
             attempt.renewed(sent, mine);
         }
@@ -101,7 +101,7 @@ impl Session {
         Ok(())
     }
 
-    fn round_failed(&self, failure: &Failure) {
+    fn renewal_failed(&self, failure: &Failure) {
         let why: &dyn std::fmt::Display = match failure {
             Failure::Closed => return,
             Failure::Down(error) => error,
@@ -125,7 +125,7 @@ fn turns<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Turn<'a>> {
     attempts.iter().map(|attempt| attempt.turn()).collect()
 }
 
-/// Runs rounds until the session is gone.
+/// Renews until the session is gone.
 pub(super) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
     loop {
         let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
@@ -137,7 +137,7 @@ pub(super) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
         }
         let Some(session) = session.upgrade() else { return };
         if session.book().next_due() <= CLOCK.now() {
-            session.round().await;
+            session.renew_due().await;
         }
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
 /// # Errors
 ///
 /// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
+pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
     let answer = match value {
         Value::Array(parts) => numbers(parts),
         _ => None,

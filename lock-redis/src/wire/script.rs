@@ -296,12 +296,12 @@ pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
 }
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
-/// A member, and in how many rounds it took part.
+/// A member, and in how many renewals it took part.
 pub(crate) type Turn<'a> = (Member<'a>, u32);
 
 /// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an
 /// attempt may always be among these.
-pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
+pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =
         command(&ROUND, alone.len() + 2 * others.len() + 1, 2 + 5 * members, 130 * members);

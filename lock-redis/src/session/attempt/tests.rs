@@ -111,7 +111,7 @@ fn who_asks_when() {
         attempt.next_ask(Waits { fence: 0, pttl, place, foreign }, polls).0
     };
     let ms = Duration::from_millis;
-    // The round comes before the holder can have died.
+    // The renewal comes before the holder can have died.
     assert_eq!(ask(Some(TTL), Some(1), false, 0), None);
     assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
     let other = ask(Some(ms(100)), None, false, 0).unwrap();
