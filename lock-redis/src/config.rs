@@ -77,9 +77,9 @@ impl RedisConfig {
     /// The server of a client, with its login, its database, and its way there: TCP, TLS, or a Unix
     /// socket; everything else by default. Nothing is sent.
     ///
-    /// The locks make a connection of their own from that; [the front page](crate#your-own-client) says
-    /// why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`, `password` or
-    /// `database` counts in the place of the client's.
+    /// The locks make a connection of their own from that; [the front page](crate#your-own-client)
+    /// says why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`,
+    /// `password` or `database` counts in the place of the client's.
     ///
     /// ```
     /// use std::time::Duration;
@@ -105,9 +105,10 @@ impl RedisConfig {
         }
     }
 
-    /// Sets the options of the connection that the locks make: who resolves names, and with the client
-    /// library's feature `token-based-authentication` who gives passwords that change. Its timeouts, its
-    /// receiver of pushes and the size of its buffer do not count, for locks need their own.
+    /// Sets the options of the connection that the locks make: who resolves names, and with the
+    /// client library's feature `token-based-authentication` who gives passwords that change. Its
+    /// timeouts, its receiver of pushes and the size of its buffer do not count, for locks need
+    /// their own.
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
         self.transport.options = options;
         self

@@ -1,8 +1,8 @@
 //! Leaving a lock to another process, and taking up one that was left.
 //!
-//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key its
-//! own. Each of the two is one script that compares the value before, so it is done once, and what is
-//! sent twice finds what it did.
+//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key
+//! its own. Each of the two is one script that compares the value before, so it is done once, and
+//! what is sent twice finds what it did.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub(crate) async fn detach(
     }
 }
 
-/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in the
-/// session's book meanwhile, and remains there.
+/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in
+/// the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///

@@ -10,12 +10,13 @@ use crate::{
     wire::{answer, script},
 };
 
-/// How many names one request takes at most. The server does nothing else meanwhile, for one to three
-/// milliseconds.
+/// How many names one request takes at most. The server does nothing else meanwhile, for one to
+/// three milliseconds.
 pub(crate) const NAMES: usize = 200;
 
-/// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book meanwhile,
-/// and remain there if all are granted. Answers the tokens, and since when at the latest they are valid.
+/// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book
+/// meanwhile, and remain there if all are granted. Answers the tokens, and since when at the latest
+/// they are valid.
 ///
 /// # Errors
 ///

@@ -296,8 +296,8 @@ impl Peer {
             line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
         };
         let addr = field("addr=")?;
-        // All connections by a Unix socket have one address. A server that was restarted counts anew, and
-        // may have given this id to anybody.
+        // All connections by a Unix socket have one address. A server that was restarted counts
+        // anew, and may have given this id to anybody.
         (!addr.starts_with('/')).then_some(())?;
         Some(Self { id: field("id=")?, addr })
     }

@@ -337,8 +337,8 @@ fn convert(script: &Lua, key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd
     command
 }
 
-/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if that is
-/// not what its client says.
+/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if
+/// that is not what its client says.
 pub(crate) fn hand_over(
     key: &Key,
     from: &[u8],

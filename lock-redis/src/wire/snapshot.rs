@@ -133,8 +133,8 @@ impl Snapshot {
     }
 }
 
-/// What is known of a grant. A token is the time of it and what the token floor adds to that, unless the
-/// server's clock went back.
+/// What is known of a grant. A token is the time of it and what the token floor adds to that,
+/// unless the server's clock went back.
 pub(crate) fn granted(
     description: Option<String>,
     token: Option<u64>,
