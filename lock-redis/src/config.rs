@@ -5,7 +5,7 @@ use std::{fmt, time::Duration};
 use lock_core::{Result, StoreUrl};
 use redis::{AsyncConnectionConfig, Client};
 
-use crate::way::Way;
+use crate::wire::own_client::Transport;
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
@@ -34,7 +34,7 @@ pub struct RedisConfig {
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
     /// What a given client says besides the above.
-    pub(crate) way: Way,
+    pub(crate) transport: Transport,
 }
 
 /// How names become keys.
@@ -70,16 +70,16 @@ impl RedisConfig {
             prefix: String::new(),
             layout: Layout::Escaped,
             mode: Mode::Queue,
-            way: Way::default(),
+            transport: Transport::default(),
         }
     }
 
     /// The server of a client, with its login, its database, and its way there: TCP, TLS, or a Unix
     /// socket; everything else by default. Nothing is sent.
     ///
-    /// The locks make a connection of their own from that; [the front page](crate#your-own-client) says
-    /// why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`, `password` or
-    /// `database` counts in the place of the client's.
+    /// The locks make a connection of their own from that; [the front page](crate#your-own-client)
+    /// says why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`,
+    /// `password` or `database` counts in the place of the client's.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -95,22 +95,23 @@ impl RedisConfig {
     /// ```
     pub fn from_client(client: &Client) -> Self {
         let info = client.get_connection_info();
-        let (host, port) = Way::host_of(info);
+        let (host, port) = Transport::host_of(info);
         let login = info.redis_settings();
         Self {
             user: login.username().map(str::to_owned),
             password: login.password().map(str::to_owned),
             database: login.db(),
-            way: Way::of(info),
+            transport: Transport::of(info),
             ..Self::new(host, port)
         }
     }
 
-    /// Sets the options of the connection that the locks make: who resolves names, and with the client
-    /// library's feature `token-based-authentication` who gives passwords that change. Its timeouts, its
-    /// receiver of pushes and the size of its buffer do not count, for locks need their own.
+    /// Sets the options of the connection that the locks make: who resolves names, and with the
+    /// client library's feature `token-based-authentication` who gives passwords that change. Its
+    /// timeouts, its receiver of pushes and the size of its buffer do not count, for locks need
+    /// their own.
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
-        self.way.options = options;
+        self.transport.options = options;
         self
     }
 
@@ -195,7 +196,7 @@ impl fmt::Debug for RedisConfig {
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("mode", &self.mode)
-            .field("way", &self.way)
+            .field("way", &self.transport)
             .finish()
     }
 }

@@ -23,7 +23,7 @@ use std::fmt;
 use lock_core::{BoxError, Effect, Error};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use crate::script;
+use crate::wire::script;
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";

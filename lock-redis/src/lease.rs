@@ -10,18 +10,17 @@ use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadli
 use redis::{Cmd, Value};
 
 use crate::{
-    detach,
-    entry::Entry,
+    acquire::detach,
     error::{self, STORE},
-    script,
-    session::{CLOCK, Lane, Session},
+    session::{Session, attempt::Attempt},
+    wire::{clock::CLOCK, script, turns::Lane},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
 #[derive(Debug)]
 pub struct RedisLease {
     session: Arc<Session>,
-    entry: Arc<Entry>,
+    attempt: Arc<Attempt>,
     token: AtomicU64,
     /// How many values were published.
     version: AtomicU64,
@@ -31,11 +30,11 @@ pub struct RedisLease {
 impl RedisLease {
     pub(crate) fn new(
         session: Arc<Session>,
-        entry: Arc<Entry>,
+        attempt: Arc<Attempt>,
         token: u64,
         validity: Validity,
     ) -> Self {
-        Self { session, entry, token: token.into(), version: 0.into(), validity }
+        Self { session, attempt, token: token.into(), version: 0.into(), validity }
     }
 
     /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key
@@ -65,20 +64,20 @@ impl RedisLease {
     /// # }
     /// ```
     pub fn key(&self) -> &[u8] {
-        self.entry.key.lock()
+        self.attempt.key.lock()
     }
 
     /// What the [`key`](Self::key) has as its value while the lock is held alone.
     pub fn value(&self) -> &[u8] {
-        self.entry.ticket.text()
+        self.attempt.ticket.text()
     }
 
     /// Sends a request that changes what was granted.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
-        let deadline = CLOCK.now() + self.entry.ttl / 2;
+        let deadline = CLOCK.now() + self.attempt.ttl / 2;
         let (_, value) = self
             .session
-            .insist(Lane::First, op, command, self.entry.patience(), deadline, None)
+            .insist(Lane::First, op, command, self.attempt.patience(), deadline, None)
             .await?;
         match value {
             Value::Int(answer) => Ok(answer),
@@ -88,14 +87,14 @@ impl RedisLease {
 
     fn gone(&self) -> Error {
         self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.entry.name.clone(), reason: LossReason::EntryGone }
+        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
     }
 }
 
 impl Drop for RedisLease {
     /// What was lost is not released, and must not stay in the session's book.
     fn drop(&mut self) {
-        self.session.forget(&self.entry);
+        self.session.forget(&self.attempt);
     }
 }
 
@@ -110,8 +109,8 @@ impl Lease for RedisLease {
     }
 
     async fn downgrade(&self) -> Result<()> {
-        self.entry.share(true);
-        let command = script::downgrade(&self.entry.key, &self.entry.ticket, self.token());
+        self.attempt.share(true);
+        let command = script::downgrade(&self.attempt.key, &self.attempt.ticket, self.token());
         match self.convert("downgrade", &command).await? {
             1 => Ok(()),
             _ => Err(self.gone()),
@@ -119,20 +118,20 @@ impl Lease for RedisLease {
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let command = script::upgrade(&self.entry.key, &self.entry.ticket, self.token());
+        let command = script::upgrade(&self.attempt.key, &self.attempt.ticket, self.token());
         match self.convert("upgrade", &command).await? {
             0 => Ok(false),
             -1 => Err(self.gone()),
             token => {
                 self.token.store(token.unsigned_abs(), Ordering::Release);
-                self.entry.share(false);
+                self.attempt.share(false);
                 Ok(true)
             }
         }
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let Entry { key, ticket, leads, .. } = &*self.entry;
+        let Attempt { key, ticket, leads, .. } = &*self.attempt;
         if !leads {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
@@ -148,12 +147,12 @@ impl Lease for RedisLease {
     }
 
     async fn detach(&self) -> Result<String> {
-        detach::detach(&self.session, &self.entry, self.token()).await
+        detach::detach(&self.session, &self.attempt, self.token()).await
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.entry).await? {
-            self.validity.extend(safe_until(sent, self.entry.ttl));
+        if let Some(sent) = self.session.renew(&self.attempt).await? {
+            self.validity.extend(safe_until(sent, self.attempt.ttl));
             return Ok(());
         }
         Err(self.gone())
@@ -166,7 +165,7 @@ impl Lease for RedisLease {
 
     async fn release(&self) -> Result<()> {
         // By then the key has expired, whatever renewals are still on their way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;
-        self.session.withdraw(&self.entry, deadline).await
+        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
+        self.session.withdraw(&self.attempt, deadline).await
     }
 }

@@ -78,10 +78,10 @@
 //! other script follows when it is called first, by one command more.
 //!
 //! The user needs the lock's keys; the key of the token floor, which the scripts that grant and
-//! those that tell who was granted name, raised or not (`~?floor`, where `?` stands for the byte FF,
-//! with a prefix `~<prefix>?floor`); `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe
-//! `UNSUBSCRIBE`); and scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken
-//! connection left behind is stopped at once, else it ends with its TTL.
+//! those that tell who was granted name, raised or not (`~?floor`, where `?` stands for the byte
+//! FF, with a prefix `~<prefix>?floor`); `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to
+//! observe `UNSUBSCRIBE`); and scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a
+//! broken connection left behind is stopped at once, else it ends with its TTL.
 //!
 //! # URL
 //!
@@ -97,8 +97,9 @@
 //!
 //! # Your own client
 //!
-//! [`RedisLock::with_client`] and [`RedisConfig::from_client`] take a `client::Client`. A `Client` has
-//! no connections: it says where the server is. The locks make one connection of their own from that.
+//! [`RedisLock::with_client`] and [`RedisConfig::from_client`] take a `client::Client`. A `Client`
+//! has no connections: it says where the server is. The locks make one connection of their own from
+//! that.
 //!
 //! ```no_run
 //! # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -120,11 +121,11 @@
 //! | resolver of names, provider of passwords | are options of a connection: [`RedisConfig::connection`] |
 //! | connections, pools | not used: closing them, or dropping the client, is nothing to the locks; and [`Locks::close`](lock_core::Locks::close) is nothing to them |
 //!
-//! A `MultiplexedConnection` or a `ConnectionManager` cannot be shared. Its receiver of pushes was chosen
-//! when it was made. Its limit of 500 ms would end requests that locks wait for. One that reconnects by
-//! itself would send a request after the server has ended the connection before. Neither tells its
-//! `Client`: pass that one. Through a Unix socket, a request that a broken connection has left behind
-//! ends with its TTL, since all such connections have one address.
+//! A `MultiplexedConnection` or a `ConnectionManager` cannot be shared. Its receiver of pushes was
+//! chosen when it was made. Its limit of 500 ms would end requests that locks wait for. One that
+//! reconnects by itself would send a request after the server has ended the connection before.
+//! Neither tells its `Client`: pass that one. Through a Unix socket, a request that a broken
+//! connection has left behind ends with its TTL, since all such connections have one address.
 //!
 //! The version must be the driver's: take `distlock::redis::client`, or the same major version of
 //! `redis`. TLS is a feature of that crate (`tokio-rustls-comp`), which your program switches on.
@@ -161,8 +162,8 @@
 //!   [`Guarantees::overlaps`](lock_core::Guarantees::overlaps) says which of these the server may
 //!   do: a failover if it has a replica or does not tell (`ROLE`), a restart unless each write is
 //!   on disk first.
-//! - What loses keys may lose the [token floor](lock_core::TokenFloor), too; then it is to be raised
-//!   again. Clients of a version without it do not count from it. Tokens stay below 2^53.
+//! - What loses keys may lose the [token floor](lock_core::TokenFloor), too; then it is to be
+//!   raised again. Clients of a version without it do not count from it. Tokens stay below 2^53.
 //! - In the simple mode nobody is told of a revoked lock but by its next renewal, every eighth of a
 //!   TTL.
 //! - A hand-over never leaves the key free, so foreign clients that poll wait as long as ours
@@ -170,29 +171,16 @@
 //! - A server whose clock jumps forward ends locks and waiting attempts early: their owners are
 //!   told.
 
-mod answer;
+mod acquire;
 mod config;
-mod connection;
-mod detach;
-mod entry;
+mod election;
 mod error;
-mod inspect;
-mod key;
-mod kind;
-mod leader;
+mod layout;
 mod lease;
 mod lock;
-mod observe;
 mod operators;
-mod queue;
-mod round;
-mod script;
-mod server;
 mod session;
-mod set;
-mod simple;
-mod ticket;
-mod way;
+mod wire;
 
 /// The client library, in the version that this driver uses.
 pub use redis as client;

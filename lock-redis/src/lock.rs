@@ -4,24 +4,23 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish, only_exclusive,
+    Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
+    Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish, only_exclusive,
 };
 use redis::Client;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    acquire::{self, detach, set, simple},
     config::{Mode, RedisConfig, TTL},
-    detach,
-    entry::Entry as Attempted,
+    election::observe,
     error::STORE,
-    key::{Key, floor},
+    layout::key::{Key, floor},
     lease::RedisLease,
-    observe, queue,
-    session::{CLOCK, Session},
-    set, simple,
+    session::{Session, attempt::Attempt},
+    wire::clock::CLOCK,
 };
 
 /// When tokens may fail to rise.
@@ -91,19 +90,20 @@ impl RedisLock {
         Self::connect(RedisConfig::from_client(client)).await
     }
 
-    fn entry(&self, request: &Request, attempt: &Attempt) -> Arc<Attempted> {
+    fn attempt(&self, request: &Request, caller: &lock_core::Attempt) -> Arc<Attempt> {
         let key = Key::new(&self.config, &request.name);
-        Attempted::new(&self.session, key, request, attempt)
+        let ticket = self.session.ticket(caller.id());
+        Attempt::new(self.session.mode, key, ticket, request)
     }
 
     /// Makes a lease of a grant.
     ///
     /// # Errors
     ///
-    /// As [`Attempted::hold`].
-    fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        let validity = entry.hold(sent)?;
-        Ok(Box::new(RedisLease::new(self.session.clone(), entry.clone(), token, validity)))
+    /// As [`Attempt::hold`].
+    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
+        let validity = attempt.hold(sent)?;
+        Ok(Box::new(RedisLease::new(self.session.clone(), attempt.clone(), token, validity)))
     }
 }
 
@@ -147,39 +147,43 @@ impl DistributedLock for RedisLock {
         Some(self.session.reach.clone())
     }
 
-    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let entry = self.entry(&request, &attempt);
-        self.session.enter(&entry)?;
+    async fn acquire(
+        &self,
+        request: Request,
+        caller: lock_core::Attempt,
+    ) -> Result<Box<dyn Lease>> {
+        let attempt = self.attempt(&request, &caller);
+        self.session.enter(&attempt)?;
         let granted = match self.config.mode {
-            Mode::Queue => queue::acquire(&self.session, &entry, &request, &attempt).await,
-            Mode::Simple => simple::acquire(&self.session, &entry, &request, &attempt).await,
+            Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
+            Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
         };
         let held = granted.and_then(|(sent, token)| {
-            let held = self.hold(&entry, sent, token);
+            let held = self.hold(&attempt, sent, token);
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
+            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
         });
-        held.inspect_err(|_| self.session.forget(&entry))
+        held.inspect_err(|_| self.session.forget(&attempt))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let Some((_, attempt)) = wishes.first() else { return Ok(Some(Vec::new())) };
+        let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
         only_exclusive(STORE, &wishes)?;
-        let entries: Vec<_> =
-            wishes.iter().map(|(request, attempt)| self.entry(request, attempt)).collect();
-        let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {
-            Ok(()) => set::acquire(&self.session, &entries, &wishes, attempt).await,
+        let attempts: Vec<_> =
+            wishes.iter().map(|(request, caller)| self.attempt(request, caller)).collect();
+        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
+            Ok(()) => set::acquire(&self.session, &attempts, &wishes, caller).await,
             Err(closed) => Err(closed),
         };
         let held = granted.and_then(|granted| {
             let Some((sent, tokens)) = granted else { return Ok(None) };
-            let hold = |(entry, token)| self.hold(entry, sent, token);
-            let held: Result<_> = entries.iter().zip(tokens).map(hold).collect();
-            let clean_up = |entry| queue::clean_up(&self.session, entry);
-            held.map(Some).inspect_err(|_| entries.iter().for_each(clean_up))
+            let hold = |(attempt, token)| self.hold(attempt, sent, token);
+            let held: Result<_> = attempts.iter().zip(tokens).map(hold).collect();
+            let clean_up = |attempt| acquire::clean_up(&self.session, attempt);
+            held.map(Some).inspect_err(|_| attempts.iter().for_each(clean_up))
         });
         if !matches!(held, Ok(Some(_))) {
-            entries.iter().for_each(|entry| self.session.forget(entry));
+            attempts.iter().for_each(|attempt| self.session.forget(attempt));
         }
         held
     }
@@ -187,18 +191,18 @@ impl DistributedLock for RedisLock {
     async fn adopt(
         &self,
         request: Request,
-        attempt: Attempt,
+        caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let entry = self.entry(&request, &attempt);
-        self.session.enter(&entry)?;
-        let adopted = detach::adopt(&self.session, &entry, &request, &attempt, &ticket).await;
+        let attempt = self.attempt(&request, &caller);
+        self.session.enter(&attempt)?;
+        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
         let held = adopted.and_then(|sent| {
-            let held = self.hold(&entry, sent, ticket.token().value());
+            let held = self.hold(&attempt, sent, ticket.token().value());
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| queue::clean_up(&self.session, &entry))
+            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
         });
-        held.inspect_err(|_| self.session.forget(&entry))
+        held.inspect_err(|_| self.session.forget(&attempt))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

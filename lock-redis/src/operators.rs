@@ -1,21 +1,67 @@
-//! What operators ask for: the names in use, and to take a lock away.
+//! What operators ask for: who holds a lock and who waits for it, the names in use, to take a lock
+//! away, and how far tokens have come.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
-use lock_core::{Effect, LockName, Result};
-use redis::Value;
+use lock_core::{Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
+use redis::{Cmd, Value, cmd};
 use uuid::Uuid;
 
 use crate::{
     config::RedisConfig,
     error,
-    key::{Key, QUEUE, lock_of},
-    script,
-    server::LIMIT,
-    session::{CLOCK, Lane, Session},
+    layout::key::{Key, QUEUE, lock_of},
+    session::Session,
+    wire::{
+        clock::CLOCK,
+        script,
+        snapshot::{Snapshot, diagnosed},
+        turns::Lane,
+    },
 };
 
+/// How long one question waits for its answer.
+const LIMIT: Duration = Duration::from_secs(2);
+/// Of how many attempts one request asks for the places.
+const PLACES: usize = 1000;
+
 impl Session {
+    /// Who holds a lock, and who waits for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
+        let value = self.question("inspect", &script::inspect(key)).await?;
+        let snapshot =
+            Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
+        let clients = self.descriptions(snapshot.clients()).await?;
+        Ok(snapshot.entries(&clients))
+    }
+
+    /// Who is in the way of these attempts of this client, and the place of each.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
+        let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
+        let (mut places, mut rest) = (Vec::new(), &tickets[..]);
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(PLACES));
+            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
+            let (snapshot, found) =
+                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
+            places.extend(found);
+            rest = later;
+            if rest.is_empty() {
+                let clients = self.descriptions(snapshot.clients()).await?;
+                let holder = snapshot.entries(&clients).into_iter().next();
+                return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
+            }
+        }
+    }
+
     /// The names that start with `prefix` and that somebody holds or waits for.
     ///
     /// # Errors
@@ -50,6 +96,23 @@ impl Session {
         }
     }
 
+    /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    async fn page(
+        &self,
+        op: &'static str,
+        pattern: &[u8],
+        cursor: &[u8],
+    ) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
+        let mut scan = cmd("SCAN");
+        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+        let value = self.question(op, &scan).await?;
+        redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
+    }
+
     /// Removes an attempt of whatever client. Answers whether there was one.
     ///
     /// # Errors
@@ -69,6 +132,33 @@ impl Session {
             (_, Ok((_, value))) => Err(error::unexpected("revoke", &value)),
             (_, Err(error)) => Err(error),
         }
+    }
+
+    /// How far tokens have come, after the floor with this key was raised, if it is to be.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn token_floor(
+        &self,
+        op: &'static str,
+        key: &[u8],
+        above: Option<FencingToken>,
+    ) -> Result<TokenFloor> {
+        let value = self.question(op, &script::floor(key, above)).await?;
+        let (above, newest): (u64, u64) =
+            redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))?;
+        Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
+    }
+
+    /// Asks something that may be asked twice.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    async fn question(&self, op: &'static str, command: &Cmd) -> Result<Value> {
+        let deadline = CLOCK.now() + LIMIT * 2;
+        self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
     }
 }
 

@@ -73,7 +73,7 @@ async fn a_conversion_that_comes_late_changes_nothing() {
 /// A script as the driver puts it together.
 fn lock_redis_script(name: &str) -> String {
     let part = |name: &str| {
-        let path = format!("{}/src/scripts/{name}.lua", env!("CARGO_MANIFEST_DIR"));
+        let path = format!("{}/src/wire/scripts/{name}.lua", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
     ["queue", "group", name].map(part).concat()

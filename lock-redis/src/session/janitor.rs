@@ -1,70 +1,15 @@
-//! Releases: each by a request of its own while they are few, many by one request while they are
-//! many.
+//! Takes back what attempts have left on the server: one at a time at once, many of them together.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use lock_core::{Error, Instant, Result};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
-use super::{CLOCK, Lane, Session};
-use crate::{answer, entry::Entry, error, script};
-
-/// How many releases are on their way by themselves. While there are that many, others go together.
-const ALONE: usize = 64;
-/// How many leases one request gives back. The server does nothing else meanwhile, for one to three
-/// milliseconds.
-const TOGETHER: usize = 200;
-
-/// What is to be given back by requests for many.
-#[derive(Debug)]
-pub(super) struct Janitor {
-    alone: Semaphore,
-    pending: Mutex<Pending>,
-}
-
-#[derive(Debug, Default)]
-struct Pending {
-    leaving: VecDeque<Leaving>,
-    /// Whether a task takes care of them.
-    running: bool,
-}
-
-#[derive(Debug)]
-struct Leaving {
-    entry: Arc<Entry>,
-    deadline: Instant,
-    done: oneshot::Sender<Result<()>>,
-}
-
-impl Default for Janitor {
-    fn default() -> Self {
-        Self { alone: Semaphore::new(ALONE), pending: Mutex::default() }
-    }
-}
-
-impl Janitor {
-    fn pending(&self) -> MutexGuard<'_, Pending> {
-        // Nothing panics while it holds this.
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns whether a task must be started.
-    fn put(&self, leaving: impl IntoIterator<Item = Leaving>) -> bool {
-        let mut pending = self.pending();
-        pending.leaving.extend(leaving);
-        !std::mem::replace(&mut pending.running, true)
-    }
-
-    fn take(&self) -> Vec<Leaving> {
-        let mut pending = self.pending();
-        let count = pending.leaving.len().min(TOGETHER);
-        pending.running = count > 0;
-        pending.leaving.drain(..count).collect()
-    }
-}
+use super::{Session, attempt::Attempt, departures::Departure};
+use crate::{
+    error,
+    wire::{answer, clock::CLOCK, script, turns::Lane},
+};
 
 impl Session {
     /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
@@ -75,35 +20,35 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn withdraw(
         self: &Arc<Self>,
-        entry: &Arc<Entry>,
+        attempt: &Arc<Attempt>,
         deadline: Instant,
     ) -> Result<()> {
-        self.forget(entry);
-        if let Ok(_alone) = self.janitor.alone.try_acquire() {
-            return self.withdraw_alone(entry, deadline).await;
+        self.forget(attempt);
+        if let Ok(_alone) = self.departures.alone.try_acquire() {
+            return self.withdraw_alone(attempt, deadline).await;
         }
         let (done, is_done) = oneshot::channel();
-        if self.janitor.put([Leaving { entry: entry.clone(), deadline, done }]) {
+        if self.departures.put([Departure { attempt: attempt.clone(), deadline, done }]) {
             tokio::spawn(clean(self.clone()));
         }
         // The task ends early with its runtime only.
         is_done.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    async fn withdraw_alone(&self, entry: &Entry, deadline: Instant) -> Result<()> {
-        let command = entry.release(self.mode);
+    async fn withdraw_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
+        let command = attempt.release(self.mode);
         let answer =
-            self.insist(Lane::First, "release", &command, entry.patience(), deadline, None);
+            self.insist(Lane::First, "release", &command, attempt.patience(), deadline, None);
         answer.await.map(drop)
     }
 
-    async fn withdraw_all(&self, leaving: Vec<Leaving>) {
+    async fn withdraw_all(&self, leaving: Vec<Departure>) {
         // There is at least one.
         let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
-        let limit = leaving.iter().map(|one| one.entry.patience()).min().unwrap_or_default();
-        let entries =
-            leaving.iter().map(|one| (&one.entry.key, &one.entry.ticket, one.entry.leads));
-        let command = script::release_all(self.mode, entries);
+        let limit = leaving.iter().map(|one| one.attempt.patience()).min().unwrap_or_default();
+        let attempts =
+            leaving.iter().map(|one| (&one.attempt.key, &one.attempt.ticket, one.attempt.leads));
+        let command = script::release_all(self.mode, attempts);
         let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
         match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
             Ok(released) => {
@@ -111,7 +56,7 @@ impl Session {
                     let result = match released {
                         true => Ok(()),
                         // What is wrong with this name is said to a request of its own.
-                        false => self.withdraw_alone(&one.entry, one.deadline).await,
+                        false => self.withdraw_alone(&one.attempt, one.deadline).await,
                     };
                     // A caller that has left does not hear of it.
                     let _ = one.done.send(result);
@@ -122,13 +67,13 @@ impl Session {
     }
 
     /// Another deadline than the first one may leave time to try again.
-    fn not_withdrawn(&self, leaving: Vec<Leaving>, why: &Error) {
+    fn not_withdrawn(&self, leaving: Vec<Departure>, why: &Error) {
         let now = CLOCK.now();
         let outage = matches!(why, Error::Unavailable { .. });
         let (again, over): (Vec<_>, Vec<_>) =
             leaving.into_iter().partition(|one| outage && one.deadline > now);
         // This task runs already.
-        self.janitor.put(again);
+        self.departures.put(again);
         for one in over {
             let _ = one.done.send(Err(error::again(why)));
         }
@@ -137,7 +82,7 @@ impl Session {
 
 async fn clean(session: Arc<Session>) {
     loop {
-        let leaving = session.janitor.take();
+        let leaving = session.departures.take();
         if leaving.is_empty() {
             return;
         }

@@ -5,23 +5,22 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{deadline::jitter, this_process, trace};
-use redis::{RedisError, cmd};
+use lock_core::{deadline::jitter, trace};
+use redis::RedisError;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
 
-use super::{FIRST_PAUSE, LONGEST_PAUSE, Link, Session};
+use super::{Link, Session, description};
 use crate::{
-    connection::{Connection, OnPush, Peer},
-    error::{self, STORE},
-    key::client_key,
+    error::STORE,
+    wire::connection::{OnPush, Peer},
 };
 
-/// How long a client's description outlives it, and how often it is written again.
-const DESCRIPTION_TTL: Duration = Duration::from_secs(3600);
-const DESCRIPTION_PERIOD: Duration = Duration::from_secs(1200);
+/// Pauses between attempts to connect grow up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 impl Session {
     /// Makes a connection and asks on it for everything that may have changed meanwhile.
@@ -49,18 +48,6 @@ impl Session {
         self.due.notify_one();
         Ok(())
     }
-
-    /// Says who this client is, for people who look at a queue. A server that is full, or does not
-    /// let this client write there, is good enough for locks.
-    async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
-        let mut set = cmd("SET");
-        set.arg(client_key(&self.id)).arg(&*this_process());
-        set.arg("PX").arg(DESCRIPTION_TTL.as_secs() * 1000);
-        match connection.call(&set, LONGEST_PAUSE).await {
-            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
-            _ => Ok(()),
-        }
-    }
 }
 
 /// Connects again whenever the connection is lost, until the session is gone.
@@ -69,13 +56,13 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // An error means that the session is gone, and then the next line returns.
-        let _ = timeout(DESCRIPTION_PERIOD, lost).await;
+        let _ = timeout(description::PERIOD, lost).await;
         let Some(session) = session.upgrade() else { return };
         let state = link.borrow().clone();
         match state {
             Link::Closed => return,
             Link::Up(connection) => {
-                // A failure shows in the next round as well.
+                // A failure shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
             Link::Down(_, previous) => match session.connect(previous.as_ref()).await {

@@ -7,9 +7,9 @@ use crate::config::RedisConfig;
 
 const TTL: Duration = Duration::from_secs(9);
 
-fn entry() -> Entry {
+fn attempt() -> Attempt {
     let name = LockName::new("orders").unwrap();
-    Entry {
+    Attempt {
         ticket: Ticket::simple(Uuid::new_v4()),
         key: Key::new(&RedisConfig::new("localhost", 6379), &name),
         name,
@@ -29,8 +29,8 @@ fn said(fence: u64) -> Waits {
     Waits { fence, pttl: Some(TTL), place: None, foreign: None }
 }
 
-fn granted(entry: &Entry) -> Option<(Instant, u64)> {
-    match &*entry.stage() {
+fn granted(attempt: &Attempt) -> Option<(Instant, u64)> {
+    match &*attempt.stage() {
         Stage::Granted { sent, token } => Some((*sent, *token)),
         _ => None,
     }
@@ -38,80 +38,80 @@ fn granted(entry: &Entry) -> Option<(Instant, u64)> {
 
 #[test]
 fn a_push_of_a_grant_before_the_last_answer_counts_for_nothing() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    entry.waits(sent, said(7));
-    entry.pushed(7);
-    assert_eq!(granted(&entry), None);
-    entry.waits(sent + TTL / 3, said(9));
-    entry.pushed(8);
-    assert_eq!(granted(&entry), None);
-    entry.pushed(10);
-    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+    attempt.waits(sent, said(7));
+    attempt.pushed(7);
+    assert_eq!(granted(&attempt), None);
+    attempt.waits(sent + TTL / 3, said(9));
+    attempt.pushed(8);
+    assert_eq!(granted(&attempt), None);
+    attempt.pushed(10);
+    assert_eq!(granted(&attempt), Some((sent + TTL / 3, 10)));
 }
 
 #[test]
 fn an_answer_that_was_overtaken_changes_nothing() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    entry.waits(sent + TTL / 3, said(9));
-    entry.waits(sent, said(5));
-    entry.pushed(8);
-    assert_eq!(granted(&entry), None);
-    entry.pushed(10);
-    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
-    entry.waits(sent + TTL, said(10));
-    assert_eq!(granted(&entry), Some((sent + TTL / 3, 10)));
+    attempt.waits(sent + TTL / 3, said(9));
+    attempt.waits(sent, said(5));
+    attempt.pushed(8);
+    assert_eq!(granted(&attempt), None);
+    attempt.pushed(10);
+    assert_eq!(granted(&attempt), Some((sent + TTL / 3, 10)));
+    attempt.waits(sent + TTL, said(10));
+    assert_eq!(granted(&attempt), Some((sent + TTL / 3, 10)));
 }
 
 #[test]
 fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
     for (token, grant) in [(8, true), (7, false)] {
-        let entry = entry();
+        let attempt = attempt();
         let sent = CLOCK.now();
-        entry.pushed(token);
-        entry.waits(sent, said(7));
-        assert_eq!(granted(&entry), grant.then_some((sent, token)));
+        attempt.pushed(token);
+        attempt.waits(sent, said(7));
+        assert_eq!(granted(&attempt), grant.then_some((sent, token)));
     }
 }
 
 #[test]
 fn only_what_has_run_for_a_while_is_renewed() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    let validity = entry.hold(sent).unwrap();
-    assert_eq!(entry.role(sent + TTL / 7), None);
-    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Holds));
+    let validity = attempt.hold(sent).unwrap();
+    assert_eq!(attempt.role(sent + TTL / 7), None);
+    assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
     validity.lose(LossReason::Expired);
-    assert_eq!(entry.role(sent + TTL / 5), None);
-    let fixed = Entry { term: Term::Fixed, ..self::entry() };
+    assert_eq!(attempt.role(sent + TTL / 5), None);
+    let fixed = Attempt { term: Term::Fixed, ..self::attempt() };
     fixed.hold(sent).unwrap();
     assert_eq!(fixed.role(sent + TTL / 5), None);
 }
 
 #[test]
 fn a_renewal_counts_from_when_it_was_sent() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    let validity = entry.hold(sent).unwrap();
-    entry.renewed(sent + TTL / 3, true);
+    let validity = attempt.hold(sent).unwrap();
+    attempt.renewed(sent + TTL / 3, true);
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    entry.renewed(sent, true);
+    attempt.renewed(sent, true);
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    entry.renewed(sent + TTL / 2, false);
+    attempt.renewed(sent + TTL / 2, false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
 #[test]
 fn who_asks_when() {
-    let entry = entry();
+    let attempt = attempt();
     let ask = |pttl, place, foreign: bool, count| {
         let foreign = foreign.then_some(7);
         let polls = Polls { holder: foreign, count };
-        entry.next_ask(Waits { fence: 0, pttl, place, foreign }, polls).0
+        attempt.next_ask(Waits { fence: 0, pttl, place, foreign }, polls).0
     };
     let ms = Duration::from_millis;
-    // The round comes before the holder can have died.
+    // The renewal comes before the holder can have died.
     assert_eq!(ask(Some(TTL), Some(1), false, 0), None);
     assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
     let other = ask(Some(ms(100)), None, false, 0).unwrap();
@@ -124,49 +124,49 @@ fn who_asks_when() {
 
 #[test]
 fn another_foreign_holder_is_asked_for_as_soon_as_the_first_one_was() {
-    let entry = entry();
+    let attempt = attempt();
     let said = |holder| Waits { foreign: holder, pttl: None, place: Some(1), ..said(0) };
     let mut polls = Polls::default();
     for _ in 0..10 {
-        (_, polls) = entry.next_ask(said(Some(1)), polls);
+        (_, polls) = attempt.next_ask(said(Some(1)), polls);
     }
-    let (rare, polls) = entry.next_ask(said(Some(1)), polls);
+    let (rare, polls) = attempt.next_ask(said(Some(1)), polls);
     assert!(rare.unwrap() >= LONGEST_ASK / 2);
-    let (soon, polls) = entry.next_ask(said(Some(2)), polls);
+    let (soon, polls) = attempt.next_ask(said(Some(2)), polls);
     assert!(soon.unwrap() <= FIRST_ASK);
-    let (none, polls) = entry.next_ask(said(None), polls);
+    let (none, polls) = attempt.next_ask(said(None), polls);
     assert_eq!(none, None);
-    assert!(entry.next_ask(said(Some(2)), polls).0.unwrap() <= FIRST_ASK);
+    assert!(attempt.next_ask(said(Some(2)), polls).0.unwrap() <= FIRST_ASK);
 }
 
 #[test]
 fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    let _validity = entry.hold(sent).unwrap();
+    let _validity = attempt.hold(sent).unwrap();
     let later = sent + FENCE_PERIOD;
-    entry.renewed(later - TTL, true);
-    assert_eq!(entry.role(later - Duration::from_secs(1)), Some(Role::Holds));
-    assert_eq!(entry.role(later), Some(Role::Shares));
-    entry.seen(later, Seen::Holds(7));
-    assert_eq!(entry.role(later + TTL / 3), Some(Role::Holds));
+    attempt.renewed(later - TTL, true);
+    assert_eq!(attempt.role(later - Duration::from_secs(1)), Some(Role::Holds));
+    assert_eq!(attempt.role(later), Some(Role::Shares));
+    attempt.seen(later, Seen::Holds(7));
+    assert_eq!(attempt.role(later + TTL / 3), Some(Role::Holds));
 }
 
 #[test]
 fn whoever_is_gone_is_told_whatever_it_does() {
-    let asking = entry();
-    let waiting = entry();
+    let asking = attempt();
+    let waiting = attempt();
     waiting.waits(CLOCK.now(), said(7));
-    let granted = entry();
+    let granted = attempt();
     granted.waits(CLOCK.now(), said(7));
     granted.pushed(8);
-    for entry in [asking, waiting, granted] {
-        entry.gone();
-        entry.pushed(9);
-        assert!(matches!(&*entry.stage(), Stage::Over(End::Gone)));
-        assert!(matches!(entry.hold(CLOCK.now()), Err(lock_core::Error::PlaceLost { .. })));
+    for attempt in [asking, waiting, granted] {
+        attempt.gone();
+        attempt.pushed(9);
+        assert!(matches!(&*attempt.stage(), Stage::Over(End::Gone)));
+        assert!(matches!(attempt.hold(CLOCK.now()), Err(lock_core::Error::PlaceLost { .. })));
     }
-    let held = entry();
+    let held = attempt();
     let validity = held.hold(CLOCK.now()).unwrap();
     held.gone();
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
@@ -174,29 +174,29 @@ fn whoever_is_gone_is_told_whatever_it_does() {
 
 #[test]
 fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    let validity = entry.hold(sent).unwrap();
-    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Holds));
-    entry.share(true);
-    assert_eq!(entry.role(sent + TTL / 5), Some(Role::Shares));
-    entry.renewed(sent + TTL / 3, false);
+    let validity = attempt.hold(sent).unwrap();
+    assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
+    attempt.share(true);
+    assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Shares));
+    attempt.renewed(sent + TTL / 3, false);
     assert!(!validity.has_ended());
-    entry.seen(sent + TTL / 3, Seen::Holds(7));
+    attempt.seen(sent + TTL / 3, Seen::Holds(7));
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    entry.seen(sent + TTL / 2, Seen::Gone);
+    attempt.seen(sent + TTL / 2, Seen::Gone);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
 #[test]
 fn a_late_answer_from_between_two_conversions_loses_nothing() {
-    let entry = entry();
+    let attempt = attempt();
     let sent = CLOCK.now();
-    let validity = entry.hold(sent).unwrap();
-    entry.share(true);
-    entry.share(false);
-    entry.renewed(sent, false);
+    let validity = attempt.hold(sent).unwrap();
+    attempt.share(true);
+    attempt.share(false);
+    attempt.renewed(sent, false);
     assert!(!validity.has_ended());
-    entry.renewed(CLOCK.now(), false);
+    attempt.renewed(CLOCK.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

@@ -25,8 +25,8 @@ impl Ticket {
         Self { start: 0, ..ticket }
     }
 
-    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be told
-    /// anything, and its release tells nobody.
+    /// A ticket without a client, which looks foreign to clients that queue: its owner cannot be
+    /// told anything, and its release tells nobody.
     pub(crate) fn simple(attempt: Uuid) -> Self {
         let mut text = [b':'; Self::CLIENT + 33];
         attempt.simple().encode_lower(&mut text[Self::CLIENT + 1..]);

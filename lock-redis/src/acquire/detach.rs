@@ -1,20 +1,21 @@
 //! Leaving a lock to another process, and taking up one that was left.
 //!
-//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key its
-//! own. Each of the two is one script that compares the value before, so it is done once, and what is
-//! sent twice finds what it did.
+//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key
+//! its own. Each of the two is one script that compares the value before, so it is done once, and
+//! what is sent twice finds what it did.
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Effect, Error, FencingToken, Instant, LossReason, Request, Result};
+use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Request, Result};
 use redis::Value;
 use uuid::Uuid;
 
+use super::clean_up;
 use crate::{
-    entry::Entry,
-    error, queue, script,
-    session::{CLOCK, Lane, Session},
-    ticket::Ticket,
+    error,
+    layout::ticket::Ticket,
+    session::{Session, attempt::Attempt},
+    wire::{clock::CLOCK, script, turns::Lane},
 };
 
 /// Gives the lock to nobody, who has the value that is answered.
@@ -24,32 +25,33 @@ use crate::{
 /// [`Error::Lost`] if the attempt has it no more, and as [`Session::insist`].
 pub(crate) async fn detach(
     session: &Session,
-    entry: &Entry,
+    attempt: &Attempt,
     token: FencingToken,
 ) -> Result<String> {
     let to = session.ticket(Uuid::new_v4());
-    let command = script::hand_over(&entry.key, entry.ticket.text(), &to, entry.ttl, token, None);
-    let (deadline, patience) = (CLOCK.now() + entry.ttl / 2, entry.patience());
+    let command =
+        script::hand_over(&attempt.key, attempt.ticket.text(), &to, attempt.ttl, token, None);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
     let (_, value) =
         session.insist(Lane::First, "detach", &command, patience, deadline, None).await?;
     match value {
         Value::Int(1) => Ok(String::from_utf8_lossy(to.text()).into_owned()),
-        Value::Int(_) => Err(lost(entry, LossReason::EntryGone)),
+        Value::Int(_) => Err(lost(attempt, LossReason::EntryGone)),
         value => Err(error::unexpected("detach", &value)),
     }
 }
 
-/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in the
-/// session's book meanwhile, and remains there.
+/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in
+/// the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///
 /// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
-    entry: &Arc<Entry>,
+    attempt: &Arc<Attempt>,
     request: &Request,
-    attempt: &Attempt,
+    caller: &lock_core::Attempt,
     ticket: &lock_core::Ticket,
 ) -> Result<Instant> {
     let from = ticket.place().as_bytes();
@@ -60,25 +62,25 @@ pub(crate) async fn adopt(
             allowed: "the place in a ticket of redis is CLIENT:ATTEMPT".to_owned(),
         });
     }
-    let said = Some(if entry.described { &*request.holder } else { "" });
+    let said = Some(if attempt.described { &*request.holder } else { "" });
     let token = ticket.token();
-    let command = script::hand_over(&entry.key, from, &entry.ticket, entry.ttl, token, said);
-    let (deadline, patience) = (CLOCK.now() + entry.ttl, entry.patience());
+    let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
     let (before, answer) = session
-        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(attempt))
+        .insist_and_tell(Lane::First, "adopt", &command, patience, deadline, Some(caller))
         .await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {
-        queue::clean_up(session, entry);
+        clean_up(session, attempt);
     }
     match answer? {
         (sent, Value::Int(1)) => Ok(sent),
-        (_, Value::Int(-1)) => Err(lost(entry, LossReason::Adopted)),
-        (_, Value::Int(_)) => Err(lost(entry, LossReason::TicketOver)),
+        (_, Value::Int(-1)) => Err(lost(attempt, LossReason::Adopted)),
+        (_, Value::Int(_)) => Err(lost(attempt, LossReason::TicketOver)),
         (_, value) => Err(error::unexpected("adopt", &value)),
     }
 }
 
-fn lost(entry: &Entry, reason: LossReason) -> Error {
-    Error::Lost { name: entry.name.clone(), reason }
+fn lost(attempt: &Attempt, reason: LossReason) -> Error {
+    Error::Lost { name: attempt.name.clone(), reason }
 }

@@ -85,7 +85,7 @@ pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
 /// # Errors
 ///
 /// [`Error::Rejected`] if the script did not answer as it is written.
-pub(crate) fn rounded(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
+pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
     let answer = match value {
         Value::Array(parts) => numbers(parts),
         _ => None,
@@ -136,6 +136,18 @@ pub(crate) fn numbers(parts: &[Value]) -> Option<Vec<i64>> {
         _ => None,
     };
     parts.iter().map(number).collect()
+}
+
+pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
+    match value {
+        Value::BulkString(bytes) => Some(bytes.clone()),
+        Value::SimpleString(text) => Some(text.clone().into_bytes()),
+        _ => None,
+    }
+}
+
+pub(crate) fn number(text: &[u8]) -> Option<u64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
 }
 
 /// What a push says about an attempt.

@@ -2,15 +2,16 @@
 
 use std::{slice, sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, Request, Result, Wait, deadline::jitter};
+use lock_core::{Error, Instant, Request, Result, Wait, deadline::jitter};
 
+use super::ask;
 use crate::{
-    answer::{self, Acquired},
-    entry::Entry,
     error,
-    queue::ask,
-    script,
-    session::Session,
+    session::{Session, attempt::Attempt},
+    wire::{
+        answer::{self, Acquired},
+        script,
+    },
 };
 
 /// Waiters ask after this long, then less and less often.
@@ -25,27 +26,27 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
-    entry: &Arc<Entry>,
+    attempt: &Arc<Attempt>,
     request: &Request,
-    attempt: &Attempt,
+    caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
-    let command = script::simple_acquire(&entry.key, &entry.ticket, entry.ttl);
+    let command = script::simple_acquire(&attempt.key, &attempt.ticket, attempt.ttl);
     let mut pause = FIRST_PAUSE;
     loop {
-        let asking = slice::from_ref(entry);
+        let asking = slice::from_ref(attempt);
         let (sent, answer) =
-            ask(session, asking, &command, entry.ttl, attempt, answer::acquired).await?;
-        let busy = Error::Contended { name: entry.name.clone() };
+            ask(session, asking, &command, attempt.ttl, caller, answer::acquired).await?;
+        let busy = Error::Contended { name: attempt.name.clone() };
         match answer {
             Acquired::Granted(token) => return Ok((sent, token)),
             _ if request.wait == Wait::Try => return Err(busy),
-            _ => attempt.queued(&entry.name, None),
+            _ => caller.queued(&attempt.name, None),
         }
         tokio::select! {
             () = tokio::time::sleep(jitter(pause)) => {}
-            () = attempt.cancelled() => return Err(busy),
+            () = caller.cancelled() => return Err(busy),
         }
-        if entry.is_over() {
+        if attempt.is_over() {
             return Err(error::closed());
         }
         pause = (pause * 2).min(LONGEST_PAUSE);

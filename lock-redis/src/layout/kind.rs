@@ -26,12 +26,12 @@ pub(crate) fn parse(word: &str) -> Kind {
     }
 }
 
-/// The word of an exclusive entry with a value; its description is followed by the value.
+/// The word of an exclusive attempt with a value; its description is followed by the value.
 pub(crate) fn candidate(database: i64, who: &str) -> String {
     format!("e{database}/{}", who.len())
 }
 
-/// What an entry says about itself, from the end of its record.
+/// What an attempt says about itself, from the end of its record.
 pub(crate) fn description<'a>(word: &str, end: &'a str) -> &'a str {
     let length = || word.strip_prefix('e')?.split_once('/')?.1.parse().ok();
     length().and_then(|length| end.get(..length)).unwrap_or(end)

@@ -12,15 +12,14 @@ use std::{
 
 use futures_util::future::{join, join_all};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, PushInfo, RedisError, RedisResult,
-    ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, ProtocolVersion, PushInfo,
+    RedisError, RedisResult, ServerErrorKind, Value, aio::MultiplexedConnection, cmd,
 };
 use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    script::{self, Lua},
-    way::Way,
+    wire::script::{self, Lua},
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
@@ -68,8 +67,8 @@ impl Connector {
     ///
     /// What the client library does not like about the configuration.
     pub(crate) fn new(config: &RedisConfig, channel: String) -> RedisResult<Self> {
-        let client = Client::open(Way::info(config)?)?;
-        Ok(Self { client, options: config.way.options.clone(), mode: config.mode, channel })
+        let client = Client::open(info(config)?)?;
+        Ok(Self { client, options: config.transport.options.clone(), mode: config.mode, channel })
     }
 
     /// Makes a connection and has the server end the `previous` one, so that nothing that is still
@@ -138,6 +137,25 @@ impl Connector {
         }
         Ok(connection)
     }
+}
+
+/// Where and how a connection for locks is made, and as whom.
+fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
+    let mut login = config
+        .transport
+        .login()
+        .set_db(config.database)
+        .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
+    if config.mode == Mode::Queue {
+        login = login.set_protocol(ProtocolVersion::RESP3);
+    }
+    if let Some(user) = &config.user {
+        login = login.set_username(user);
+    }
+    if let Some(password) = &config.password {
+        login = login.set_password(password);
+    }
+    config.transport.info(config.host.clone(), config.port, login)
 }
 
 impl Connection {
@@ -278,8 +296,8 @@ impl Peer {
             line.split_ascii_whitespace().find_map(|f| f.strip_prefix(name)).map(str::to_owned)
         };
         let addr = field("addr=")?;
-        // All connections by a Unix socket have one address. A server that was restarted counts anew, and
-        // may have given this id to anybody.
+        // All connections by a Unix socket have one address. A server that was restarted counts
+        // anew, and may have given this id to anybody.
         (!addr.starts_with('/')).then_some(())?;
         Some(Self { id: field("id=")?, addr })
     }

@@ -6,8 +6,11 @@ use lock_core::{FencingToken, Leader, wall_clock};
 use redis::Value;
 
 use crate::{
-    inspect::{bytes, granted, number},
-    ticket::Ticket,
+    layout::ticket::Ticket,
+    wire::{
+        answer::{bytes, number},
+        snapshot::granted,
+    },
 };
 
 /// How far a server's clock may be ahead of ours.
@@ -82,8 +85,8 @@ pub(crate) enum State {
     /// Nobody holds the lock alone.
     Vacant,
     Leads(Leads),
-    /// A lock without a value: by which client, if it is one of ours, and what the holder says about
-    /// itself, if it is something else than its client does.
+    /// A lock without a value: by which client, if it is one of ours, and what the holder says
+    /// about itself, if it is something else than its client does.
     Plain(Option<String>, Option<String>),
 }
 
@@ -110,8 +113,8 @@ impl Looked {
         Some(Self { fence, offset, state, ttl })
     }
 
-    /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever led
-    /// last, and before whoever leads next.
+    /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever
+    /// led last, and before whoever leads next.
     pub(crate) fn plain(&self, ours: bool, who: Option<String>) -> Leader {
         let holder = granted(who, ours.then_some(self.fence), self.offset, latest());
         Leader::new(FencingToken::new(self.fence), Vec::new(), holder)
@@ -127,8 +130,8 @@ impl Leads {
     }
 }
 
-/// The newest that an observer knows, so that what comes late or twice is told apart, and what is missing
-/// is noticed.
+/// The newest that an observer knows, so that what comes late or twice is told apart, and what is
+/// missing is noticed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Known {
     /// The last leader's.

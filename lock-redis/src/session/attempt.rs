@@ -1,12 +1,15 @@
 //! One attempt from its first request to its end: what is known of it.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU32},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
     time::Duration,
 };
 
 use lock_core::{
-    Attempt, Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
+    Instant, Kind, LockName, LossReason, Request, Result, Term, Validity,
     deadline::{jitter, safe_until},
     this_process,
 };
@@ -14,13 +17,14 @@ use redis::Cmd;
 use tokio::sync::Notify;
 
 use crate::{
-    answer::{Seen, Waits},
     config::Mode,
     error,
-    key::Key,
-    script,
-    session::{CLOCK, Session},
-    ticket::Ticket,
+    layout::{key::Key, ticket::Ticket},
+    wire::{
+        answer::{Seen, Waits},
+        clock::CLOCK,
+        script::{self, Member, Turn},
+    },
 };
 
 /// The head asks a foreign holder's key again after this long, then less and less often.
@@ -35,7 +39,7 @@ const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
-pub(crate) struct Entry {
+pub(crate) struct Attempt {
     pub(crate) ticket: Ticket,
     pub(crate) key: Key,
     pub(crate) name: LockName,
@@ -52,8 +56,8 @@ pub(crate) struct Entry {
     alone: Mutex<Option<Instant>>,
     stage: Mutex<Stage>,
     moved: Notify,
-    /// In how many rounds it took part other than by holding alone.
-    pub(crate) turns: AtomicU32,
+    /// In how many renewals it took part other than by holding alone.
+    turns: AtomicU32,
 }
 
 #[derive(Debug)]
@@ -86,7 +90,7 @@ pub(crate) enum End {
     Closed,
 }
 
-/// In which part of a round an entry takes part.
+/// Which part of the renewal request carries the attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
     /// It holds alone.
@@ -97,27 +101,22 @@ pub(crate) enum Role {
     Waits,
 }
 
-impl Entry {
-    pub(crate) fn new(
-        session: &Session,
-        key: Key,
-        request: &Request,
-        attempt: &Attempt,
-    ) -> Arc<Self> {
+impl Attempt {
+    pub(crate) fn new(mode: Mode, key: Key, ticket: Ticket, request: &Request) -> Arc<Self> {
         Arc::new(Self {
-            ticket: session.ticket(attempt.id()),
+            ticket,
             key,
             name: request.name.clone(),
             ttl: request.ttl,
             term: request.term,
-            period: match session.mode {
+            period: match mode {
                 Mode::Queue => request.ttl / 3,
                 // Nobody tells the client that somebody has revoked its lock: it must ask.
                 Mode::Simple => request.ttl / 8,
             },
-            leads: request.value.is_some() && session.mode == Mode::Queue,
+            leads: request.value.is_some() && mode == Mode::Queue,
             alone: Mutex::new((request.kind == Kind::Exclusive).then(Instant::default)),
-            described: session.mode == Mode::Queue && request.holder != this_process(),
+            described: mode == Mode::Queue && request.holder != this_process(),
             stage: Mutex::new(Stage::Asking { pushed: None }),
             moved: Notify::new(),
             turns: AtomicU32::new(0),
@@ -129,7 +128,16 @@ impl Entry {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long one request about this entry waits for its answer.
+    pub(crate) fn member(&self) -> Member<'_> {
+        (&self.key, &self.ticket, self.ttl)
+    }
+
+    /// As a member of one more renewal.
+    pub(super) fn turn(&self) -> Turn<'_> {
+        (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// How long one request about this attempt waits for its answer.
     pub(crate) fn patience(&self) -> Duration {
         (self.ttl / 3).clamp(Duration::from_millis(100), Duration::from_secs(2))
     }
@@ -168,7 +176,7 @@ impl Entry {
     }
 
     /// The server says that the attempt waits. Answers when to ask again, if that is before the
-    /// next round.
+    /// next renewal.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
         let mut stage = self.stage();
         let polls = match &*stage {
@@ -198,11 +206,11 @@ impl Entry {
         let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
         let poll = holder.map(|_| jitter(pause));
         let delay = [expiry, poll].into_iter().flatten().min();
-        // The round comes by then anyway.
+        // The renewal comes by then anyway.
         (delay.filter(|delay| *delay < self.period), Polls { holder, count: (count + 1).min(16) })
     }
 
-    /// A round's answer for an attempt that waits, or does not hold alone.
+    /// A renewal's answer for an attempt that waits, or does not hold alone.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
             Seen::Waits(said) => self.waits(sent, said),
@@ -249,7 +257,7 @@ impl Entry {
         }
     }
 
-    /// A round's answer for a lock that was held alone when it was asked for.
+    /// A renewal's answer for a lock that was held alone when it was asked for.
     pub(crate) fn renewed(&self, confirmed: Instant, mine: bool) {
         let mut stage = self.stage();
         if let Stage::Held { sent, validity, .. } = &mut *stage {
@@ -257,7 +265,7 @@ impl Entry {
                 *sent = confirmed.max(*sent);
                 validity.extend(safe_until(confirmed, self.ttl));
             } else if self.alone().is_some_and(|since| since <= confirmed) {
-                // Converted meanwhile, it would be held all the same; the next round tells.
+                // Converted meanwhile, it would be held all the same; the next renewal tells.
                 validity.lose(LossReason::EntryGone);
             }
         }
@@ -281,8 +289,8 @@ impl Entry {
         self.moved.notify_one();
     }
 
-    /// How a round is to treat the entry: `None` if it has nothing to say. A lock that was
-    /// confirmed just now waits for the next round, so that short holds are never renewed.
+    /// How a renewal is to treat the attempt: `None` if it has nothing to say. A lock that was
+    /// confirmed just now waits for the next renewal, so that short holds are never renewed.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         match &*self.stage() {
             Stage::Waiting { .. } => Some(Role::Waits),
@@ -298,7 +306,7 @@ impl Entry {
         }
     }
 
-    /// Whether the entry still wants to ask at this instant.
+    /// Whether the attempt still wants to ask at this instant.
     pub(crate) fn asks_at(&self, at: Instant) -> bool {
         matches!(&*self.stage(), Stage::Waiting { ask: Some(ask), .. } if *ask == at)
     }

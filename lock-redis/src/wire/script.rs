@@ -11,9 +11,11 @@ use uuid::Uuid;
 
 use crate::{
     config::Mode,
-    key::{FLOOR as FLOOR_KEY, Key},
-    kind,
-    ticket::Ticket,
+    layout::{
+        key::{FLOOR as FLOOR_KEY, Key},
+        kind,
+        ticket::Ticket,
+    },
 };
 
 /// A script and the hash by which the server knows it.
@@ -213,23 +215,23 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
 /// [`release`], [`resign`] or [`simple_release`] of many, each with whether it leads.
 pub(crate) fn release_all<'a>(
     mode: Mode,
-    entries: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
+    attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
 ) -> Cmd {
     let simple = mode == Mode::Simple;
     let (script, each) = if simple { (&SIMPLE_RELEASE_ALL, 1) } else { (&RELEASE_ALL, 2) };
-    let count = entries.len();
+    let count = attempts.len();
     let floor = usize::from(!simple);
     let mut command = command(script, each * count + floor, 2 * each * count + floor, 160 * count);
-    for (key, ..) in entries.clone() {
+    for (key, ..) in attempts.clone() {
         command.arg(key.lock());
         if !simple {
             command.arg(key.queue());
         }
     }
     if !simple {
-        floor_of(&mut command, entries.clone().next().map(|(key, ..)| key));
+        floor_of(&mut command, attempts.clone().next().map(|(key, ..)| key));
     }
-    for (_, ticket, leads) in entries {
+    for (_, ticket, leads) in attempts {
         command.arg(ticket.text());
         if !simple {
             command.arg(u8::from(leads));
@@ -294,12 +296,12 @@ pub(crate) fn simple_release(key: &Key, ticket: &Ticket) -> Cmd {
 }
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
-/// A member, and in how many rounds it took part.
+/// A member, and in how many renewals it took part.
 pub(crate) type Turn<'a> = (Member<'a>, u32);
 
 /// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an
 /// attempt may always be among these.
-pub(crate) fn round(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
+pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let members = alone.len() + others.len();
     let mut command =
         command(&ROUND, alone.len() + 2 * others.len() + 1, 2 + 5 * members, 130 * members);
@@ -335,8 +337,8 @@ fn convert(script: &Lua, key: &Key, ticket: &Ticket, token: FencingToken) -> Cmd
     command
 }
 
-/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if that is
-/// not what its client says.
+/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if
+/// that is not what its client says.
 pub(crate) fn hand_over(
     key: &Key,
     from: &[u8],

@@ -3,15 +3,13 @@
 use std::{fmt, time::Duration};
 
 use redis::{
-    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, ProtocolVersion,
-    RedisConnectionInfo, RedisResult, io::tcp::TcpSettings,
+    AsyncConnectionConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo, RedisConnectionInfo,
+    RedisResult, io::tcp::TcpSettings,
 };
-
-use crate::config::{Mode, RedisConfig};
 
 /// How a connection is made, besides the host, the port, the login and the database.
 #[derive(Clone)]
-pub(crate) struct Way {
+pub(crate) struct Transport {
     /// TLS or a Unix socket; `None` for plain TCP.
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
@@ -20,7 +18,7 @@ pub(crate) struct Way {
     pub(crate) options: AsyncConnectionConfig,
 }
 
-impl Default for Way {
+impl Default for Transport {
     fn default() -> Self {
         Self {
             addr: None,
@@ -31,8 +29,8 @@ impl Default for Way {
     }
 }
 
-impl Way {
-    /// The way of a client.
+impl Transport {
+    /// The transport of a client.
     pub(crate) fn of(info: &ConnectionInfo) -> Self {
         let plain = matches!(info.addr(), ConnectionAddr::Tcp(..));
         Self {
@@ -53,30 +51,25 @@ impl Way {
         }
     }
 
-    /// What a connection for locks is made with.
+    /// The login of the client, to be completed.
+    pub(super) fn login(&self) -> RedisConnectionInfo {
+        self.login.clone()
+    }
+
+    /// What a connection for locks to this host is made with.
     ///
     /// # Errors
     ///
     /// What the client library does not like about it.
-    pub(crate) fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
-        let Self { addr, tcp, login, .. } = &config.way;
-        let mut login = login
-            .clone()
-            .set_db(config.database)
-            .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
-        if config.mode == Mode::Queue {
-            login = login.set_protocol(ProtocolVersion::RESP3);
-        }
-        if let Some(user) = &config.user {
-            login = login.set_username(user);
-        }
-        if let Some(password) = &config.password {
-            login = login.set_password(password);
-        }
+    pub(super) fn info(
+        &self,
+        host: String,
+        port: u16,
+        login: RedisConnectionInfo,
+    ) -> RedisResult<ConnectionInfo> {
         // Without linger, closing a broken connection also forgets what it has not sent yet.
-        let tcp = tcp.clone().set_nodelay(true).set_linger_time(Duration::ZERO);
-        let (host, port) = (config.host.clone(), config.port);
-        let addr = match addr.clone() {
+        let tcp = self.tcp.clone().set_nodelay(true).set_linger_time(Duration::ZERO);
+        let addr = match self.addr.clone() {
             None => ConnectionAddr::Tcp(host, port),
             Some(ConnectionAddr::TcpTls { insecure, tls_params, .. }) => {
                 ConnectionAddr::TcpTls { host, port, insecure, tls_params }
@@ -87,14 +80,14 @@ impl Way {
     }
 }
 
-impl fmt::Debug for Way {
+impl fmt::Debug for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The client library's settings show the password.
-        let way = match &self.addr {
+        let transport = match &self.addr {
             None => "tcp",
             Some(ConnectionAddr::TcpTls { .. }) => "tls",
             Some(_) => "unix",
         };
-        f.write_str(way)
+        f.write_str(transport)
     }
 }

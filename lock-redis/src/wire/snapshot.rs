@@ -1,28 +1,19 @@
-//! Who holds a lock, and who waits for it.
+//! What the server answers about a name: who holds its lock, and who waits for it.
 
 use std::{
     collections::HashMap,
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result};
-use redis::{Value, cmd};
-use uuid::Uuid;
+use lock_core::{Entry, FencingToken, Holder};
+use redis::Value;
 
-use crate::{
-    answer, error,
-    key::{Key, client_key},
-    kind, script,
-    session::{CLOCK, Lane, Session},
-    ticket::Ticket,
-};
+use super::answer::{bytes, number, numbers};
+use crate::layout::{kind, ticket::Ticket};
 
-const LIMIT: Duration = Duration::from_secs(2);
-/// Of how many attempts one request asks for the places.
-const PLACES: usize = 1000;
 
 /// What the server has about a name.
-struct Snapshot {
+pub(crate) struct Snapshot {
     /// The lock's value, if one attempt holds it alone.
     alone: Option<Vec<u8>>,
     /// How long that lives.
@@ -40,84 +31,16 @@ struct Snapshot {
     offset: Option<u64>,
 }
 
-impl Session {
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let value = self.question("inspect", &script::inspect(key)).await?;
-        let snapshot =
-            Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
-        let clients = self.descriptions(snapshot.clients()).await?;
-        Ok(snapshot.entries(&clients))
-    }
-
-    /// Who is in the way of these attempts of this client, and the place of each.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
-        let (mut places, mut rest) = (Vec::new(), &tickets[..]);
-        loop {
-            let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
-            let (snapshot, found) =
-                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
-            places.extend(found);
-            rest = later;
-            if rest.is_empty() {
-                let clients = self.descriptions(snapshot.clients()).await?;
-                let holder = snapshot.entries(&clients).into_iter().next();
-                return Ok(Diagnosis::new(holder.map(|entry| entry.holder), places));
-            }
-        }
-    }
-
-    /// What clients say about themselves.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn descriptions(
-        &self,
-        clients: impl Iterator<Item = &str>,
-    ) -> Result<HashMap<String, String>> {
-        let mut clients: Vec<_> = clients.collect();
-        clients.sort_unstable();
-        clients.dedup();
-        let mut known = HashMap::new();
-        let deadline = CLOCK.now() + LIMIT;
-        for client in clients {
-            // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-            let mut get = cmd("GET");
-            get.arg(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, LIMIT, deadline, None).await {
-                Ok((_, value)) => {
-                    let text = bytes(&value);
-                    known.extend(text.map(|text| {
-                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
-                    }));
-                }
-                // These keys do not start with the prefix. Who may not read them sees no names.
-                Err(Error::Denied { .. }) => break,
-                Err(error) => return Err(error),
-            }
-        }
-        Ok(known)
-    }
-}
-
-fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
+/// What DIAGNOSE answers: a snapshot, and the places that were asked for.
+pub(crate) fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
     let Value::Array(parts) = value else { return None };
     let [snapshot, Value::Array(places)] = parts.as_slice() else { return None };
-    let places = answer::numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
+    let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
     Some((Snapshot::read(snapshot)?, places.collect()))
 }
 
 impl Snapshot {
-    fn read(value: &Value) -> Option<Self> {
+    pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
         let [alone, Value::Int(pttl), fence, described, members, waiting, now, offset] =
             parts.as_slice()
@@ -139,14 +62,14 @@ impl Snapshot {
         })
     }
 
-    fn clients(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn clients(&self) -> impl Iterator<Item = &str> {
         let members = self.members.iter().map(|[ticket, ..]| ticket);
         let waiting = self.waiting.iter().map(|[ticket, _]| ticket);
         let tickets = self.alone.iter().chain(members).chain(waiting);
         tickets.filter_map(|t| Some(Ticket::parse(t)?.0)).filter(|client| !client.is_empty())
     }
 
-    fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
+    pub(crate) fn entries(&self, clients: &HashMap<String, String>) -> Vec<Entry> {
         let alone = self.alone.iter().map(|ticket| self.holder(ticket, clients));
         let members = self.members.iter().filter_map(|member| self.member(member, clients));
         let waiting = self.waiting.iter().filter_map(|waiting| self.waiter(waiting, clients));
@@ -208,8 +131,9 @@ impl Snapshot {
     }
 }
 
-/// What is known of a grant. A token is the time of it and what the token floor adds to that, unless the
-/// server's clock went back. `now`: microseconds since 1970 by the server; later than that is no time.
+/// What is known of a grant. A token is the time of it and what the token floor adds to that,
+/// unless the server's clock went back. `now`: microseconds since 1970 by the server; later than
+/// that is no time.
 pub(crate) fn granted(
     description: Option<String>,
     token: Option<u64>,
@@ -241,18 +165,6 @@ fn records<const N: usize>(list: &Value) -> Option<Vec<[Vec<u8>; N]>> {
     Some(parts.chunks_exact(N).filter_map(record).collect())
 }
 
-pub(crate) fn number(text: &[u8]) -> Option<u64> {
-    std::str::from_utf8(text).ok()?.parse().ok()
-}
-
 fn time(micros: u64) -> Option<SystemTime> {
     SystemTime::UNIX_EPOCH.checked_add(Duration::from_micros(micros))
-}
-
-pub(crate) fn bytes(value: &Value) -> Option<Vec<u8>> {
-    match value {
-        Value::BulkString(bytes) => Some(bytes.clone()),
-        Value::SimpleString(text) => Some(text.clone().into_bytes()),
-        _ => None,
-    }
 }

@@ -2,9 +2,8 @@
 //! whenever something may be missing.
 
 use std::{
-    collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Weak,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -20,12 +19,15 @@ use tokio::{
     time::{sleep, timeout},
 };
 
+use super::{
+    leader::{Known, Looked, Next, State, Told},
+    observers::Ear,
+};
 use crate::{
     error,
-    key::Key,
-    leader::{Known, Looked, Next, State, Told},
-    script,
-    session::{CLOCK, Failure, Lane, Link, Session},
+    layout::key::Key,
+    session::{Link, Session},
+    wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
 };
 
 /// How many changes may wait for an observer that does not look, and how many pushes before them.
@@ -39,59 +41,6 @@ const LONGEST_LOOK: Duration = Duration::from_secs(5);
 const EXPIRY_SLACK: Duration = Duration::from_millis(100);
 /// Between two looks at a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(100);
-
-/// Who observes what in a session, per channel.
-#[derive(Debug, Default)]
-pub(crate) struct Observers(Mutex<HashMap<Vec<u8>, Vec<Arc<Ear>>>>);
-
-/// What one observer hears.
-#[derive(Debug)]
-struct Ear {
-    pushes: mpsc::Sender<Vec<u8>>,
-    missed: AtomicBool,
-}
-
-impl Observers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Vec<Arc<Ear>>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Passes a push on. Answers whether anybody observes this channel.
-    pub(crate) fn tell(&self, channel: &[u8], payload: &[u8]) -> bool {
-        let observers = self.lock();
-        let ears = observers.get(channel);
-        ears.into_iter().flatten().for_each(|ear| ear.hear(payload));
-        ears.is_some()
-    }
-
-    fn add(&self, channel: &[u8], ear: Arc<Ear>) {
-        self.lock().entry(channel.to_owned()).or_default().push(ear);
-    }
-
-    /// Answers whether it was the channel's last one.
-    fn remove(&self, channel: &[u8], ear: &Arc<Ear>) -> bool {
-        let mut observers = self.lock();
-        let Some(ears) = observers.get_mut(channel) else { return false };
-        ears.retain(|other| !Arc::ptr_eq(other, ear));
-        let last = ears.is_empty();
-        if last {
-            observers.remove(channel);
-        }
-        last
-    }
-}
-
-impl Ear {
-    /// Never waits: who does not listen in time looks later.
-    fn hear(&self, payload: &[u8]) {
-        if self.pushes.try_send(payload.to_owned()).is_err() {
-            self.missed.store(true, Ordering::Release);
-            // Heard if there is room by now: then the flag may have been looked at too early.
-            let _ = self.pushes.try_send(Vec::new());
-        }
-    }
-}
 
 /// Observes a name.
 ///
@@ -245,7 +194,7 @@ impl Observer {
     }
 
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
-        let _turn = session.turn(Lane::Turn, None).await;
+        let _turn = session.turns.turn(Lane::Turn, None).await;
         let connection = session.connection()?;
         let command = script::observe(&self.key);
         let listen = connection.listen(&self.channel, true, LIMIT);

@@ -1,0 +1,67 @@
+//! What a client says about itself, for people who look at a queue.
+
+use std::{collections::HashMap, time::Duration};
+
+use lock_core::{Error, Result, this_process};
+use redis::{RedisError, cmd};
+
+use super::Session;
+use crate::{
+    error,
+    layout::key::client_key,
+    wire::{answer::bytes, clock::CLOCK, connection::Connection, turns::Lane},
+};
+
+/// How long a client's description outlives it, and how often it is written again.
+const TTL: Duration = Duration::from_secs(3600);
+pub(super) const PERIOD: Duration = Duration::from_secs(1200);
+/// How long a request that writes a description, or removes one, waits for its answer.
+pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(1);
+const READ_LIMIT: Duration = Duration::from_secs(2);
+
+impl Session {
+    /// Says who this client is, for people who look at a queue. A server that is full, or does not
+    /// let this client write there, is good enough for locks.
+    pub(super) async fn describe(&self, connection: &Connection) -> Result<(), RedisError> {
+        let mut set = cmd("SET");
+        set.arg(client_key(&self.id)).arg(&*this_process());
+        set.arg("PX").arg(TTL.as_secs() * 1000);
+        match connection.call(&set, WRITE_LIMIT).await {
+            Err(error) if error::is_broken(&error) || error::is_elsewhere(&error) => Err(error),
+            _ => Ok(()),
+        }
+    }
+
+    /// What clients say about themselves.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn descriptions(
+        &self,
+        clients: impl Iterator<Item = &str>,
+    ) -> Result<HashMap<String, String>> {
+        let mut clients: Vec<_> = clients.collect();
+        clients.sort_unstable();
+        clients.dedup();
+        let mut known = HashMap::new();
+        let deadline = CLOCK.now() + READ_LIMIT;
+        for client in clients {
+            // One by one: in a cluster these keys are elsewhere, and there are seldom many.
+            let mut get = cmd("GET");
+            get.arg(client_key(client));
+            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline, None).await {
+                Ok((_, value)) => {
+                    let text = bytes(&value);
+                    known.extend(text.map(|text| {
+                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
+                    }));
+                }
+                // These keys do not start with the prefix. Who may not read them sees no names.
+                Err(Error::Denied { .. }) => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(known)
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests that are sent again until they are answered.
+
+use std::time::Duration;
+
+use lock_core::{Attempt, Effect, Instant, Result};
+use redis::{Cmd, RedisError, Value};
+use tokio::time::{sleep, timeout};
+
+use super::{Link, Session};
+use crate::{
+    error,
+    wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
+};
+
+/// Before a request is sent again to a server that refuses for a while.
+const PAUSE: Duration = Duration::from_millis(50);
+const CANCELLED: &str = "cancelled before it was sent";
+
+impl Session {
+    /// Sends a command on the present connection.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Connection::call`].
+    pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
+        let connection = self.connection()?;
+        let answer = connection.call(command, limit).await;
+        self.judge(&connection, answer)
+    }
+
+    /// The present connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] or [`Failure::Closed`].
+    pub(crate) fn connection(&self) -> Result<Connection, Failure> {
+        match &*self.link.borrow() {
+            Link::Up(connection) => Ok(connection.clone()),
+            Link::Down(error, _) => Err(Failure::Down(error.clone())),
+            Link::Closed => Err(Failure::Closed),
+        }
+    }
+
+    /// What an answer means for its caller, and for the connection.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) fn judge(
+        &self,
+        connection: &Connection,
+        answer: Result<Value, RedisError>,
+    ) -> Result<Value, Failure> {
+        match answer {
+            Ok(value) => Ok(value),
+            Err(error) if error::is_broken(&error) => {
+                self.lose(connection.number, error.clone());
+                Err(Failure::Lost(error))
+            }
+            Err(error) => {
+                if error::is_replica(&error) {
+                    // It is a replica now. The address may lead to the new primary.
+                    self.lose(connection.number, error.clone());
+                }
+                Err(Failure::Refused(error))
+            }
+        }
+    }
+
+    /// Sends a command that may be executed twice, again and again until it is answered. Answers
+    /// also when the answered request was sent.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) if nothing was answered until the
+    /// deadline, or if the caller was cancelled while there was no connection; its effect says
+    /// whether the command may have been executed. What the server says to a command that it
+    /// refuses for good.
+    pub(crate) async fn insist(
+        &self,
+        lane: Lane,
+        op: &'static str,
+        command: &Cmd,
+        limit: Duration,
+        deadline: Instant,
+        caller: Option<&Attempt>,
+    ) -> Result<(Instant, Value)> {
+        self.insist_and_tell(lane, op, command, limit, deadline, caller).await.1
+    }
+
+    /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
+    /// executed, whatever became of that one.
+    pub(crate) async fn insist_and_tell(
+        &self,
+        lane: Lane,
+        op: &'static str,
+        command: &Cmd,
+        limit: Duration,
+        mut deadline: Instant,
+        caller: Option<&Attempt>,
+    ) -> (Effect, Result<(Instant, Value)>) {
+        let mut effect = Effect::None;
+        loop {
+            let asked = CLOCK.now();
+            let Some(turn) = self.turns.turn(lane, caller).await else {
+                return (effect, Err(error::unavailable(op, effect, CANCELLED)));
+            };
+            let sent = CLOCK.now();
+            // A burst of this process is no outage.
+            deadline = deadline + sent.since(asked);
+            let answer = self.call(command, limit).await;
+            drop(turn);
+            let error = match answer {
+                Ok(value) => return (effect, Ok((sent, value))),
+                Err(Failure::Closed) => return (effect, Err(error::closed())),
+                Err(Failure::Refused(e)) if !error::is_passing(&e) => {
+                    return (effect, Err(error::of_command(op, command, e)));
+                }
+                Err(Failure::Refused(e)) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&e);
+                    }
+                    sleep(PAUSE).await;
+                    e
+                }
+                Err(Failure::Lost(e)) => {
+                    effect = Effect::Unknown;
+                    e
+                }
+                Err(Failure::Down(e)) => RedisError::clone(&e),
+            };
+            let left = deadline.since(CLOCK.now());
+            if left.is_zero() || !self.until_up(left, caller).await {
+                return (effect, Err(error::unavailable(op, effect, error)));
+            }
+        }
+    }
+
+    /// Waits for a connection; false if there is none in time, or the caller is cancelled.
+    async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
+        let mut link = self.link.subscribe();
+        let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
+        match caller {
+            None => up.await.is_ok(),
+            Some(caller) => tokio::select! {
+                up = up => up.is_ok(),
+                () = caller.cancelled() => false,
+            },
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! A client's start, and its end.
+
+use std::{
+    sync::{Arc, Mutex, atomic::AtomicU64},
+    time::Duration,
+};
+
+use futures_util::{StreamExt, stream};
+use lock_core::{Error, Reach, Result};
+use redis::cmd;
+use tokio::sync::{Notify, watch};
+use uuid::Uuid;
+
+use super::{Link, Session, book::Book, departures::Departures, description, reconnect, renewal};
+use crate::{
+    config::RedisConfig,
+    election::observers::Observers,
+    error,
+    layout::{key::client_key, ticket::Ticket},
+    wire::{
+        clock::CLOCK,
+        connection::Connector,
+        turns::{Lane, Turns},
+    },
+};
+
+/// How long `close` insists.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+
+impl Session {
+    /// Connects, once.
+    ///
+    /// # Errors
+    ///
+    /// Why it was not possible, within 4 s.
+    pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
+        let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
+        let connect = |error| error::convert("connect", error);
+        let connector = Connector::new(config, format!("distlock:{id}")).map_err(connect)?;
+        let unused = std::io::Error::from(std::io::ErrorKind::NotConnected);
+        let session = Arc::new(Self {
+            id,
+            mode: config.mode,
+            database: config.database,
+            connector,
+            link: watch::Sender::new(Link::Down(Arc::new(unused.into()), None)),
+            reach: Reach::default(),
+            connections: AtomicU64::new(0),
+            book: Mutex::new(Book::default()),
+            departures: Departures::default(),
+            turns: Turns::default(),
+            observers: Observers::default(),
+            due: Arc::new(Notify::new()),
+        });
+        session.connect(None).await.map_err(connect)?;
+        tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
+        tokio::spawn(renewal::run(Arc::downgrade(&session), session.due.clone()));
+        Ok(session)
+    }
+
+    /// Gives everything back and ends.
+    ///
+    /// # Errors
+    ///
+    /// What was not given back, and why.
+    pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
+        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let attempts = self.book().close();
+        attempts.iter().for_each(|attempt| attempt.closed());
+        let released = stream::iter(attempts)
+            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
+            .buffer_unordered(256)
+            .fold(Ok(()), |all, one| async { all.and(one) })
+            .await;
+        let mut delete = cmd("DEL");
+        delete.arg(client_key(&self.id));
+        let gone = self
+            .insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline, None)
+            .await;
+        self.link.send_replace(Link::Closed);
+        self.due.notify_one();
+        match released.and(gone.map(drop)) {
+            // Closed before, perhaps by somebody else at the same time.
+            Err(Error::Closed { .. }) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.due.notify_one();
+        let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let mut delete = cmd("DEL");
+        delete.arg(client_key(&self.id));
+        // Nobody waits for it; the description expires by itself as well.
+        runtime
+            .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });
+    }
+}

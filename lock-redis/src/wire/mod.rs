@@ -1,0 +1,10 @@
+//! The way to the server: connections, whose turn it is, scripts and what they answer.
+
+pub(crate) mod answer;
+pub(crate) mod clock;
+pub(crate) mod connection;
+pub(crate) mod failure;
+pub(crate) mod own_client;
+pub(crate) mod script;
+pub(crate) mod snapshot;
+pub(crate) mod turns;
