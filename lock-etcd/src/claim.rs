@@ -13,20 +13,22 @@ use lock_core::{
 
 use crate::{
     connection::Pause,
-    entry,
     epoch::Guard,
     error::{Failure, Kind, STORE},
-    floor::Record,
     hold::Hold,
     janitor::{self, Leftover},
     kept,
-    layout::{self, Role, role},
+    layout::{
+        floor::Record,
+        keys::{self, Role, role},
+        listing::Place,
+        note,
+        slots::Slot,
+    },
     lease::EtcdLease,
     named::Turn,
-    queue::Place,
     requests::{self, Entered, Header, NewEntry, Outcome, Terms},
     session::{Session, User},
-    slots::Slot,
     store::Store,
     turns::unsent,
 };
@@ -121,7 +123,7 @@ impl Claim {
         role: Role,
     ) -> Self {
         let slot = Arc::new(store.slots.take(&queue));
-        let key = layout::key(&queue, session.lease, slot.number, role).into();
+        let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
         let (marked, stake, header) = (false, Stake::Nothing, Header::default());
         Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
@@ -143,7 +145,7 @@ impl Claim {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let note = |terms: Terms<'_>| entry::note(&request.holder, attempt.id(), terms.floor.1);
+        let note = |terms: Terms<'_>| note::note(&request.holder, attempt.id(), terms.floor.1);
         let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;

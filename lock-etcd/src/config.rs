@@ -7,7 +7,7 @@ use lock_core::{Error, Result, StoreUrl, duration::shown};
 
 use crate::{
     dial::{self, Source},
-    layout::Layout,
+    layout::keys::Layout,
 };
 
 const DEFAULT_TTL: Duration = Duration::from_secs(15);

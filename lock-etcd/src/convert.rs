@@ -5,10 +5,12 @@ use uuid::Uuid;
 
 use crate::{
     connection::{Connection, Insisted},
-    entry,
     error::Failure,
-    floor::Record,
-    layout::{end_of_entry, end_of_prefix, mark, signal},
+    layout::{
+        floor::Record,
+        keys::{end_of_entry, end_of_prefix, mark, signal},
+        note,
+    },
     requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
 };
 
@@ -81,10 +83,10 @@ impl Upgrade<'_> {
             let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
             let (new, old) = (found.next().flatten(), found.next().flatten());
-            let new = new.filter(|kv| entry::attempt(&kv.value) == Some(self.attempt));
+            let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
                 // By an earlier try, perhaps, before the floor was raised.
-                return Ok(Upgraded::Done(new.create_revision, entry::floor(&new.value), header));
+                return Ok(Upgraded::Done(new.create_revision, note::floor(&new.value), header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),

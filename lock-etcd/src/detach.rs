@@ -20,12 +20,15 @@ use crate::{
     claim::{Claim, Stake},
     config::whole_seconds,
     connection::{Connection, Insisted, Pause},
-    entry,
     error::{Failure, Kind},
-    floor::Record,
     hold::Hold,
-    layout::{Role, role},
+    layout::{
+        floor::Record,
+        keys::{Role, role},
+        note,
+    },
     lease::EtcdLease,
+    reads,
     requests::{
         self, Header, delete_entry, put, ranges, remove_written, revision, send_grant, send_txn,
         stands,
@@ -133,7 +136,7 @@ impl Rewrite<'_> {
         let entry = entry.filter(|kv| kv.create_revision == self.revision);
         // It may be written also if the floor was raised since.
         if let Some(kv) = &entry
-            && entry::attempt(&kv.value) == Some(self.attempt)
+            && note::attempt(&kv.value) == Some(self.attempt)
         {
             return Ok(Rewritten::Done(kv.mod_revision, header));
         }
@@ -183,7 +186,7 @@ impl Hold {
                 self.abandon();
                 break Ok(Rewritten::Gone);
             }
-            let note = entry::note(holder, attempt, &floor);
+            let note = note::note(holder, attempt, &floor);
             let rewrite = Rewrite {
                 key: &key,
                 revision: self.revision,
@@ -259,15 +262,15 @@ pub(crate) async fn adopt(
         claim.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
             // What is known here of the floor may be old, or of a time that a backup has undone.
-            let asked = store.floor.refresh(&store.connection).await;
-            let now = asked.map_err(|failure| failure.into_error("adopt", false))?;
+            let asked = reads::floor(&store.connection, &store.floor).await;
+            let (now, _) = asked.map_err(|failure| failure.into_error("adopt", false))?;
             if now == floor {
                 return Err(lost(request, LossReason::TicketOver));
             }
             floor = now;
             continue;
         };
-        let note = entry::note(&request.holder, attempt.id(), &floor);
+        let note = note::note(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
             key: &key,
             revision: token,

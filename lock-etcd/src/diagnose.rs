@@ -6,10 +6,12 @@ use uuid::Uuid;
 
 use crate::{
     connection::{Connection, Word},
-    entry,
     error::Failure,
     history,
-    layout::{self, Role, role},
+    layout::{
+        keys::{self, Role, role},
+        note,
+    },
     store::Store,
 };
 
@@ -52,7 +54,7 @@ async fn known(
 ) -> Result<Option<Holder>, Failure> {
     let role = role(key);
     let key = match role {
-        Role::Candidate => layout::note(&String::from_utf8_lossy(key)).into_bytes(),
+        Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
     let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
@@ -63,7 +65,7 @@ async fn known(
         Role::Candidate => kv.mod_revision,
         _ => kv.create_revision,
     };
-    let holder = entry::holder(&kv.value, revision);
+    let holder = note::holder(&kv.value, revision);
     let at_once = history::entered_at_once(connection, queue, revision).await;
     let granted_at = holder.queued_at.filter(|_| at_once);
     Ok(Some(holder.granted(granted_at)))

@@ -5,8 +5,7 @@ use lock_core::queue::{self, Verdict};
 
 use crate::{
     connection::{Connection, Word},
-    listing::places,
-    queue::Place,
+    layout::listing::{Place, places},
 };
 
 /// Of how many holders of a name the history is read.

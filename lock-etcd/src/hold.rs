@@ -12,11 +12,13 @@ use crate::{
     claim::{Claim, Stake},
     connection::Insisted,
     convert::{self, Upgrade, Upgraded},
-    entry,
     janitor::Leftover,
-    layout::{self, Role},
+    layout::{
+        keys::{self, Role},
+        listing::Place,
+        note,
+    },
     publish::Publish,
-    queue::Place,
     requests,
 };
 
@@ -134,7 +136,7 @@ impl Hold {
     fn signal(&self, revision: i64) {
         let Claim { store, session, key, .. } = &self.claim;
         let (connection, session) = (store.connection.clone(), session.clone());
-        let signal = requests::remove_written(layout::signal(key).as_bytes(), revision);
+        let signal = requests::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
             let give_up = || session.ended.is_cancelled();
             connection.insist(give_up, |member| requests::send_txn(member, &signal)).await.result
@@ -165,7 +167,7 @@ impl Hold {
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
-        let note = &entry::note(holder, attempt, &floor);
+        let note = &note::note(holder, attempt, &floor);
         let upgrade = Upgrade {
             floor: (&store.floor.key, &floor),
             queue,

@@ -14,10 +14,9 @@ use crate::{
     claim::Stake,
     connection::Connection,
     error::{Failure, Kind},
-    layout::queue_of,
+    layout::{keys::queue_of, slots::Slot},
     requests,
     session::Session,
-    slots::Slot,
     store::Store,
 };
 
@@ -290,7 +289,7 @@ async fn delete(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::Slots;
+    use crate::layout::slots::Slots;
 
     fn leftover() -> Leftover {
         let slot = Arc::new(Arc::new(Slots::default()).take(&"a/".into()));

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::{connection::Connection, requests, session::Session, slots::Slot};
+use crate::{connection::Connection, layout::slots::Slot, requests, session::Session};
 
 /// So many are kept without a look.
 const FEW: usize = 64;
@@ -62,7 +62,7 @@ pub(crate) async fn look(session: &Session, connection: &Connection) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::slots::Slots;
+    use crate::layout::slots::Slots;
 
     #[test]
     fn a_look_is_due_when_there_are_twice_as_many_as_after_the_last() {

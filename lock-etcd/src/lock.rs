@@ -24,13 +24,13 @@ use crate::{
     connection::{ANSWER_LIMIT, Connection, Member},
     detach, diagnose,
     error::STORE,
-    floor::{self, Floor},
-    keepalive, lister, observe,
+    keepalive,
+    layout::{floor::Floor, slots::Slots},
+    lister, observe,
     observers::Observers,
-    operate, requests,
+    operators, requests,
     server::{self, Server},
     sessions::{Sessions, new_lease},
-    slots::Slots,
     store::Store,
     stream, together,
     watch::Watcher,
@@ -217,7 +217,7 @@ impl DistributedLock for EtcdLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
-        operate::inspect(&self.store, name).await
+        operators::inspect(&self.store, name).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
@@ -232,27 +232,27 @@ impl DistributedLock for EtcdLock {
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         self.store.sessions.check_open()?;
-        operate::names(&self.store, prefix).await
+        operators::names(&self.store, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.store.sessions.check_open()?;
-        operate::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
+        operators::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
         self.store.sessions.check_open()?;
-        floor::read(&self.store).await
+        operators::token_floor(&self.store).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.store.sessions.check_open()?;
-        floor::raise(&self.store, above).await
+        operators::raise_token_floor(&self.store, above).await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         self.store.sessions.check_open()?;
-        floor::before(&self.store).await
+        operators::below_token_floor(&self.store).await
     }
 
     async fn close(&self) -> Result<()> {

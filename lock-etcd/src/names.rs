@@ -15,9 +15,11 @@ use uuid::Uuid;
 use crate::{
     connection::WATCH_LOGINS,
     error::{Failure, Kind, STORE},
-    layout::{queue_of, role},
+    layout::{
+        keys::{queue_of, role},
+        listing::Place,
+    },
     named::{LINGER, Mine, Named, STEPS, Turn},
-    queue::Place,
     stream::unexpected,
     watches::{About, Open, Watches},
 };

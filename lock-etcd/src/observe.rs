@@ -12,9 +12,11 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
     connection::{Connection, Pause, Word},
-    entry,
     error::Failure,
-    layout::{Role, role},
+    layout::{
+        keys::{Role, role},
+        note,
+    },
     observers::{News, Observers},
     reads,
     store::Store,
@@ -210,13 +212,13 @@ impl Observer {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
                     let note = reads::note(&self.connection, &key, revision).await?;
-                    self.known = (revision, entry::holder(&note, revision));
+                    self.known = (revision, note::holder(&note, revision));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);
-                (value, known.map_or_else(|| entry::holder(b"", revision), |known| known.1.clone()))
+                (value, known.map_or_else(|| note::holder(b"", revision), |known| known.1.clone()))
             }
             Role::Foreign => (value, Holder::default()),
-            _ => (Vec::new(), entry::holder(&value, revision)),
+            _ => (Vec::new(), note::holder(&value, revision)),
         };
         if let (Some(_), Some(token)) = (&holder.description, holder.token) {
             self.floor = token.value().saturating_sub(revision.unsigned_abs());

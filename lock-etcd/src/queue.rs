@@ -23,20 +23,14 @@ use std::collections::{HashMap, VecDeque};
 
 use lock_core::queue::{self, Kind};
 
-use crate::layout::{Role, role};
+use crate::layout::{
+    keys::{Role, role},
+    listing::Place,
+};
 
 /// How many deletions are remembered for acquiring transactions that are still under way. If more
 /// happen meanwhile, the attempt asks for a list.
 const REMEMBERED: usize = 256;
-
-/// One entry of a queue.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Place {
-    /// The revision that created it: its place in line, and the grant's fencing token.
-    pub(crate) revision: i64,
-    pub(crate) key: Vec<u8>,
-    pub(crate) kind: Kind,
-}
 
 /// The queue of one name as far as this client's own attempts need it.
 ///

@@ -6,7 +6,7 @@ use lock_core::queue::{Verdict, judge};
 use proptest::{collection::vec, prelude::*, sample::select};
 
 use super::*;
-use crate::layout;
+use crate::layout::keys;
 
 /// One step of the world. Numbers pick among what there is.
 #[derive(Clone, Debug)]
@@ -99,7 +99,7 @@ struct World {
 
 impl World {
     fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<Place> {
-        let key = layout::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
+        let key = keys::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
         if self.live.iter().any(|place| place.key == key) || self.is_used(&key) {
             return None;
         }
@@ -210,7 +210,7 @@ impl World {
                 first.kind = Kind::Shared;
                 self.revision += 1;
                 let key = String::from_utf8(first.key.clone()).unwrap();
-                self.signals.push(layout::signal(&key).into_bytes());
+                self.signals.push(keys::signal(&key).into_bytes());
                 if self.holders.contains(&first.revision) {
                     self.queue.update(first);
                 }

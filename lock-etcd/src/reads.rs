@@ -10,12 +10,14 @@ use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
 use futures_util::future::join_all;
 
 use crate::{
-    connection::{Connection, Word},
+    connection::{Connection, Member, Word},
     error::Failure,
-    layout::{self, Role, end_of_prefix},
-    listing::{self, Standing, places},
-    queue::Place,
-    requests::{ranges, revision, send_txn},
+    layout::{
+        floor::{Floor, Record},
+        keys::{self, Role, end_of_prefix},
+        listing::{self, Place, Standing, places},
+    },
+    requests::{Header, ranges, revision, send_txn},
 };
 
 /// How many keys are read in one request without their values.
@@ -93,7 +95,7 @@ pub(crate) async fn inspect(
     let mut entries = listing::entries(read(connection, queue).await?.0.kvs);
     // Later than the entries: a candidate without a note is gone by now.
     if entries.iter().any(|entry| entry.role == Role::Candidate) {
-        let notes = read(connection, &layout::notes(queue)).await?;
+        let notes = read(connection, &keys::notes(queue)).await?;
         listing::add_notes(&mut entries, notes.0.kvs);
     }
     entries.sort_by_key(|entry| entry.place.revision);
@@ -111,7 +113,7 @@ pub(crate) async fn note(
     key: &str,
     revision: i64,
 ) -> Result<Vec<u8>, Failure> {
-    let note = read(connection, &layout::note(key)).await?;
+    let note = read(connection, &keys::note(key)).await?;
     let note = note.0.kvs.into_iter().find(|kv| kv.mod_revision == revision);
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
@@ -180,4 +182,18 @@ pub(crate) async fn page(
         .await?;
     let next = page.more().then(|| behind_last(&page));
     Ok((places(page.0.kvs), next))
+}
+
+/// The token floor's record, and the store's revision.
+pub(crate) async fn floor(
+    connection: &Connection,
+    floor: &Floor,
+) -> Result<(Arc<Record>, i64), Failure> {
+    let get = |member: &Member| {
+        let (mut kv, key) = (member.kv.clone(), floor.key.clone());
+        async move { kv.get(key, Some(GetOptions::new())).await }
+    };
+    let answer = connection.look(Word::Leader, get).await?;
+    let revision = Header::of(answer.header()).revision();
+    Ok((floor.learn(Record::read(answer.0.kvs.first())?), revision))
 }

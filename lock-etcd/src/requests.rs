@@ -14,10 +14,11 @@ use crate::{
     connection::{Connection, Member, Word},
     epoch::{self, Guard},
     error::Failure,
-    floor::Record,
-    layout::{self, Role, end_of_entry, role},
-    listing::places,
-    queue::Place,
+    layout::{
+        floor::Record,
+        keys::{self, Role, end_of_entry, role},
+        listing::{Place, places},
+    },
 };
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
@@ -80,7 +81,7 @@ impl NewEntry<'_> {
         let Self { key, lease, note, value } = *self;
         match value {
             None => vec![put(key, lease, note)],
-            Some(value) => vec![put(key, lease, value), put(&layout::note(key), lease, note)],
+            Some(value) => vec![put(key, lease, value), put(&keys::note(key), lease, note)],
         }
     }
 }
@@ -177,7 +178,7 @@ pub(crate) fn stands(key: &str, revision: i64) -> Compare {
 
 /// Deletes an entry and what belongs to it.
 pub(crate) fn delete_entry(key: &str) -> Vec<TxnOp> {
-    let note = is_candidate(key).then(|| TxnOp::delete(layout::note(key), None));
+    let note = is_candidate(key).then(|| TxnOp::delete(keys::note(key), None));
     std::iter::once(TxnOp::delete(key, Some(with_belongings(key)))).chain(note).collect()
 }
 
@@ -346,7 +347,7 @@ pub(crate) async fn remove_belongings(
     let found = found.await.result?.0.kvs.into_iter();
     let marks = found.filter(|kv| role(&kv.key).kind().is_none());
     // A note is written with its entry.
-    let note = is_candidate(key).then(|| remove_written(layout::note(key).as_bytes(), revision));
+    let note = is_candidate(key).then(|| remove_written(keys::note(key).as_bytes(), revision));
     let removals = marks.map(|kv| remove_written(&kv.key, kv.mod_revision)).chain(note).collect();
     remove_all(connection, removals, give_up).await.map(drop)
 }

@@ -6,8 +6,11 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection, floor::Floor, layout::Layout, observers::Observers, sessions::Sessions,
-    slots::Slots, watch::Watcher,
+    connection::Connection,
+    layout::{floor::Floor, keys::Layout, slots::Slots},
+    observers::Observers,
+    sessions::Sessions,
+    watch::Watcher,
 };
 
 /// One client's connection, sessions and watches.

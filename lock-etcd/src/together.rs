@@ -7,9 +7,8 @@ use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive}
 
 use crate::{
     claim::{Claim, Stake, give_up},
-    entry,
     error::{self, Failure},
-    layout::Role,
+    layout::{keys::Role, note},
     lease::EtcdLease,
     requests::{self, Entered, NewEntry, Terms},
     session::Session,
@@ -80,7 +79,7 @@ async fn enter(
         claims.iter().map(|claim| (claim.queue.clone(), claim.key.clone())).collect();
     let enter = |terms: Terms<'_>| {
         let note =
-            |(request, attempt): &Wish| entry::note(&request.holder, attempt.id(), terms.floor.1);
+            |(request, attempt): &Wish| note::note(&request.holder, attempt.id(), terms.floor.1);
         let notes: Vec<_> = wishes.iter().map(note).collect();
         let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use lock_core::Kind;
 
-use crate::layout::{self, Role, role};
+use crate::layout::keys::{self, Role, role};
 
 /// A key of the queue as it was put.
 #[derive(Clone, Debug)]
@@ -118,7 +118,7 @@ impl View {
     pub(crate) fn first(&self) -> Option<First> {
         let (revision, key) = self.order.first()?;
         let (role, seen) = (role(key), self.keys.get(key)?);
-        let mark = layout::mark(&String::from_utf8_lossy(key));
+        let mark = keys::mark(&String::from_utf8_lossy(key));
         let mark = self.keys.get(mark.as_bytes());
         // An older mark is that of an entry that had this key before.
         let shared = role != Role::Foreign && mark.is_some_and(|mark| mark.modified > *revision);

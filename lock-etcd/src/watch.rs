@@ -15,8 +15,8 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
 use crate::{
-    connection::Connection, error::Failure, named::Turn, names::Names, queue::Place, stream::Side,
-    watches::Open,
+    connection::Connection, error::Failure, layout::listing::Place, named::Turn, names::Names,
+    stream::Side, watches::Open,
 };
 
 /// How long a hold that never waited goes without a watch of its key. Most holds are over by then

@@ -5,10 +5,16 @@ use std::collections::HashMap;
 use etcd_client::proto::PbKeyValue;
 use lock_core::Kind;
 
-use crate::{
-    layout::{self, Role, role},
-    queue::Place,
-};
+use crate::layout::keys::{self, Role, role};
+
+/// One entry of a queue.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Place {
+    /// The revision that created it: its place in line, and the grant's fencing token.
+    pub(crate) revision: i64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) kind: Kind,
+}
 
 /// An entry as the store has it.
 #[derive(Debug)]
@@ -47,7 +53,7 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
 pub(crate) fn add_notes(entries: &mut [Standing], notes: Vec<PbKeyValue>) {
     let mut notes: HashMap<_, _> = notes.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
     for entry in entries.iter_mut().filter(|entry| entry.role == Role::Candidate) {
-        let key = layout::note(&String::from_utf8_lossy(&entry.place.key));
+        let key = keys::note(&String::from_utf8_lossy(&entry.place.key));
         let note = notes.remove(key.as_bytes());
         // Written with the entry; another one is that of an entry that had this key before.
         let note = note.filter(|kv| kv.mod_revision == entry.place.revision);

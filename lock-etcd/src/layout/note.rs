@@ -6,7 +6,7 @@ use lock_core::{Entry, FencingToken, Holder, wall_clock};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{floor::Record, layout::Role, listing::Standing};
+use crate::layout::{floor::Record, keys::Role, listing::Standing};
 
 /// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
 /// but whose entry it is.
