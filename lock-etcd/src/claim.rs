@@ -12,7 +12,6 @@ use lock_core::{
 };
 
 use crate::{
-    connection::Pause,
     epoch::Guard,
     error::{Failure, Kind, STORE},
     hold::Hold,
@@ -20,17 +19,20 @@ use crate::{
     kept,
     layout::{
         floor::Record,
+        key_slots::Slot,
         keys::{self, Role, role},
         listing::Place,
         note,
-        slots::Slot,
     },
     lease::EtcdLease,
     named::Turn,
-    requests::{self, Entered, Header, NewEntry, Outcome, Terms},
     session::{Session, User},
     store::Store,
-    turns::unsent,
+    wire::{
+        connection::Pause,
+        requests::{self, Entered, Header, NewEntry, Outcome, Terms},
+        turns::unsent,
+    },
 };
 
 /// What an attempt may have in the store.

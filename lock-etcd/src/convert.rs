@@ -4,14 +4,16 @@ use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
 use uuid::Uuid;
 
 use crate::{
-    connection::{Connection, Insisted},
     error::Failure,
     layout::{
         floor::Record,
         keys::{end_of_entry, end_of_prefix, mark, signal},
         note,
     },
-    requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
+    wire::{
+        connection::{Connection, Insisted},
+        requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
+    },
 };
 
 /// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place in

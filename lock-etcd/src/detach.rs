@@ -19,7 +19,6 @@ use uuid::Uuid;
 use crate::{
     claim::{Claim, Stake},
     config::whole_seconds,
-    connection::{Connection, Insisted, Pause},
     error::{Failure, Kind},
     hold::Hold,
     layout::{
@@ -28,14 +27,17 @@ use crate::{
         note,
     },
     lease::EtcdLease,
-    reads,
-    requests::{
-        self, Header, delete_entry, put, ranges, remove_written, revision, send_grant, send_txn,
-        stands,
-    },
     session::Session,
     sessions::new_lease,
     store::Store,
+    wire::{
+        connection::{Connection, Insisted, Pause},
+        reads,
+        requests::{
+            self, Header, delete_entry, put, ranges, remove_written, revision, send_grant,
+            send_txn, stands,
+        },
+    },
 };
 
 /// Where a lock stands that was left: what a ticket says of it.

@@ -5,14 +5,16 @@ use lock_core::{Diagnosis, Holder, LockName, Result};
 use uuid::Uuid;
 
 use crate::{
-    connection::{Connection, Word},
     error::Failure,
-    history,
     layout::{
         keys::{self, Role, role},
         note,
     },
     store::Store,
+    wire::{
+        connection::{Connection, Word},
+        history,
+    },
 };
 
 /// How many of the first keys of a queue are read to find the first entry: marks and signals stand

@@ -17,9 +17,11 @@ use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 use tokio::sync::RwLock;
 
 use crate::{
-    connection::Connection,
     error::Failure,
-    requests::{put, ranges, revision, send_txn},
+    wire::{
+        connection::Connection,
+        requests::{put, ranges, revision, send_txn},
+    },
 };
 
 /// The epoch of one session. Nothing is read while it is being raised: what is sent in between

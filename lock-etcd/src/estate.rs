@@ -10,10 +10,9 @@ use std::{
 
 use crate::{
     claim::Stake,
-    connection::Connection,
     error::{Failure, Kind},
-    requests,
     session::Session,
+    wire::{connection::Connection, requests},
 };
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.

@@ -10,7 +10,6 @@ use uuid::Uuid;
 
 use crate::{
     claim::{Claim, Stake},
-    connection::Insisted,
     convert::{self, Upgrade, Upgraded},
     janitor::Leftover,
     layout::{
@@ -19,7 +18,7 @@ use crate::{
         note,
     },
     publish::Publish,
-    requests,
+    wire::{connection::Insisted, requests},
 };
 
 /// The entry of a held lock.

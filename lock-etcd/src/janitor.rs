@@ -12,12 +12,11 @@ use tokio::time::sleep;
 
 use crate::{
     claim::Stake,
-    connection::Connection,
     error::{Failure, Kind},
-    layout::{keys::queue_of, slots::Slot},
-    requests,
+    layout::{key_slots::Slot, keys::queue_of},
     session::Session,
     store::Store,
+    wire::{connection::Connection, requests},
 };
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.
@@ -289,7 +288,7 @@ async fn delete(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::slots::Slots;
+    use crate::layout::key_slots::Slots;
 
     fn leftover() -> Leftover {
         let slot = Arc::new(Arc::new(Slots::default()).take(&"a/".into()));

@@ -7,10 +7,10 @@ use lock_core::{Clock, Instant, trace};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    connection::{ANSWER_LIMIT, Connection, Pause, Word},
     error::{Failure, Kind, STORE},
     session::{Next, Session},
     sessions::Sessions,
+    wire::connection::{ANSWER_LIMIT, Connection, Pause, Word},
 };
 
 /// Renews all sessions until it is aborted.

@@ -5,7 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::{connection::Connection, layout::slots::Slot, requests, session::Session};
+use crate::{
+    layout::key_slots::Slot,
+    session::Session,
+    wire::{connection::Connection, requests},
+};
 
 /// So many are kept without a look.
 const FEW: usize = 64;
@@ -62,7 +66,7 @@ pub(crate) async fn look(session: &Session, connection: &Connection) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::slots::Slots;
+    use crate::layout::key_slots::Slots;
 
     #[test]
     fn a_look_is_due_when_there_are_twice_as_many_as_after_the_last() {

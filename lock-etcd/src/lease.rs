@@ -18,13 +18,15 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
-    connection::ANSWER_LIMIT,
     convert::Upgraded,
     error::{Failure, Kind, STORE},
     hold::Hold,
-    requests::{self, Header},
     session::Session,
     store::Store,
+    wire::{
+        connection::ANSWER_LIMIT,
+        requests::{self, Header},
+    },
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same

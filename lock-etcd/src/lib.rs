@@ -209,16 +209,12 @@
 
 mod claim;
 mod config;
-mod connection;
 mod convert;
 mod detach;
 mod diagnose;
-mod dial;
-mod endpoints;
 mod epoch;
 mod error;
 mod estate;
-mod history;
 mod hold;
 mod janitor;
 mod keepalive;
@@ -235,18 +231,13 @@ mod observers;
 mod operators;
 mod publish;
 mod queue;
-mod reads;
-mod requests;
-mod server;
 mod session;
 mod sessions;
 mod store;
-mod stream;
 mod together;
-mod turns;
 mod view;
 mod watch;
-mod watches;
+mod wire;
 
 /// The client crate, so that a benchmark can compare with it in the same version.
 pub use etcd_client as client;

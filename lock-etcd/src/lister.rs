@@ -7,11 +7,10 @@ use lock_core::{Clock, Instant};
 use tokio::time::sleep;
 
 use crate::{
-    connection::Pause,
     error::Kind,
     names::{Doubt, ToList},
-    reads,
     watch::Watcher,
+    wire::{connection::Pause, reads},
 };
 
 /// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.

@@ -21,19 +21,22 @@ use uuid::Uuid;
 use crate::{
     claim,
     config::{EtcdConfig, whole_seconds},
-    connection::{ANSWER_LIMIT, Connection, Member},
     detach, diagnose,
     error::STORE,
     keepalive,
-    layout::{floor::Floor, slots::Slots},
+    layout::{floor::Floor, key_slots::Slots},
     lister, observe,
     observers::Observers,
-    operators, requests,
-    server::{self, Server},
+    operators,
     sessions::{Sessions, new_lease},
     store::Store,
-    stream, together,
+    together,
     watch::Watcher,
+    wire::{
+        connection::{ANSWER_LIMIT, Connection, Member},
+        deployment::{self, Server},
+        requests, stream,
+    },
 };
 
 /// Locks in etcd. See the [crate's documentation](crate).
@@ -146,7 +149,7 @@ async fn first_round(
     let lease = new_lease();
     let granted = requests::send_grant(&member, lease, 1);
     let (login, granted, server) =
-        tokio::join!(requests::check_login(&member), granted, server::ask(&member));
+        tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
     let mut leases = member.lease.clone();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {

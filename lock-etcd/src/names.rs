@@ -1,5 +1,5 @@
 //! The queues of all names that this client watches. No I/O: what there is to send is collected,
-//! and sent by [`stream`](crate::stream) and [`lister`](crate::lister).
+//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::lister).
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -13,15 +13,17 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
 use crate::{
-    connection::WATCH_LOGINS,
     error::{Failure, Kind, STORE},
     layout::{
         keys::{queue_of, role},
         listing::Place,
     },
     named::{LINGER, Mine, Named, STEPS, Turn},
-    stream::unexpected,
-    watches::{About, Open, Watches},
+    wire::{
+        connection::WATCH_LOGINS,
+        stream::unexpected,
+        watches::{About, Open, Watches},
+    },
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.

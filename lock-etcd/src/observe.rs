@@ -11,16 +11,18 @@ use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result}
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
-    connection::{Connection, Pause, Word},
     error::Failure,
     layout::{
         keys::{Role, role},
         note,
     },
     observers::{News, Observers},
-    reads,
     store::Store,
     view::{First, Seen, View},
+    wire::{
+        connection::{Connection, Pause, Word},
+        reads,
+    },
 };
 
 /// How many changes may wait for an observer that does not look.

@@ -11,11 +11,13 @@ use lock_core::trace;
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
-    connection::Connection,
     error::{Failure, Kind, STORE},
-    stream::{Side, unexpected},
     view::{Change, Seen},
-    watches::{About, Open, Watches},
+    wire::{
+        connection::Connection,
+        stream::{Side, unexpected},
+        watches::{About, Open, Watches},
+    },
 };
 
 /// How many messages may wait for an observer that is asking etcd for something. One that falls

@@ -10,11 +10,12 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    history,
     layout::{floor::Record, keys::queue_of, note},
-    reads,
-    requests::{self, Header, ranges, send_txn},
     store::Store,
+    wire::{
+        history, reads,
+        requests::{self, Header, ranges, send_txn},
+    },
 };
 
 /// How long a request to raise the token floor is sent again.

@@ -3,9 +3,11 @@
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
 use crate::{
-    connection::{Connection, Insisted},
     error::Failure,
-    requests::{put, ranges, revision, send_txn, stands},
+    wire::{
+        connection::{Connection, Insisted},
+        requests::{put, ranges, revision, send_txn, stands},
+    },
 };
 
 /// A value that an entry is to have.

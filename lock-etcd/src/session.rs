@@ -13,7 +13,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::ANSWER_LIMIT, epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
+    epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
+    wire::connection::ANSWER_LIMIT,
 };
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them

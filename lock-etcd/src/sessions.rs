@@ -18,13 +18,15 @@ use uuid::Uuid;
 
 use crate::{
     config::whole_seconds,
-    connection::{ANSWER_LIMIT, Connection, Pause},
     error::{Failure, Kind, STORE},
     estate,
     making::{Made, Making},
-    requests,
     session::Session,
-    turns::unsent,
+    wire::{
+        connection::{ANSWER_LIMIT, Connection, Pause},
+        requests,
+        turns::unsent,
+    },
 };
 
 /// How many different TTLs a client may use at a time.

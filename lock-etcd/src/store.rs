@@ -6,11 +6,11 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    connection::Connection,
-    layout::{floor::Floor, keys::Layout, slots::Slots},
+    layout::{floor::Floor, key_slots::Slots, keys::Layout},
     observers::Observers,
     sessions::Sessions,
     watch::Watcher,
+    wire::connection::Connection,
 };
 
 /// One client's connection, sessions and watches.

@@ -10,9 +10,9 @@ use crate::{
     error::{self, Failure},
     layout::{keys::Role, note},
     lease::EtcdLease,
-    requests::{self, Entered, NewEntry, Terms},
     session::Session,
     store::Store,
+    wire::requests::{self, Entered, NewEntry, Terms},
 };
 
 /// What etcd takes in one transaction unless it is told otherwise (`--max-txn-ops`).

@@ -15,8 +15,11 @@ use tokio::sync::{Notify, oneshot};
 use uuid::Uuid;
 
 use crate::{
-    connection::Connection, error::Failure, layout::listing::Place, named::Turn, names::Names,
-    stream::Side, watches::Open,
+    error::Failure,
+    layout::listing::Place,
+    named::Turn,
+    names::Names,
+    wire::{connection::Connection, stream::Side, watches::Open},
 };
 
 /// How long a hold that never waited goes without a watch of its key. Most holds are over by then

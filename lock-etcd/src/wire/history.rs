@@ -4,8 +4,8 @@ use etcd_client::GetOptions;
 use lock_core::queue::{self, Verdict};
 
 use crate::{
-    connection::{Connection, Word},
     layout::listing::{Place, places},
+    wire::connection::{Connection, Word},
 };
 
 /// Of how many holders of a name the history is read.

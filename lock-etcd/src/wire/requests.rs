@@ -11,7 +11,6 @@ use futures_util::future::try_join_all;
 use lock_core::Facts;
 
 use crate::{
-    connection::{Connection, Member, Word},
     epoch::{self, Guard},
     error::Failure,
     layout::{
@@ -19,6 +18,7 @@ use crate::{
         keys::{self, Role, end_of_entry, role},
         listing::{Place, places},
     },
+    wire::connection::{Connection, Member, Word},
 };
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
@@ -243,7 +243,7 @@ pub(crate) async fn standing(
 }
 
 /// The create revisions of entries; `None` for those that do not stand. A read of several in one
-/// transaction may crash the member if the client leaves (see [`reads`](crate::reads)).
+/// transaction may crash the member if the client leaves (see [`reads`](crate::wire::reads)).
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],

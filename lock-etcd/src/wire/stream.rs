@@ -12,9 +12,11 @@ use tokio::{
 };
 
 use crate::{
-    connection::{ANSWER_LIMIT, Connection, Pause, Word},
     error::{Failure, Kind},
-    watches::Open,
+    wire::{
+        connection::{ANSWER_LIMIT, Connection, Pause, Word},
+        watches::Open,
+    },
 };
 
 /// A stream that ends sooner than this is opened again after a longer pause each time.

@@ -10,14 +10,16 @@ use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
 use futures_util::future::join_all;
 
 use crate::{
-    connection::{Connection, Member, Word},
     error::Failure,
     layout::{
         floor::{Floor, Record},
         keys::{self, Role, end_of_prefix},
         listing::{self, Place, Standing, places},
     },
-    requests::{Header, ranges, revision, send_txn},
+    wire::{
+        connection::{Connection, Member, Word},
+        requests::{Header, ranges, revision, send_txn},
+    },
 };
 
 /// How many keys are read in one request without their values.

@@ -21,10 +21,12 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    dial::Source,
-    endpoints::Endpoints,
     error::{Failure, Kind, STORE},
-    turns::{Turn, Turns, unsent},
+    wire::{
+        dial::Source,
+        endpoints::Endpoints,
+        turns::{Turn, Turns, unsent},
+    },
 };
 
 /// How long a request may stay unanswered. Far above what a busy member takes, and short enough for

@@ -5,8 +5,8 @@ use std::{fmt, sync::Arc, time::Duration};
 use etcd_client::{Client, ConnectOptions};
 
 use crate::{
-    connection::{ANSWER_LIMIT, Member},
     error::Failure,
+    wire::connection::{ANSWER_LIMIT, Member},
 };
 
 /// What the one endpoint is called that a client of the caller's is.

@@ -1,0 +1,10 @@
+pub(crate) mod connection;
+pub(crate) mod deployment;
+pub(crate) mod dial;
+pub(crate) mod endpoints;
+pub(crate) mod history;
+pub(crate) mod reads;
+pub(crate) mod requests;
+pub(crate) mod stream;
+pub(crate) mod turns;
+pub(crate) mod watches;
