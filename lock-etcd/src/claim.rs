@@ -12,7 +12,6 @@ use lock_core::{
 };
 
 use crate::{
-    epoch::Guard,
     error::{Failure, Kind, STORE},
     hold::Hold,
     janitor::{self, Leftover},
@@ -29,8 +28,10 @@ use crate::{
     session::{Session, User},
     store::Store,
     wire::{
-        connection::Pause,
-        requests::{self, Entered, Header, NewEntry, Outcome, Terms},
+        answer::Header,
+        backoff::Pause,
+        reads,
+        requests::{self, Entered, Guard, NewEntry, Outcome, Terms},
         turns::unsent,
     },
 };
@@ -281,7 +282,7 @@ impl Claim {
         if let Stake::Doubtful(_) = self.stake {
             let Self { store, queue, key, .. } = &*self;
             let give_up = || patience.is_over();
-            let standing = requests::standing(&store.connection, queue, key, give_up);
+            let standing = reads::standing(&store.connection, queue, key, give_up);
             match or_over(standing, patience).await?? {
                 Some(entered) => {
                     let entered = self.entered(entered);

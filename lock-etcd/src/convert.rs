@@ -11,8 +11,10 @@ use crate::{
         note,
     },
     wire::{
+        answer::{Header, ranges, revision},
         connection::{Connection, Insisted},
-        requests::{Header, delete_entry, put, ranges, revision, send_txn, stands},
+        removals::delete_entry,
+        requests::{put, send_txn, stands},
     },
 };
 

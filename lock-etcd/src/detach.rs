@@ -31,12 +31,13 @@ use crate::{
     sessions::new_lease,
     store::Store,
     wire::{
-        connection::{Connection, Insisted, Pause},
+        answer::{Header, ranges, revision},
+        backoff::Pause,
+        connection::{Connection, Insisted},
+        leases::{self, send_grant},
         reads,
-        requests::{
-            self, Header, delete_entry, put, ranges, remove_written, revision, send_grant,
-            send_txn, stands,
-        },
+        removals::{delete_entry, remove_written},
+        requests::{put, send_txn, stands},
     },
 };
 
@@ -338,7 +339,7 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
     store.runtime.clone().spawn(async move {
         let give_up = || store.closed.is_cancelled();
         // If it fails, the lease ends by itself.
-        drop(requests::revoke(&store.connection, lease, give_up).await);
+        drop(leases::revoke(&store.connection, lease, give_up).await);
     });
 }
 

@@ -13,14 +13,15 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
+use etcd_client::Txn;
 use tokio::sync::RwLock;
 
 use crate::{
     error::Failure,
     wire::{
+        answer::{ranges, revision},
         connection::Connection,
-        requests::{put, ranges, revision, send_txn},
+        requests::{Guard, found_epoch, put, send_txn},
     },
 };
 
@@ -30,24 +31,6 @@ use crate::{
 pub(crate) struct Epoch {
     known: RwLock<i64>,
     deleted: AtomicBool,
-}
-
-/// What an acquiring transaction asks for.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Guard<'a> {
-    pub(crate) key: &'a str,
-    pub(crate) epoch: i64,
-}
-
-impl Guard<'_> {
-    pub(crate) fn compare(&self) -> Compare {
-        Compare::mod_revision(self.key, CompareOp::Equal, self.epoch)
-    }
-
-    /// Tells the epoch of that moment.
-    pub(crate) fn read(&self) -> TxnOp {
-        TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))
-    }
 }
 
 impl Epoch {
@@ -99,7 +82,7 @@ async fn raise(
     if answer.succeeded() {
         return revision(&answer);
     }
-    Ok(found(ranges(answer).next().map(|range| range.kvs)))
+    Ok(found_epoch(ranges(answer).next().map(|range| range.kvs)))
 }
 
 fn raising(guard: Guard<'_>, lease: i64) -> Txn {
@@ -107,11 +90,6 @@ fn raising(guard: Guard<'_>, lease: i64) -> Txn {
         .when([guard.compare()])
         .and_then([put(guard.key, lease, b"")])
         .or_else([guard.read()])
-}
-
-/// The epoch by what [`Guard::read`] found.
-pub(crate) fn found(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i64 {
-    kvs.and_then(|kvs| kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -133,7 +111,7 @@ mod tests {
         for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
             let answer = client.txn(late).await.unwrap();
             assert!(!answer.succeeded());
-            assert!(found(ranges(answer).next().map(|range| range.kvs)) > epoch);
+            assert!(found_epoch(ranges(answer).next().map(|range| range.kvs)) > epoch);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     claim::Stake,
     error::{Failure, Kind},
     session::Session,
-    wire::{connection::Connection, requests},
+    wire::{connection::Connection, reads, removals},
 };
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.
@@ -82,7 +82,7 @@ async fn find(
     session: &Session,
     key: &str,
 ) -> Result<Option<i64>, Failure> {
-    let found = requests::created(connection, &[key], || session.is_over()).await?;
+    let found = reads::created(connection, &[key], || session.is_over()).await?;
     Ok(found.into_iter().next().flatten())
 }
 
@@ -93,9 +93,9 @@ async fn delete(
 ) -> Result<(), Failure> {
     // What the end of the lease would take, and nothing else: the answer that tells of a lock that
     // was left may be on its way.
-    let remove = |(key, revision): &Entry| requests::remove_of(session.lease, key, *revision);
+    let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
     let removals = entries.iter().map(remove);
-    requests::remove_all(connection, removals.collect(), || session.is_over()).await?;
+    removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
     entries.iter().for_each(|(key, _)| session.estate.note(key, Stake::Nothing));
     Ok(())
 }
@@ -105,6 +105,7 @@ mod tests {
     use etcd_client::{Client, Txn};
 
     use super::*;
+    use crate::wire::{answer, requests};
 
     #[tokio::test]
     async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
@@ -113,9 +114,9 @@ mod tests {
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
         let key = "job/1f.0";
         let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
-        let revision = requests::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        let revision = answer::revision(&client.txn(write(own)).await.unwrap()).unwrap();
         client.txn(write(other)).await.unwrap();
-        let remove = |lease| requests::remove_of(lease, key, revision);
+        let remove = |lease| removals::remove_of(lease, key, revision);
         assert!(!client.txn(remove(own)).await.unwrap().succeeded());
         assert_eq!(etcd.keys().await.unwrap(), [key.as_bytes()]);
         client.txn(write(own)).await.unwrap();

@@ -18,7 +18,7 @@ use crate::{
         note,
     },
     publish::Publish,
-    wire::{connection::Insisted, requests},
+    wire::{answer, connection::Insisted, removals, requests},
 };
 
 /// The entry of a held lock.
@@ -108,8 +108,8 @@ impl Hold {
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
         let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result = result
-            .and_then(|answer| Ok(answer.succeeded().then_some(requests::revision(&answer)?)));
+        let result =
+            result.and_then(|answer| Ok(answer.succeeded().then_some(answer::revision(&answer)?)));
         if let Ok(Some(signalled)) = result {
             self.kind = Kind::Shared;
             let (revision, kind) = (self.revision, self.kind);
@@ -135,7 +135,7 @@ impl Hold {
     fn signal(&self, revision: i64) {
         let Claim { store, session, key, .. } = &self.claim;
         let (connection, session) = (store.connection.clone(), session.clone());
-        let signal = requests::remove_written(keys::signal(key).as_bytes(), revision);
+        let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
             let give_up = || session.ended.is_cancelled();
             connection.insist(give_up, |member| requests::send_txn(member, &signal)).await.result

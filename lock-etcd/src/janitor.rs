@@ -16,7 +16,7 @@ use crate::{
     layout::{key_slots::Slot, keys::queue_of},
     session::Session,
     store::Store,
-    wire::{connection::Connection, requests},
+    wire::{connection::Connection, reads, removals},
 };
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.
@@ -257,7 +257,7 @@ async fn find(
         return Ok(());
     }
     let keys = doubtful.iter().map(|leftover| &*leftover.key).collect::<Vec<_>>();
-    let found = requests::created(connection, &keys, give_up).await?;
+    let found = reads::created(connection, &keys, give_up).await?;
     for (leftover, created) in doubtful.iter_mut().zip(found) {
         leftover.stake = created.map_or(Stake::Nothing, Stake::Entry);
     }
@@ -274,12 +274,12 @@ async fn delete(
         _ => None,
     };
     let entries: Vec<_> = leftovers.iter().filter_map(entry).collect();
-    let removals = entries.iter().map(|(key, revision, _)| requests::remove(key, *revision));
-    let removed = requests::remove_all(connection, removals.collect(), &give_up).await?;
+    let removals = entries.iter().map(|(key, revision, _)| removals::remove(key, *revision));
+    let removed = removals::remove_all(connection, removals.collect(), &give_up).await?;
     for ((key, revision, belongs), removed) in entries.iter().zip(removed) {
         // Somebody has deleted the entry, perhaps without what belongs to it.
         if *belongs && !removed {
-            requests::remove_belongings(connection, key, *revision, &give_up).await?;
+            removals::remove_belongings(connection, key, *revision, &give_up).await?;
         }
     }
     Ok(())

@@ -10,7 +10,11 @@ use crate::{
     error::{Failure, Kind, STORE},
     session::{Next, Session},
     sessions::Sessions,
-    wire::connection::{ANSWER_LIMIT, Connection, Pause, Word},
+    wire::{
+        backoff::Pause,
+        connection::{Connection, Word},
+        member::ANSWER_LIMIT,
+    },
 };
 
 /// Renews all sessions until it is aborted.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::{
     layout::key_slots::Slot,
     session::Session,
-    wire::{connection::Connection, requests},
+    wire::{connection::Connection, reads},
 };
 
 /// So many are kept without a look.
@@ -51,7 +51,7 @@ pub(crate) async fn look(session: &Session, connection: &Connection) {
     let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
     let give_up = || session.ended.is_cancelled();
     // If it fails, the next look finds them.
-    let Ok(created) = requests::created(connection, &keys, give_up).await else { return };
+    let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
     let gone = |left: &&Left, created: &Option<i64>| *created != Some(left.revision);
     let gone: Vec<_> = looked
         .iter()

@@ -23,10 +23,7 @@ use crate::{
     hold::Hold,
     session::Session,
     store::Store,
-    wire::{
-        connection::ANSWER_LIMIT,
-        requests::{self, Header},
-    },
+    wire::{answer::Header, member::ANSWER_LIMIT, reads},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -158,7 +155,7 @@ impl EtcdLease {
     /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
     async fn stands(&self) -> Result<bool> {
         let hold = self.hold.lock().await;
-        requests::exists(&self.store.connection, &hold.claim.key, hold.revision)
+        reads::exists(&self.store.connection, &hold.claim.key, hold.revision)
             .await
             .map_err(|failure| failure.into_error("renew", false))
     }

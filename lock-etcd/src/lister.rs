@@ -10,7 +10,7 @@ use crate::{
     error::Kind,
     names::{Doubt, ToList},
     watch::Watcher,
-    wire::{connection::Pause, reads},
+    wire::{backoff::Pause, reads},
 };
 
 /// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.

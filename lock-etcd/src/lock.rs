@@ -33,8 +33,10 @@ use crate::{
     together,
     watch::Watcher,
     wire::{
-        connection::{ANSWER_LIMIT, Connection, Member},
+        connection::Connection,
         deployment::{self, Server},
+        leases,
+        member::{ANSWER_LIMIT, Member},
         requests, stream,
     },
 };
@@ -147,7 +149,7 @@ async fn first_round(
     member: Arc<Member>,
 ) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
     let lease = new_lease();
-    let granted = requests::send_grant(&member, lease, 1);
+    let granted = leases::send_grant(&member, lease, 1);
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
     let mut leases = member.lease.clone();

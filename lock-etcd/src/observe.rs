@@ -20,7 +20,8 @@ use crate::{
     store::Store,
     view::{First, Seen, View},
     wire::{
-        connection::{Connection, Pause, Word},
+        backoff::Pause,
+        connection::{Connection, Word},
         reads,
     },
 };

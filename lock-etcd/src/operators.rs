@@ -13,8 +13,9 @@ use crate::{
     layout::{floor::Record, keys::queue_of, note},
     store::Store,
     wire::{
-        history, reads,
-        requests::{self, Header, ranges, send_txn},
+        answer::{Header, ranges},
+        history, leases, reads, removals,
+        requests::{self, send_txn},
     },
 };
 
@@ -32,7 +33,7 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     let leases: BTreeSet<_> =
         held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
     // Together: many readers are many leases.
-    let left = leases.iter().map(|lease| requests::ttl_left(connection, *lease));
+    let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
     let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
     let held = held.take(history::MOST).map(|(_, standing)| standing.place.revision);
     let at_once = held.map(|revision| history::entered_at_once(connection, &queue, revision));
@@ -81,7 +82,7 @@ pub(crate) async fn revoke(
             |entry: &crate::layout::listing::Standing| note::attempt(&entry.note) == Some(attempt);
         let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
         let key = String::from_utf8_lossy(&victim.place.key);
-        let txn = requests::remove(&key, victim.place.revision);
+        let txn = removals::remove(&key, victim.place.revision);
         let give_up = || Clock::Boot.now() >= until;
         let insisted =
             store.connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;

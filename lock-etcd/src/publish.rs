@@ -5,8 +5,9 @@ use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 use crate::{
     error::Failure,
     wire::{
+        answer::{ranges, revision},
         connection::{Connection, Insisted},
-        requests::{put, ranges, revision, send_txn, stands},
+        requests::{put, send_txn, stands},
     },
 };
 

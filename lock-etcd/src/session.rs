@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
-    wire::connection::ANSWER_LIMIT,
+    wire::member::ANSWER_LIMIT,
 };
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them

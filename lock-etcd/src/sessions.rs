@@ -22,11 +22,7 @@ use crate::{
     estate,
     making::{Made, Making},
     session::Session,
-    wire::{
-        connection::{ANSWER_LIMIT, Connection, Pause},
-        requests,
-        turns::unsent,
-    },
+    wire::{backoff::Pause, connection::Connection, leases, member::ANSWER_LIMIT, turns::unsent},
 };
 
 /// How many different TTLs a client may use at a time.
@@ -187,8 +183,7 @@ impl Sessions {
         let mut pause = Pause::new();
         loop {
             let (lease, sent) = (new_lease(), Clock::Boot.now());
-            let granted =
-                self.connection.call(|member| requests::send_grant(member, lease, seconds));
+            let granted = self.connection.call(|member| leases::send_grant(member, lease, seconds));
             // etcd does both at once: it is no longer under way than one of them.
             let (granted, ()) = tokio::join!(granted, self.probed());
             match granted {
@@ -326,7 +321,7 @@ impl Sessions {
 /// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
 /// its keys any more, the others are removed.
 async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let revoke = || requests::revoke(connection, session.lease, || session.is_over());
+    let revoke = || leases::revoke(connection, session.lease, || session.is_over());
     match revoke().await {
         Err(failure) if failure.kind == Kind::Denied => {
             estate::remove(connection, session).await?;

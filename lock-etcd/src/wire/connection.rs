@@ -14,24 +14,20 @@ use std::{
     time::Duration,
 };
 
-use etcd_client::{ClusterClient, KvClient, LeaseClient, MaintenanceClient, WatchClient};
 use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::{
-    error::{Failure, Kind, STORE},
+    error::{Failure, STORE},
     wire::{
+        backoff::Pause,
         dial::Source,
         endpoints::Endpoints,
+        member::{ANSWER_LIMIT, Member},
         turns::{Turn, Turns, unsent},
     },
 };
-
-/// How long a request may stay unanswered. Far above what a busy member takes, and short enough for
-/// several tries within a TTL.
-pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(2);
 
 /// How long connecting may take in all, whatever the number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
@@ -39,37 +35,25 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 /// How long after a login for refused watches there is no other one.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
-/// The clients of one member. Clones share one connection.
-pub(crate) struct Member {
-    /// Counts the changes of member; streams of an older one are given up.
-    pub(crate) generation: u64,
-    pub(crate) endpoint: Arc<str>,
-    pub(crate) kv: KvClient,
-    pub(crate) lease: LeaseClient,
-    pub(crate) watch: WatchClient,
-    pub(crate) cluster: ClusterClient,
-    pub(crate) maintenance: MaintenanceClient,
-}
-
 /// All members, and the one in use.
 pub(crate) struct Connection {
-    endpoints: Endpoints,
-    source: Source,
-    member: RwLock<Arc<Member>>,
-    changes: watch::Sender<u64>,
-    dialing: tokio::sync::Mutex<()>,
+    pub(super) endpoints: Endpoints,
+    pub(super) source: Source,
+    pub(super) member: RwLock<Arc<Member>>,
+    pub(super) changes: watch::Sender<u64>,
+    pub(super) dialing: tokio::sync::Mutex<()>,
     /// When a new login was last asked for because a watch was refused.
-    watch_login: tokio::sync::Mutex<Option<Instant>>,
+    pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
     /// How many rounds of dialing there were.
-    dialed: AtomicU64,
-    down: AtomicBool,
+    pub(super) dialed: AtomicU64,
+    pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
     /// When a request was answered last that no member answers without a leader.
     heard: Mutex<Instant>,
     /// The member may crash at a read-only transaction.
     reads_alone: AtomicBool,
     /// Cancelled when the client is closed: nothing is tried again.
-    closed: CancellationToken,
+    pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
 }
 
@@ -287,56 +271,6 @@ impl Connection {
         self.closed.cancel();
     }
 
-    /// Something that went through the member of `generation` failed: goes on to the next member,
-    /// or logs in again, unless that has been done since.
-    ///
-    /// # Errors
-    ///
-    /// Why a new login was needed and refused.
-    pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
-        tokio::select! {
-            biased;
-            () = self.closed.cancelled() => Ok(()),
-            mended = self.mend(generation, failure) => mended,
-        }
-    }
-
-    async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
-        if failure.kind == Kind::LoggedOut {
-            return self.replace(generation, true).await;
-        }
-        if !failure.kind.is_passing() || failure.kind == Kind::Busy {
-            return Ok(());
-        }
-        if !self.down.swap(true, Ordering::Relaxed) {
-            trace::disconnected(STORE, failure);
-            self.reach.broke(failure);
-        }
-        // The client mends a connection that broke, but not one that is silent.
-        if !self.endpoints.is_one() || failure.kind == Kind::Silent {
-            return self.replace(generation, false).await;
-        }
-        Ok(())
-    }
-
-    /// A watch was refused through the member of `generation`, and what it is for may be read: logs in
-    /// again, unless that was done since, or a moment ago for another one.
-    ///
-    /// # Errors
-    ///
-    /// Why the login was refused.
-    pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
-        let mut last = self.watch_login.lock().await;
-        let now = Clock::Boot.now();
-        if self.member().generation != generation
-            || last.is_some_and(|last| now < last + WATCH_LOGINS)
-        {
-            return Ok(());
-        }
-        *last = Some(now);
-        self.failed(generation, &Failure::new(Kind::LoggedOut, "a watch was refused")).await
-    }
-
     /// A request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
@@ -347,54 +281,10 @@ impl Connection {
             self.reach.works();
         }
     }
-
-    /// Puts a new connection into use: to the `same` member, or to another if there is one. What
-    /// waits for a round of dialing shares what it comes to.
-    ///
-    /// # Errors
-    ///
-    /// Why a member refused the login.
-    async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
-        let dialed = self.dialed.load(Ordering::Acquire);
-        let _one_at_a_time = self.dialing.lock().await;
-        let old = self.member();
-        if old.generation != generation || self.dialed.load(Ordering::Acquire) != dialed {
-            return Ok(());
-        }
-        let dialed = self.dial_round(&old, same).await;
-        self.dialed.fetch_add(1, Ordering::AcqRel);
-        if let Some(member) = dialed? {
-            *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
-            self.changes.send_replace(generation + 1);
-        }
-        Ok(())
-    }
-
-    /// Dials each member once, until one takes the login.
-    async fn dial_round(&self, old: &Member, same: bool) -> Result<Option<Member>, Failure> {
-        if !same {
-            self.endpoints.failed(&old.endpoint);
-        }
-        let mut to_try = self.endpoints.to_try();
-        if same {
-            to_try.insert(0, old.endpoint.clone());
-        }
-        let limit = limit_of_each(to_try.len());
-        let mut denied = Ok(None);
-        for endpoint in to_try {
-            match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
-                Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == Kind::Denied => denied = Err(failure),
-                _ => {}
-            }
-            self.endpoints.failed(&endpoint);
-        }
-        denied
-    }
 }
 
 /// How long one member of several may take to answer, so that all of them are tried in time.
-fn limit_of_each(members: usize) -> Duration {
+pub(super) fn limit_of_each(members: usize) -> Duration {
     let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
     (CONNECT_LIMIT / members).min(ANSWER_LIMIT)
 }
@@ -403,31 +293,5 @@ impl fmt::Debug for Connection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // The options would show the password.
         f.debug_struct("Connection").field("endpoints", &self.endpoints).finish_non_exhaustive()
-    }
-}
-
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
-
-/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of
-/// that.
-pub(crate) struct Pause(Duration);
-
-impl Pause {
-    pub(crate) fn new() -> Self {
-        Self(Duration::from_millis(10))
-    }
-
-    /// The longest pause, for what somebody else mends.
-    pub(crate) fn longest() -> Self {
-        Self(LONGEST_PAUSE)
-    }
-
-    /// Waits, and will wait longer next time.
-    pub(crate) async fn wait(&mut self) {
-        let half = self.0 / 2;
-        // A UUID is the random number at hand.
-        let dice = u32::from(Uuid::new_v4().as_bytes()[0]);
-        tokio::time::sleep(half + half * dice / 255).await;
-        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
     }
 }

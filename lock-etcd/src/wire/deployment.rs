@@ -2,7 +2,7 @@
 
 use lock_core::Overlap;
 
-use crate::wire::connection::Member;
+use crate::wire::member::Member;
 
 /// What the member in use told about itself and its cluster, as far as the login may know.
 #[derive(Clone, Copy, Debug, Default)]

@@ -6,7 +6,7 @@ use etcd_client::{Client, ConnectOptions};
 
 use crate::{
     error::Failure,
-    wire::connection::{ANSWER_LIMIT, Member},
+    wire::member::{ANSWER_LIMIT, Member},
 };
 
 /// What the one endpoint is called that a client of the caller's is.

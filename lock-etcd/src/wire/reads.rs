@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use etcd_client::{GetOptions, GetResponse, Txn, TxnOp, TxnResponse};
-use futures_util::future::join_all;
+use futures_util::future::{join_all, try_join_all};
 
 use crate::{
     error::Failure,
@@ -17,8 +17,10 @@ use crate::{
         listing::{self, Place, Standing, places},
     },
     wire::{
-        connection::{Connection, Member, Word},
-        requests::{Header, ranges, revision, send_txn},
+        answer::{Answer, Header, ranges, revision},
+        connection::{Connection, Word},
+        member::Member,
+        requests::{Entered, send_txn},
     },
 };
 
@@ -184,6 +186,67 @@ pub(crate) async fn page(
         .await?;
     let next = page.more().then(|| behind_last(&page));
     Ok((places(page.0.kvs), next))
+}
+
+/// Where an attempt's entry stands, if an earlier sending has made it.
+pub(crate) async fn standing(
+    connection: &Connection,
+    queue: &Arc<str>,
+    key: &str,
+    give_up: impl Fn() -> bool,
+) -> Result<Option<Entered>, Failure> {
+    let options = GetOptions::new().with_prefix().with_keys_only();
+    let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
+    let answer = answer.await.result?;
+    let header = Header::of(answer.header());
+    let all = places(answer.0.kvs);
+    let own = all.iter().find(|place| place.key == key.as_bytes());
+    let Some(revision) = own.map(|place| place.revision) else { return Ok(None) };
+    let before = all.into_iter().filter(|place| place.revision < revision).collect();
+    Ok(Some(Entered { header, revision, before }))
+}
+
+/// The create revisions of entries; `None` for those that do not stand. A read of several in one
+/// transaction may crash the member if the client leaves (see [`reads`](crate::wire::reads)).
+pub(crate) async fn created(
+    connection: &Connection,
+    keys: &[&str],
+    give_up: impl Fn() -> bool,
+) -> Result<Vec<Option<i64>>, Failure> {
+    let (options, give_up) = (GetOptions::new().with_keys_only(), &give_up);
+    let get = |key: &&str| {
+        let (key, options) = ((*key).to_owned(), options.clone());
+        async move {
+            let found = connection.insist(give_up, |member| send_get(member, &key, &options));
+            let found = found.await.result?;
+            Ok(found.kvs().first().map(|kv| kv.create_revision()))
+        }
+    };
+    try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
+}
+
+fn send_get(
+    member: &Member,
+    key: &str,
+    options: &GetOptions,
+) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
+    let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+    async move { kv.get(key, Some(options)).await }
+}
+
+/// Whether an entry is there, by the word of the whole cluster.
+pub(crate) async fn exists(
+    connection: &Connection,
+    key: &str,
+    revision: i64,
+) -> Result<bool, Failure> {
+    let answer = connection
+        .look(Word::Leader, |member| {
+            let (mut kv, key) = (member.kv.clone(), key.to_owned());
+            async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
+        })
+        .await?;
+    Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
 /// The token floor's record, and the store's revision.

@@ -14,7 +14,9 @@ use tokio::{
 use crate::{
     error::{Failure, Kind},
     wire::{
-        connection::{ANSWER_LIMIT, Connection, Pause, Word},
+        backoff::Pause,
+        connection::{Connection, Word},
+        member::ANSWER_LIMIT,
         watches::Open,
     },
 };

@@ -1,0 +1,59 @@
+//! The requests about etcd's leases.
+
+use std::time::Duration;
+
+use crate::{
+    error::Failure,
+    wire::{
+        answer::Answer,
+        connection::{Connection, Word},
+        member::Member,
+    },
+};
+
+/// Makes a lease with an id of our own and answers the TTL that etcd granted.
+pub(crate) fn send_grant(
+    member: &Member,
+    lease: i64,
+    seconds: u64,
+) -> impl Future<Output = Answer<u64>> + Send + use<> {
+    let mut leases = member.lease.clone();
+    let options = etcd_client::LeaseGrantOptions::new().with_id(lease);
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    async move {
+        let granted = leases.grant(seconds, Some(options)).await?;
+        Ok(granted.ttl().unsigned_abs())
+    }
+}
+
+/// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
+pub(crate) async fn ttl_left(
+    connection: &Connection,
+    lease: i64,
+) -> Result<Option<Duration>, Failure> {
+    let ask = |member: &Member| {
+        let mut leases = member.lease.clone();
+        async move { leases.time_to_live(lease, None).await }
+    };
+    // The leader answers it by its own clock, also when it is cut off.
+    let left = connection.look(Word::Member, ask).await?.ttl();
+    Ok(u64::try_from(left).ok().map(Duration::from_secs))
+}
+
+/// Ends a lease and deletes its keys. It has ended afterwards, whoever ended it.
+pub(crate) async fn revoke(
+    connection: &Connection,
+    lease: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let insisted = connection
+        .insist(give_up, |member| {
+            let mut leases = member.lease.clone();
+            async move { leases.revoke(lease).await.map(drop) }
+        })
+        .await;
+    match insisted.result {
+        Err(failure) if failure.kind == crate::error::Kind::LeaseGone => Ok(()),
+        result => result,
+    }
+}
