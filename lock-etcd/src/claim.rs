@@ -14,8 +14,6 @@ use lock_core::{
 use crate::{
     error::{Failure, Kind, STORE},
     hold::Hold,
-    janitor::{self, Leftover},
-    kept,
     layout::{
         floor::Record,
         key_slots::Slot,
@@ -25,8 +23,12 @@ use crate::{
     },
     lease::EtcdLease,
     named::Turn,
-    session::{Session, User},
-    store::Store,
+    session::{
+        Session, User,
+        janitor::{self, Leftover},
+        kept,
+        store::Store,
+    },
     wire::{
         answer::Header,
         backoff::Pause,

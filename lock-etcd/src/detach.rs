@@ -27,9 +27,7 @@ use crate::{
         note,
     },
     lease::EtcdLease,
-    session::Session,
-    sessions::new_lease,
-    store::Store,
+    session::{Session, pool::new_lease, store::Store},
     wire::{
         answer::{Header, ranges, revision},
         backoff::Pause,

@@ -10,7 +10,7 @@ use crate::{
         keys::{self, Role, role},
         note,
     },
-    store::Store,
+    session::store::Store,
     wire::{
         connection::{Connection, Word},
         history,

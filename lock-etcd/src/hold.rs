@@ -11,13 +11,13 @@ use uuid::Uuid;
 use crate::{
     claim::{Claim, Stake},
     convert::{self, Upgrade, Upgraded},
-    janitor::Leftover,
     layout::{
         keys::{self, Role},
         listing::Place,
         note,
     },
     publish::Publish,
+    session::janitor::Leftover,
     wire::{answer, connection::Insisted, removals, requests},
 };
 

@@ -21,8 +21,7 @@ use crate::{
     convert::Upgraded,
     error::{Failure, Kind, STORE},
     hold::Hold,
-    session::Session,
-    store::Store,
+    session::{Session, store::Store},
     wire::{answer::Header, member::ANSWER_LIMIT, reads},
 };
 

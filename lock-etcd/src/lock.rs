@@ -23,13 +23,15 @@ use crate::{
     config::{EtcdConfig, whole_seconds},
     detach, diagnose,
     error::STORE,
-    keepalive,
     layout::{floor::Floor, key_slots::Slots},
     lister, observe,
     observers::Observers,
     operators,
-    sessions::{Sessions, new_lease},
-    store::Store,
+    session::{
+        pool::{Sessions, new_lease},
+        renewal,
+        store::Store,
+    },
     together,
     watch::Watcher,
     wire::{
@@ -96,7 +98,7 @@ impl EtcdLock {
             closed: CancellationToken::new(),
         });
         let tasks = [
-            tokio::spawn(keepalive::run(store.sessions.clone(), store.connection.clone())),
+            tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
             tokio::spawn(stream::run(store.watcher.clone())),
             tokio::spawn(stream::run(store.observers.clone())),
             tokio::spawn(lister::run(store.watcher.clone())),

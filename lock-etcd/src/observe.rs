@@ -17,7 +17,7 @@ use crate::{
         note,
     },
     observers::{News, Observers},
-    store::Store,
+    session::store::Store,
     view::{First, Seen, View},
     wire::{
         backoff::Pause,

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::{
     error::Failure,
     layout::{floor::Record, keys::queue_of, note},
-    store::Store,
+    session::store::Store,
     wire::{
         answer::{Header, ranges},
         history, leases, reads, removals,

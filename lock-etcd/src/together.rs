@@ -10,8 +10,7 @@ use crate::{
     error::{self, Failure},
     layout::{keys::Role, note},
     lease::EtcdLease,
-    session::Session,
-    store::Store,
+    session::{Session, store::Store},
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 

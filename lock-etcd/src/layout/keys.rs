@@ -32,7 +32,7 @@ impl Layout {
         Ok([&self.prefix, name.as_str(), "/"].concat().into())
     }
 
-    /// The key of a session's [epoch](crate::epoch): `<prefix>#<lease>`. In no queue, as a
+    /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. In no queue, as a
     /// [note](note) is, and no note: those end in `.v`.
     pub(crate) fn epoch(&self, lease: i64) -> String {
         format!("{}#{lease:x}", self.prefix)

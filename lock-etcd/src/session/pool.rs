@@ -19,9 +19,10 @@ use uuid::Uuid;
 use crate::{
     config::whole_seconds,
     error::{Failure, Kind, STORE},
-    estate,
-    making::{Made, Making},
-    session::Session,
+    session::{
+        Session, entries,
+        making::{Made, Making},
+    },
     wire::{backoff::Pause, connection::Connection, leases, member::ANSWER_LIMIT, turns::unsent},
 };
 
@@ -324,7 +325,7 @@ async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failur
     let revoke = || leases::revoke(connection, session.lease, || session.is_over());
     match revoke().await {
         Err(failure) if failure.kind == Kind::Denied => {
-            estate::remove(connection, session).await?;
+            entries::remove(connection, session).await?;
             revoke().await?;
         }
         revoked => revoked?,

@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     layout::{floor::Floor, key_slots::Slots, keys::Layout},
     observers::Observers,
-    sessions::Sessions,
+    session::pool::Sessions,
     watch::Watcher,
     wire::connection::Connection,
 };

@@ -1,5 +1,14 @@
 //! One etcd lease, and the locks and waiters that live by it.
 
+pub(crate) mod entries;
+pub(crate) mod epoch;
+pub(crate) mod janitor;
+pub(crate) mod kept;
+pub(crate) mod making;
+pub(crate) mod pool;
+pub(crate) mod renewal;
+pub(crate) mod store;
+
 use std::{
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -13,7 +22,8 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    epoch::Epoch, error::STORE, estate::Estate, janitor::Todo, kept::Kept,
+    error::STORE,
+    session::{entries::Estate, epoch::Epoch, janitor::Todo, kept::Kept},
     wire::member::ANSWER_LIMIT,
 };
 

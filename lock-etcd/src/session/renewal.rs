@@ -8,8 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     error::{Failure, Kind, STORE},
-    session::{Next, Session},
-    sessions::Sessions,
+    session::{Next, Session, pool::Sessions},
     wire::{
         backoff::Pause,
         connection::{Connection, Word},

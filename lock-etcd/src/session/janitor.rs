@@ -14,8 +14,7 @@ use crate::{
     claim::Stake,
     error::{Failure, Kind},
     layout::{key_slots::Slot, keys::queue_of},
-    session::Session,
-    store::Store,
+    session::{Session, store::Store},
     wire::{connection::Connection, reads, removals},
 };
 
