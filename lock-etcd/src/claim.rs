@@ -22,7 +22,7 @@ use crate::{
         note,
     },
     lease::EtcdLease,
-    named::Turn,
+    queue::watched::Turn,
     session::{
         Session, User,
         janitor::{self, Leftover},

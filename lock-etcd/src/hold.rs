@@ -11,12 +11,12 @@ use uuid::Uuid;
 use crate::{
     claim::{Claim, Stake},
     convert::{self, Upgrade, Upgraded},
+    election::publish::Publish,
     layout::{
         keys::{self, Role},
         listing::Place,
         note,
     },
-    publish::Publish,
     session::janitor::Leftover,
     wire::{answer, connection::Insisted, removals, requests},
 };

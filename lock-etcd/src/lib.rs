@@ -211,24 +211,16 @@ mod claim;
 mod config;
 mod convert;
 mod detach;
-mod diagnose;
+mod election;
 mod error;
 mod hold;
 mod layout;
 mod lease;
-mod lister;
 mod lock;
-mod named;
-mod names;
-mod observe;
-mod observers;
 mod operators;
-mod publish;
 mod queue;
 mod session;
 mod together;
-mod view;
-mod watch;
 mod wire;
 
 /// The client crate, so that a benchmark can compare with it in the same version.

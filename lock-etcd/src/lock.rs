@@ -21,19 +21,18 @@ use uuid::Uuid;
 use crate::{
     claim,
     config::{EtcdConfig, whole_seconds},
-    detach, diagnose,
+    detach,
+    election::{observe, observers::Observers},
     error::STORE,
     layout::{floor::Floor, key_slots::Slots},
-    lister, observe,
-    observers::Observers,
     operators,
+    queue::{diagnose, lister, watcher::Watcher},
     session::{
         pool::{Sessions, new_lease},
         renewal,
         store::Store,
     },
     together,
-    watch::Watcher,
     wire::{
         connection::Connection,
         deployment::{self, Server},

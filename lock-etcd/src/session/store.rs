@@ -6,10 +6,10 @@ use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    election::observers::Observers,
     layout::{floor::Floor, key_slots::Slots, keys::Layout},
-    observers::Observers,
+    queue::watcher::Watcher,
     session::pool::Sessions,
-    watch::Watcher,
     wire::connection::Connection,
 };
 

@@ -17,8 +17,7 @@ use uuid::Uuid;
 use crate::{
     error::Failure,
     layout::listing::Place,
-    named::Turn,
-    names::Names,
+    queue::{names::Names, watched::Turn},
     wire::{connection::Connection, stream::Side, watches::Open},
 };
 

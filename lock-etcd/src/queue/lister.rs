@@ -8,8 +8,10 @@ use tokio::time::sleep;
 
 use crate::{
     error::Kind,
-    names::{Doubt, ToList},
-    watch::Watcher,
+    queue::{
+        names::{Doubt, ToList},
+        watcher::Watcher,
+    },
     wire::{backoff::Pause, reads},
 };
 

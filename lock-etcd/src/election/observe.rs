@@ -11,14 +11,16 @@ use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result}
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
+    election::{
+        leader::{First, Seen, View},
+        observers::{News, Observers},
+    },
     error::Failure,
     layout::{
         keys::{Role, role},
         note,
     },
-    observers::{News, Observers},
     session::store::Store,
-    view::{First, Seen, View},
     wire::{
         backoff::Pause,
         connection::{Connection, Word},

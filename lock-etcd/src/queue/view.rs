@@ -309,5 +309,5 @@ impl<M> Queue<M> {
 }
 
 #[cfg(test)]
-#[path = "queue_tests.rs"]
+#[path = "view_tests.rs"]
 mod tests;

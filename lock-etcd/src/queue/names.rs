@@ -1,5 +1,5 @@
 //! The queues of all names that this client watches. No I/O: what there is to send is collected,
-//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::lister).
+//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::queue::lister).
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -18,7 +18,7 @@ use crate::{
         keys::{queue_of, role},
         listing::Place,
     },
-    named::{LINGER, Mine, Named, STEPS, Turn},
+    queue::watched::{LINGER, Mine, Named, STEPS, Turn},
     wire::{
         connection::WATCH_LOGINS,
         stream::unexpected,

@@ -2,7 +2,7 @@ use etcd_client::proto::{PbEvent, PbKeyValue, PbResponseHeader, PbWatchResponse}
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::named::HELD;
+use crate::queue::watched::HELD;
 
 fn place(revision: i64, key: &str) -> Place {
     Place { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }

@@ -11,8 +11,8 @@ use lock_core::trace;
 use tokio::sync::{Notify, mpsc};
 
 use crate::{
+    election::leader::{Change, Seen},
     error::{Failure, Kind, STORE},
-    view::{Change, Seen},
     wire::{
         connection::Connection,
         stream::{Side, unexpected},

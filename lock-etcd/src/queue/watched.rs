@@ -6,7 +6,7 @@ use lock_core::{Instant, Validity};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::queue::Queue;
+use crate::queue::view::Queue;
 
 /// When to list a name whose watch is new, counted from the time before. etcd files a watch that
 /// begins at a revision which is not the newest any more under "unsynced" and looks at those every
