@@ -18,9 +18,8 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
-    convert::Upgraded,
+    acquire::{convert::Upgraded, hold::Hold},
     error::{Failure, Kind, STORE},
-    hold::Hold,
     session::{Session, store::Store},
     wire::{answer::Header, member::ANSWER_LIMIT, reads},
 };

@@ -207,20 +207,16 @@
 //! The server's own Lock RPC is not used: 3.4 grants it to waiters whose lease has expired
 //! (etcd#11456).
 
-mod claim;
+mod acquire;
 mod config;
-mod convert;
-mod detach;
 mod election;
 mod error;
-mod hold;
 mod layout;
 mod lease;
 mod lock;
 mod operators;
 mod queue;
 mod session;
-mod together;
 mod wire;
 
 /// The client crate, so that a benchmark can compare with it in the same version.

@@ -19,9 +19,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    claim,
+    acquire::{self, detach, set},
     config::{EtcdConfig, whole_seconds},
-    detach,
     election::{observe, observers::Observers},
     error::STORE,
     layout::{floor::Floor, key_slots::Slots},
@@ -32,7 +31,6 @@ use crate::{
         renewal,
         store::Store,
     },
-    together,
     wire::{
         connection::Connection,
         deployment::{self, Server},
@@ -178,7 +176,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.loss = LossSignal::Push;
     guarantees.ttl = shortest..=*guarantees.ttl.end();
     guarantees.default_ttl = default_ttl;
-    guarantees.names_at_once = together::MOST;
+    guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
     // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
     guarantees.expiry_slack = Duration::from_secs(1);
@@ -200,12 +198,12 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let lease = claim::acquire(&self.store, &request, &attempt).await?;
+        let lease = acquire::acquire(&self.store, &request, &attempt).await?;
         Ok(Box::new(lease))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let leases = together::try_all(&self.store, &wishes).await?;
+        let leases = set::try_all(&self.store, &wishes).await?;
         let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
         Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
     }

@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    claim::Stake,
+    acquire::Stake,
     error::{Failure, Kind},
     session::Session,
     wire::{connection::Connection, reads, removals},

@@ -11,7 +11,7 @@ use lock_core::{Clock, Instant, Result};
 use tokio::time::sleep;
 
 use crate::{
-    claim::Stake,
+    acquire::Stake,
     error::{Failure, Kind},
     layout::{key_slots::Slot, keys::queue_of},
     session::{Session, store::Store},

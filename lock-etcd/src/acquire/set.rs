@@ -6,7 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    claim::{Claim, Stake, give_up},
+    acquire::{Claim, Stake, give_up},
     error::{self, Failure},
     layout::{keys::Role, note},
     lease::EtcdLease,

@@ -9,8 +9,10 @@ use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
 use crate::{
-    claim::{Claim, Stake},
-    convert::{self, Upgrade, Upgraded},
+    acquire::{
+        Claim, Stake,
+        convert::{self, Upgrade, Upgraded},
+    },
     election::publish::Publish,
     layout::{
         keys::{self, Role},

@@ -1,6 +1,11 @@
 //! The entry of one attempt in the store, from the request that makes it to the one that removes
 //! it.
 
+pub(crate) mod convert;
+pub(crate) mod detach;
+pub(crate) mod hold;
+pub(crate) mod set;
+
 use std::sync::Arc;
 
 use etcd_client::Txn;
@@ -12,8 +17,8 @@ use lock_core::{
 };
 
 use crate::{
+    acquire::hold::Hold,
     error::{Failure, Kind, STORE},
-    hold::Hold,
     layout::{
         floor::Record,
         key_slots::Slot,

@@ -17,10 +17,9 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    claim::{Claim, Stake},
+    acquire::{Claim, Stake, hold::Hold},
     config::whole_seconds,
     error::{Failure, Kind},
-    hold::Hold,
     layout::{
         floor::Record,
         keys::{Role, role},
