@@ -8,10 +8,7 @@ use tokio::time::sleep;
 
 use crate::{
     error::Kind,
-    queue::{
-        names::{Doubt, ToList},
-        watcher::Watcher,
-    },
+    queue::{lists::ToList, names::Doubt, watcher::Watcher},
     wire::{backoff::Pause, reads},
 };
 

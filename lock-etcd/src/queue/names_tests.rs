@@ -1,4 +1,7 @@
-use etcd_client::proto::{PbEvent, PbKeyValue, PbResponseHeader, PbWatchResponse};
+use etcd_client::{
+    WatchResponse,
+    proto::{PbEvent, PbKeyValue, PbResponseHeader, PbWatchResponse},
+};
 use lock_core::{Kind, LockName};
 
 use super::*;
