@@ -19,22 +19,18 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    acquire::{self, detach, set},
+    acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
     election::{observe, observers::Observers},
     error::STORE,
     layout::{floor::Floor, key_slots::Slots},
     operators,
     queue::{diagnose, lister, watcher::Watcher},
-    session::{
-        pool::{Sessions, new_lease},
-        renewal,
-        store::Store,
-    },
+    session::{pool::Sessions, renewal, store::Store},
     wire::{
         connection::Connection,
         deployment::{self, Server},
-        leases,
+        leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
         requests, stream,
     },
@@ -215,7 +211,7 @@ impl DistributedLock for EtcdLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         self.store.sessions.check_open()?;
-        let lease = detach::adopt(&self.store, &request, &attempt, &ticket).await?;
+        let lease = adopt::adopt(&self.store, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 

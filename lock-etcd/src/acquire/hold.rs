@@ -9,17 +9,17 @@ use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
 use crate::{
-    acquire::{
-        Claim, Stake,
-        convert::{self, Upgrade, Upgraded},
-    },
+    acquire::convert::{self, Upgrade, Upgraded},
     election::publish::Publish,
     layout::{
         keys::{self, Role},
         listing::Place,
         note,
     },
-    session::janitor::Leftover,
+    session::{
+        attempt::Claim,
+        leftover::{Leftover, Stake},
+    },
     wire::{answer, connection::Insisted, removals, requests},
 };
 

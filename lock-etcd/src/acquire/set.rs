@@ -6,11 +6,15 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    acquire::{Claim, Stake, give_up},
     error::{self, Failure},
     layout::{keys::Role, note},
     lease::EtcdLease,
-    session::{Session, store::Store},
+    session::{
+        Session,
+        attempt::{Claim, give_up},
+        leftover::Stake,
+        store::Store,
+    },
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 

@@ -38,8 +38,8 @@ impl Layout {
         format!("{}#{lease:x}", self.prefix)
     }
 
-    /// The key of the [token floor](crate::layout::floor): `<prefix>#floor`, which is no epoch's, since those
-    /// go on in hexadecimal.
+    /// The key of the [token floor](super::floor): `<prefix>#floor`, which is no epoch's, since
+    /// those go on in hexadecimal.
     pub(crate) fn floor(&self) -> String {
         format!("{}#floor", self.prefix)
     }
@@ -81,7 +81,7 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
     end
 }
 
-/// The key of a client's slot in a queue; see [`Slots`](crate::layout::key_slots::Slots). It says what the
+/// The key of a client's slot in a queue; see [`Slots`](super::key_slots::Slots). It says what the
 /// entry is, so that whoever lists a queue need not ask for values.
 pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
     let kind = match role {

@@ -11,10 +11,13 @@ use lock_core::{Clock, Instant, Result};
 use tokio::time::sleep;
 
 use crate::{
-    acquire::Stake,
     error::{Failure, Kind},
-    layout::{key_slots::Slot, keys::queue_of},
-    session::{Session, store::Store},
+    layout::keys::queue_of,
+    session::{
+        Session,
+        leftover::{Leftover, Stake},
+        store::Store,
+    },
     wire::{connection::Connection, reads, removals},
 };
 
@@ -23,27 +26,6 @@ const AT_ONCE: usize = 50;
 
 /// The pauses before what was refused is tried again: the first one, doubled up to the last.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
-
-/// What an attempt may have left in the store.
-#[derive(Clone, Debug)]
-pub(crate) struct Leftover {
-    pub(crate) key: Arc<str>,
-    /// The key is nobody else's until the leftover is gone.
-    pub(crate) _slot: Arc<Slot>,
-    pub(crate) stake: Stake,
-    /// What belongs to the entry may stand beside it.
-    pub(crate) belongs: bool,
-    /// To be removed after this one: an upgrade without an answer may make it as long as this
-    /// stands.
-    pub(crate) then: Option<Box<Self>>,
-}
-
-/// What a session's janitor is to do.
-#[derive(Debug, Default)]
-pub(crate) struct Todo {
-    leftovers: Vec<Leftover>,
-    running: bool,
-}
 
 /// Removes a leftover: nothing of it stands when this returns `Ok`, and nothing makes it again. A
 /// session that has ended takes its entries with it, so nothing is sent then.
@@ -153,14 +135,6 @@ impl Refused {
             self.again = now + self.pause;
             self.pause = (self.pause * 2).min(PAUSES[1]);
         }
-    }
-}
-
-impl Todo {
-    /// Whether there is nothing to do: the janitor does not run from then on.
-    fn rest(&mut self) -> bool {
-        self.running = !self.leftovers.is_empty();
-        !self.running
     }
 }
 

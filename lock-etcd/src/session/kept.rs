@@ -5,15 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::{
-    layout::key_slots::Slot,
-    session::Session,
-    wire::{connection::Connection, reads},
-};
+use crate::layout::key_slots::Slot;
 
 /// So many are kept without a look.
 const FEW: usize = 64;
 
+/// The keys of one session that must not be used again yet.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     keys: Vec<Left>,
@@ -23,14 +20,15 @@ pub(crate) struct Kept {
 
 /// A key that is not free as long as the entry with this create revision stands.
 #[derive(Clone, Debug)]
-struct Left {
-    key: Arc<str>,
-    revision: i64,
-    _slot: Arc<Slot>,
+pub(crate) struct Left {
+    pub(crate) key: Arc<str>,
+    pub(crate) revision: i64,
+    pub(crate) _slot: Arc<Slot>,
 }
 
 impl Kept {
-    fn add(&mut self, left: Left) -> bool {
+    /// Keeps a key from being used again. Answers whether it is time to look for those that are free.
+    pub(crate) fn add(&mut self, left: Left) -> bool {
         self.keys.push(left);
         let many = self.keys.len() > self.most.max(FEW);
         if many {
@@ -38,29 +36,17 @@ impl Kept {
         }
         many
     }
-}
 
-/// Keeps a key from being used again. Answers whether it is time to look for those that are free.
-pub(crate) fn keep(session: &Session, key: Arc<str>, revision: i64, slot: Arc<Slot>) -> bool {
-    session.kept().add(Left { key, revision, _slot: slot })
-}
+    /// All of them.
+    pub(crate) fn all(&self) -> Vec<Left> {
+        self.keys.clone()
+    }
 
-/// Gives back the keys of locks that do not stand any more.
-pub(crate) async fn look(session: &Session, connection: &Connection) {
-    let looked: Vec<_> = session.kept().keys.clone();
-    let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
-    let give_up = || session.ended.is_cancelled();
-    // If it fails, the next look finds them.
-    let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
-    let gone = |left: &&Left, created: &Option<i64>| *created != Some(left.revision);
-    let gone: Vec<_> = looked
-        .iter()
-        .zip(&created)
-        .filter_map(|(left, created)| gone(&left, created).then_some(left.revision))
-        .collect();
-    let mut kept = session.kept();
-    kept.keys.retain(|left| !gone.contains(&left.revision));
-    kept.most = kept.keys.len() * 2;
+    /// Gives back the keys of the entries with these create revisions.
+    pub(crate) fn give_back(&mut self, gone: &[i64]) {
+        self.keys.retain(|left| !gone.contains(&left.revision));
+        self.most = self.keys.len() * 2;
+    }
 }
 
 #[cfg(test)]

@@ -14,16 +14,21 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::{
     config::whole_seconds,
-    error::{Failure, Kind, STORE},
+    error::{Failure, STORE},
     session::{
-        Session, entries,
+        Session, end,
         making::{Made, Making},
     },
-    wire::{backoff::Pause, connection::Connection, leases, member::ANSWER_LIMIT, turns::unsent},
+    wire::{
+        backoff::Pause,
+        connection::Connection,
+        leases::{self, new_lease},
+        member::ANSWER_LIMIT,
+        turns::unsent,
+    },
 };
 
 /// How many different TTLs a client may use at a time.
@@ -283,7 +288,7 @@ impl Sessions {
         self.live().retain(|_, live| !Arc::ptr_eq(live, session));
         if first && !session.is_gone() {
             let (connection, session) = (self.connection.clone(), session.clone());
-            tokio::spawn(async move { drop(revoke(&connection, &session).await) });
+            tokio::spawn(async move { drop(end::revoke(&connection, &session).await) });
         }
     }
 
@@ -302,7 +307,7 @@ impl Sessions {
         for session in &sessions {
             session.end(LossReason::Closed);
         }
-        let revoked = sessions.iter().map(|session| revoke(&self.connection, session));
+        let revoked = sessions.iter().map(|session| end::revoke(&self.connection, session));
         let revoked = join_all(revoked.collect::<Vec<_>>());
         let revoked = timeout(CLOSE_LIMIT, async { tokio::join!(revoked, self.probed()) }).await;
         self.connection.close();
@@ -317,27 +322,4 @@ impl Sessions {
             error => error,
         })
     }
-}
-
-/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
-/// its keys any more, the others are removed.
-async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let revoke = || leases::revoke(connection, session.lease, || session.is_over());
-    match revoke().await {
-        Err(failure) if failure.kind == Kind::Denied => {
-            entries::remove(connection, session).await?;
-            revoke().await?;
-        }
-        revoked => revoked?,
-    }
-    session.set_gone();
-    Ok(())
-}
-
-/// A lease id that nobody else has: 63 random bits. etcd's own ids are no better.
-pub(crate) fn new_lease() -> i64 {
-    let (high, low) = Uuid::new_v4().as_u64_pair();
-    // The fixed bits of a UUID stand in the middle; folding hides them.
-    let id = (high ^ low.rotate_left(32)) >> 1;
-    i64::try_from(id).unwrap_or(i64::MAX).max(1)
 }

@@ -8,7 +8,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     error::{Failure, Kind, STORE},
-    session::{Next, Session, pool::Sessions},
+    session::{Session, due::Next, pool::Sessions},
     wire::{
         backoff::Pause,
         connection::{Connection, Word},

@@ -1,5 +1,5 @@
-//! Reads of whole queues. The client takes no answer of more than 4 MB, so what may be longer comes
-//! in several.
+//! Reads: of queues, of single entries, and of the token floor. The client takes no answer of more
+//! than 4 MB, so what may be longer comes in several.
 //!
 //! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
 //! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
@@ -207,7 +207,7 @@ pub(crate) async fn standing(
 }
 
 /// The create revisions of entries; `None` for those that do not stand. A read of several in one
-/// transaction may crash the member if the client leaves (see [`reads`](crate::wire::reads)).
+/// transaction may crash the member if the client leaves (see [above](self)).
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],
