@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::{
     acquire::{convert::Upgraded, hold::Hold},
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     session::{Session, store::Store},
     wire::{answer::Header, member::ANSWER_LIMIT, reads},
 };
@@ -212,7 +212,7 @@ impl Lease for EtcdLease {
         match insisted.result {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) if failure.kind == Kind::LeaseGone => Err(self.entry_gone()),
+            Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
         }
     }
@@ -233,7 +233,7 @@ impl Lease for EtcdLease {
         match insisted.result {
             Ok(Some(left)) => Ok(left.place()),
             Ok(None) => Err(self.lost(LossReason::EntryGone)),
-            Err(failure) if failure.kind == Kind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 Err(self.lost(LossReason::EntryGone))
             }
             Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
@@ -274,7 +274,7 @@ impl Lease for EtcdLease {
 }
 
 fn unanswered(ttl: Duration) -> Error {
-    Failure::new(Kind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
+    Failure::new(FailureKind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
         .into_error("renew", false)
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lock_core::{
-    Attempt, Clock, Error, Instant, Kind as LockKind, LossReason, Request, Result, Term, Ticket,
+    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Term, Ticket,
     deadline::safe_until,
 };
 use uuid::Uuid;
@@ -15,7 +15,7 @@ use crate::{
         rewrite::{Rewrite, Rewritten},
     },
     config::whole_seconds,
-    error::Kind,
+    error::FailureKind,
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{Session, attempt::Claim, leftover::Stake, store::Store},
@@ -45,7 +45,7 @@ pub(crate) async fn adopt(
             continue;
         }
         let mut claim =
-            Claim::new(store, session.clone(), queue.clone(), Role::Ours(LockKind::Exclusive));
+            Claim::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
         claim.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
             // What is known here of the floor may be old, or of a time that a backup has undone.
@@ -83,7 +83,7 @@ pub(crate) async fn adopt(
             // The token may count from it, or the lock is older, and is about to be ended.
             Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
             // What was sent with it did nothing, or has ended with it.
-            Err(failure) if failure.kind == Kind::LeaseGone => store.sessions.gone(&session),
+            Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
                 if ambiguous {
                     undo(store, &session, claim, (token, left.modified), attempt.id());

@@ -7,7 +7,7 @@
 //! Each also asks for the token floor's record: what is older than that stays whose it was, so that
 //! whoever has raised the floor finds and ends it.
 
-use lock_core::{Error, Kind as LockKind, Result};
+use lock_core::{Error, Kind, Result};
 use uuid::Uuid;
 
 use crate::{
@@ -53,7 +53,7 @@ impl Left {
             let suffix = parts.next()?.to_owned();
             let lease = i64::from_str_radix(parts.next()?, 16).ok()?;
             let modified = parts.next()?.parse().ok().filter(|revision| *revision > 0)?;
-            let ours = role(suffix.as_bytes()) == Role::Ours(LockKind::Exclusive);
+            let ours = role(suffix.as_bytes()) == Role::Ours(Kind::Exclusive);
             (ours && parts.next().is_none()).then_some(Self { suffix, lease, modified })
         };
         parse().ok_or_else(|| Error::InvalidOption {

@@ -5,7 +5,7 @@ use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
 
 use crate::{
     acquire::refusal::refusal,
-    error::{Failure, Kind},
+    error::{Failure, FailureKind},
     layout::{floor::Record, listing::Place, note},
     session::{Session, attempt::Claim, janitor, leftover::Stake},
     wire::{
@@ -40,10 +40,10 @@ impl Patience<'_> {
             biased;
             answer = call => answer,
             () = self.session.ended.cancelled() => {
-                Err(Failure::new(Kind::LeaseGone, "the session ended before the answer"))
+                Err(Failure::new(FailureKind::LeaseGone, "the session ended before the answer"))
             }
             () = Clock::Boot.sleep_until(self.until) => {
-                Err(Failure::new(Kind::Silent, "no answer before the caller's time was over"))
+                Err(Failure::new(FailureKind::Silent, "no answer before the caller's time was over"))
             }
         }
     }
@@ -158,10 +158,10 @@ impl Claim {
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
         // A session that has ended may have its lease for a while.
-        let ended = failure.kind == Kind::LeaseGone && self.session.ended.is_cancelled();
+        let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
         if ended || failure.kind.is_ambiguous() {
             self.set_stake(Stake::Doubtful(Some(epoch)));
-        } else if failure.kind == Kind::LeaseGone {
+        } else if failure.kind == FailureKind::LeaseGone {
             self.set_stake(Stake::Nothing);
         }
     }
@@ -203,7 +203,10 @@ impl Claim {
                 Some(entered) => {
                     let entered = self.entered(entered);
                     if floor.is_after(entered.revision) {
-                        return Err(Failure::new(Kind::Overtaken, "the token floor was raised"));
+                        return Err(Failure::new(
+                            FailureKind::Overtaken,
+                            "the token floor was raised",
+                        ));
                     }
                     return Ok(Ok(entered));
                 }
@@ -220,7 +223,7 @@ async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> R
         biased;
         done = what => Ok(done),
         () = patience.over() => {
-            Err(Failure::new(Kind::Refused, "an earlier request of the session was not answered"))
+            Err(Failure::new(FailureKind::Refused, "an earlier request of the session was not answered"))
         }
     }
 }

@@ -16,7 +16,7 @@ use lock_core::{Attempt, Clock, Request, Result, Wait, queue};
 
 use crate::{
     acquire::refusal::{contended, refusal},
-    error::Kind,
+    error::FailureKind,
     layout::keys::Role,
     lease::EtcdLease,
     session::{
@@ -68,12 +68,12 @@ pub(crate) async fn acquire(
                 taken.push(claim);
                 continue;
             }
-            Err(failure) if failure.kind == Kind::Overtaken => {
+            Err(failure) if failure.kind == FailureKind::Overtaken => {
                 claim.remove(None).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.
-            Err(failure) if failure.kind == Kind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
             }

@@ -49,12 +49,12 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let error = match entered {
             Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
-            Err(failure) if failure.kind == error::Kind::Overtaken => {
+            Err(failure) if failure.kind == error::FailureKind::Overtaken => {
                 try_join_all(claims.iter_mut().map(|claim| claim.remove(None))).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.
-            Err(failure) if failure.kind == error::Kind::LeaseGone => {
+            Err(failure) if failure.kind == error::FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
             }

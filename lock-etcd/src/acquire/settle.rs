@@ -9,7 +9,7 @@ use crate::{
         hold::Hold,
         refusal::{contended, refusal},
     },
-    error::{Failure, Kind},
+    error::{Failure, FailureKind},
     layout::listing::Place,
     lease::EtcdLease,
     queue::watched::Turn,
@@ -34,7 +34,7 @@ impl Claim {
             Some(Turn::Yours) => Ok(true),
             Some(Turn::Gone) => Err(vanished()),
             Some(Turn::Denied(why)) => {
-                Err(Failure::new(Kind::Denied, &*why).into_error("acquire", false))
+                Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
             }
             None => Err(self.session_ended()),
         }

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::{
     election::leader::{Change, Seen},
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     wire::{
         connection::Connection,
         stream::{Side, unexpected},
@@ -175,7 +175,7 @@ impl All {
             true => Ok(()),
             false => {
                 let reason = message.cancel_reason();
-                Err(Failure::new(Kind::Broken, format!("a watch was cancelled: {reason}")))
+                Err(Failure::new(FailureKind::Broken, format!("a watch was cancelled: {reason}")))
             }
         }
     }

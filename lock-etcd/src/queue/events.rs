@@ -6,7 +6,7 @@ use etcd_client::{EventType, WatchResponse};
 use lock_core::{Clock, trace};
 
 use crate::{
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     queue::{
         names::{Doubt, Names},
         watched::{LINGER, Mine, STEPS, Turn},
@@ -74,7 +74,10 @@ impl Names {
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
         let words = ["permission denied", "auth", "user name"];
         if !words.iter().any(|words| reason.contains(words)) {
-            return Err(Failure::new(Kind::Broken, format!("the watch was refused: {reason}")));
+            return Err(Failure::new(
+                FailureKind::Broken,
+                format!("the watch was refused: {reason}"),
+            ));
         }
         self.watches.ended(id);
         if let Some(named) = self.named.get_mut(queue) {
@@ -129,7 +132,7 @@ impl Names {
     ) -> Result<(), Failure> {
         if message.compact_revision() == 0 {
             let reason = format!("the watch was cancelled: {}", message.cancel_reason());
-            return Err(Failure::new(Kind::Broken, reason));
+            return Err(Failure::new(FailureKind::Broken, reason));
         }
         // It began, or fell behind, at a revision that is compacted: begin now, and list.
         self.watches.ended(id);

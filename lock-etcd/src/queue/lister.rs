@@ -7,7 +7,7 @@ use lock_core::{Clock, Instant};
 use tokio::time::sleep;
 
 use crate::{
-    error::Kind,
+    error::FailureKind,
     queue::{lists::ToList, names::Doubt, watcher::Watcher},
     wire::{backoff::Pause, reads},
 };
@@ -110,7 +110,9 @@ async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
                 watcher.names().deny(&queue, &failure.to_string());
                 refused = Some(failure.to_string());
             }
-            Err(failure) if failure.kind == Kind::Denied => watcher.names().deny(&queue, &reason),
+            Err(failure) if failure.kind == FailureKind::Denied => {
+                watcher.names().deny(&queue, &reason)
+            }
             _ => watcher.names().watch_again(&queue),
         }
     }

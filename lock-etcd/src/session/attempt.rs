@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_core::{Attempt, Error, Result};
 
 use crate::{
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     layout::{
         key_slots::Slot,
         keys::{self, Role, role},
@@ -113,7 +113,7 @@ impl Claim {
             Ok(()) if self.session.is_gone() => vanished(),
             Ok(()) => {
                 let silent = "the session in which the attempt waited could not be renewed in time";
-                Failure::new(Kind::LeaseGone, silent).into_error("acquire", false)
+                Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::{
-    error::{Failure, Kind},
+    error::{Failure, FailureKind},
     session::{Session, leftover::Stake},
     wire::{connection::Connection, leases, reads, removals},
 };
@@ -19,7 +19,7 @@ type Entry = (Arc<str>, i64);
 pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let revoke = || leases::revoke(connection, session.lease, || session.is_over());
     match revoke().await {
-        Err(failure) if failure.kind == Kind::Denied => {
+        Err(failure) if failure.kind == FailureKind::Denied => {
             remove(connection, session).await?;
             revoke().await?;
         }
@@ -50,7 +50,7 @@ async fn remove(connection: &Connection, session: &Session) -> Result<(), Failur
     while let Some(mut batch) = batches.pop() {
         match delete(connection, session, &batch).await {
             // One that is refused must not keep the others.
-            Err(failure) if failure.kind == Kind::Denied && batch.len() > 1 => {
+            Err(failure) if failure.kind == FailureKind::Denied && batch.len() > 1 => {
                 let rest = batch.split_off(batch.len() / 2);
                 batches.extend([batch, rest]);
             }

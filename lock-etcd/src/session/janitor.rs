@@ -11,7 +11,7 @@ use lock_core::{Clock, Instant, Result};
 use tokio::time::sleep;
 
 use crate::{
-    error::{Failure, Kind},
+    error::{Failure, FailureKind},
     layout::keys::queue_of,
     session::{
         Session,
@@ -200,7 +200,7 @@ async fn clean(
     if let Some(late) = late {
         let key = store.layout.epoch(session.lease);
         match session.epoch.raise(late, connection, &key, session.lease, give_up).await {
-            Err(failure) if failure.kind == Kind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone(session);
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use lock_core::{Clock, Instant, trace};
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
         backoff::Pause,
@@ -40,7 +40,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
                     _ = changes.changed() => None,
                 }
             }
-            Err(failure) if failure.kind == Kind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 answered(&sessions, &first, false);
                 None
             }
@@ -48,7 +48,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
             Err(_) if connection.member().generation != generation => None,
             Err(failure) => Some(failure),
         };
-        let denied = failure.as_ref().filter(|failure| failure.kind == Kind::Denied);
+        let denied = failure.as_ref().filter(|failure| failure.kind == FailureKind::Denied);
         if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
             denied.set_alone(true);
             tokio::spawn(renew_alone(sessions.clone(), connection.clone(), denied));
@@ -99,7 +99,9 @@ async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, sessi
                 }
                 return sessions.work.notify_one();
             }
-            Ok(Err(failure)) if failure.kind == Kind::LeaseGone => return sessions.gone(&session),
+            Ok(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
+                return sessions.gone(&session);
+            }
             // The common stream finds out about the connection.
             _ => {}
         }
@@ -172,7 +174,7 @@ async fn open(
             return Err(Failure::silent(limit));
         }
         if *changes.borrow_and_update() > member.generation {
-            return Err(Failure::new(Kind::Refused, "another connection is in use"));
+            return Err(Failure::new(FailureKind::Refused, "another connection is in use"));
         }
         tokio::select! {
             opened = &mut opening => return Ok(opened?),
@@ -197,7 +199,7 @@ async fn pump(
         tokio::select! {
             reply = replies.message() => match reply {
                 Ok(Some(reply)) => take(sessions, &reply),
-                Ok(None) => return Some(Failure::new(Kind::Broken, "the keep-alives ended")),
+                Ok(None) => return Some(Failure::new(FailureKind::Broken, "the keep-alives ended")),
                 Err(error) => return Some(Failure::of_stream(error)),
             },
             () = wait(sessions, wake) => {}

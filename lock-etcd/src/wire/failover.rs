@@ -6,7 +6,7 @@ use lock_core::{Clock, trace};
 use tokio::time::timeout;
 
 use crate::{
-    error::{Failure, Kind, STORE},
+    error::{Failure, FailureKind, STORE},
     wire::{
         connection::{Connection, WATCH_LOGINS, limit_of_each},
         member::Member,
@@ -29,10 +29,10 @@ impl Connection {
     }
 
     async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
-        if failure.kind == Kind::LoggedOut {
+        if failure.kind == FailureKind::LoggedOut {
             return self.replace(generation, true).await;
         }
-        if !failure.kind.is_passing() || failure.kind == Kind::Busy {
+        if !failure.kind.is_passing() || failure.kind == FailureKind::Busy {
             return Ok(());
         }
         if !self.down.swap(true, Ordering::Relaxed) {
@@ -40,7 +40,7 @@ impl Connection {
             self.reach.broke(failure);
         }
         // The client mends a connection that broke, but not one that is silent.
-        if !self.endpoints.is_one() || failure.kind == Kind::Silent {
+        if !self.endpoints.is_one() || failure.kind == FailureKind::Silent {
             return self.replace(generation, false).await;
         }
         Ok(())
@@ -61,7 +61,7 @@ impl Connection {
             return Ok(());
         }
         *last = Some(now);
-        self.failed(generation, &Failure::new(Kind::LoggedOut, "a watch was refused")).await
+        self.failed(generation, &Failure::new(FailureKind::LoggedOut, "a watch was refused")).await
     }
 
     /// Puts a new connection into use: to the `same` member, or to another if there is one. What
@@ -100,7 +100,7 @@ impl Connection {
         for endpoint in to_try {
             match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
                 Ok(Ok(member)) => return Ok(Some(member)),
-                Ok(Err(failure)) if failure.kind == Kind::Denied => denied = Err(failure),
+                Ok(Err(failure)) if failure.kind == FailureKind::Denied => denied = Err(failure),
                 _ => {}
             }
             self.endpoints.failed(&endpoint);

@@ -63,7 +63,7 @@ pub(crate) async fn revoke(
         })
         .await;
     match insisted.result {
-        Err(failure) if failure.kind == crate::error::Kind::LeaseGone => Ok(()),
+        Err(failure) if failure.kind == crate::error::FailureKind::LeaseGone => Ok(()),
         result => result,
     }
 }

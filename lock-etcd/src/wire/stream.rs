@@ -12,7 +12,7 @@ use tokio::{
 };
 
 use crate::{
-    error::{Failure, Kind},
+    error::{Failure, FailureKind},
     wire::{
         backoff::Pause,
         connection::{Connection, Word},
@@ -158,7 +158,7 @@ async fn read<S: Side>(side: &S, mut messages: WatchResponseStream) -> Failure {
     loop {
         let read = match messages.message().await {
             Ok(Some(message)) => side.message(&message),
-            Ok(None) => Err(Failure::new(Kind::Broken, "the watch stream ended")),
+            Ok(None) => Err(Failure::new(FailureKind::Broken, "the watch stream ended")),
             Err(error) => Err(error.into()),
         };
         if let Err(failure) = read {

@@ -10,7 +10,7 @@
 use lock_core::{Attempt, Clock, Instant, Wait};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 
 /// How many requests may be under way: enough for the best throughput of etcd, and little enough
 /// that a slow one has done them long before the shortest TTL is over.
@@ -107,5 +107,5 @@ async fn wait_for<'a>(
 
 /// Nothing was sent.
 pub(crate) fn unsent(why: &'static str) -> Failure {
-    Failure::new(Kind::Refused, why)
+    Failure::new(FailureKind::Refused, why)
 }
