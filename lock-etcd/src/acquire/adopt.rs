@@ -57,7 +57,7 @@ pub(crate) async fn adopt(
             floor = now;
             continue;
         };
-        let note = note::note(&request.holder, attempt.id(), &floor);
+        let note = note::write(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
             key: &key,
             revision: token,

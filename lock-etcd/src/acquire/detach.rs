@@ -86,7 +86,7 @@ impl Hold {
                 self.abandon();
                 break Ok(Rewritten::Gone);
             }
-            let note = note::note(holder, attempt, &floor);
+            let note = note::write(holder, attempt, &floor);
             let rewrite = Rewrite {
                 key: &key,
                 revision: self.revision,
@@ -106,7 +106,7 @@ impl Hold {
         let result = rewritten.map(|rewritten| match rewritten {
             Rewritten::Done(modified, _) => {
                 let suffix = key[self.claim.queue.len()..].to_owned();
-                self.claim.hand_over(self.revision);
+                self.claim.give_away(self.revision);
                 Some(Left { suffix, lease, modified })
             }
             Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,

@@ -69,7 +69,7 @@ impl Claim {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let note = |terms: Terms<'_>| note::note(&request.holder, attempt.id(), terms.floor.1);
+        let note = |terms: Terms<'_>| note::write(&request.holder, attempt.id(), terms.floor.1);
         let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;

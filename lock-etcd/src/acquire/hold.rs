@@ -168,7 +168,7 @@ impl Hold {
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
-        let note = &note::note(holder, attempt, &floor);
+        let note = &note::write(holder, attempt, &floor);
         let upgrade = Upgrade {
             floor: (&store.floor.key, &floor),
             queue,

@@ -82,7 +82,7 @@ async fn enter(
         claims.iter().map(|claim| (claim.queue.clone(), claim.key.clone())).collect();
     let enter = |terms: Terms<'_>| {
         let note =
-            |(request, attempt): &Wish| note::note(&request.holder, attempt.id(), terms.floor.1);
+            |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), terms.floor.1);
         let notes: Vec<_> = wishes.iter().map(note).collect();
         let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })

@@ -12,7 +12,7 @@ use crate::{
     error::{Failure, FailureKind},
     layout::listing::Place,
     lease::EtcdLease,
-    queue::watched::Turn,
+    queue::watched::Told,
     session::attempt::{Claim, vanished},
     wire::requests::Entered,
 };
@@ -31,9 +31,9 @@ impl Claim {
             turn = told => turn.ok(),
         };
         match turn {
-            Some(Turn::Yours) => Ok(true),
-            Some(Turn::Gone) => Err(vanished()),
-            Some(Turn::Denied(why)) => {
+            Some(Told::Yours) => Ok(true),
+            Some(Told::Gone) => Err(vanished()),
+            Some(Told::Denied(why)) => {
                 Err(Failure::new(FailureKind::Denied, &*why).into_error("acquire", false))
             }
             None => Err(self.session_ended()),

@@ -28,7 +28,7 @@ fn is_zero(floor: &u64) -> bool {
 }
 
 /// The note of an attempt that queues up now, if the token floor is this.
-pub(crate) fn note(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
+pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
     let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
     let note = Note {
         holder: holder.into(),

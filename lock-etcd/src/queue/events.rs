@@ -9,7 +9,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     queue::{
         names::{Doubt, Names},
-        watched::{LINGER, Mine, STEPS, Turn},
+        watched::{LINGER, Mine, STEPS, Told},
     },
     wire::{
         connection::WATCH_LOGINS,
@@ -46,23 +46,23 @@ impl Names {
 
     /// A watch has begun, or has something to tell.
     fn told(&mut self, queue: &Arc<str>, message: &WatchResponse) {
-        let Some(named) = self.named.get_mut(queue) else { return };
+        let Some(watched) = self.watched.get_mut(queue) else { return };
         if message.created() {
             let now = message.header().map_or(0, |header| header.revision());
-            named.queue.watch_began(if named.start > 0 { named.start - 1 } else { now });
-            named.denied = false;
+            watched.queue.watch_began(if watched.start > 0 { watched.start - 1 } else { now });
+            watched.denied = false;
         }
-        let synced_now = !message.events().is_empty() && named.step < STEPS.len();
+        let synced_now = !message.events().is_empty() && watched.step < STEPS.len();
         for event in message.events() {
             if let (EventType::Delete, Some(kv)) = (event.event_type(), event.kv()) {
-                named.queue.deleted(kv.key(), kv.mod_revision());
+                watched.queue.deleted(kv.key(), kv.mod_revision());
             }
         }
         if synced_now {
-            named.step = STEPS.len();
+            watched.step = STEPS.len();
             // One that is left is not to be listed next, but to be closed.
-            if !named.queue.is_idle() {
-                let poll = named.due.map(|_| named.next_poll(Clock::Boot.now()));
+            if !watched.queue.is_idle() {
+                let poll = watched.due.map(|_| watched.next_poll(Clock::Boot.now()));
                 self.set_due(queue, poll);
             }
         }
@@ -80,9 +80,9 @@ impl Names {
             ));
         }
         self.watches.ended(id);
-        if let Some(named) = self.named.get_mut(queue) {
-            named.queue.watch_ended();
-            named.watch = None;
+        if let Some(watched) = self.watched.get_mut(queue) {
+            watched.queue.watch_ended();
+            watched.watch = None;
         }
         let (queue, reason, generation) = (queue.clone(), reason.to_owned(), self.generation);
         self.doubted.push(Doubt { queue, reason, generation });
@@ -97,7 +97,7 @@ impl Names {
 
     /// The login may read a queue whose watch was refused: by the next try there may be another login.
     pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
-        if self.named.get(queue).is_some_and(|named| named.watch.is_none()) {
+        if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
             self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
         }
     }
@@ -105,20 +105,20 @@ impl Names {
     /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what
     /// they have, and are not told of a deletion. The watch is tried again by and by.
     pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        named.queue.watch_ended();
-        named.watch = None;
-        if !std::mem::replace(&mut named.denied, true) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.queue.watch_ended();
+        watched.watch = None;
+        if !std::mem::replace(&mut watched.denied, true) {
             trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
         }
         let reason: Arc<str> = reason.into();
-        for mine in named.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
+        for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
             if let Mine::Waiting(_, tell) = mine {
                 // A waiter that has left needs no answer.
-                _ = tell.send(Turn::Denied(reason.clone()));
+                _ = tell.send(Told::Denied(reason.clone()));
             }
         }
-        if named.queue.is_idle() {
+        if watched.queue.is_idle() {
             return self.close(queue);
         }
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
@@ -136,9 +136,9 @@ impl Names {
         }
         // It began, or fell behind, at a revision that is compacted: begin now, and list.
         self.watches.ended(id);
-        if let Some(named) = self.named.get_mut(queue) {
-            named.queue.watch_ended();
-            named.watch = None;
+        if let Some(watched) = self.watched.get_mut(queue) {
+            watched.queue.watch_ended();
+            watched.watch = None;
         }
         self.watch(queue, 0);
         Ok(())
@@ -154,17 +154,17 @@ impl Names {
     /// read all of it.
     pub(crate) fn stream_lost(&mut self) {
         self.watches.clear();
-        let queues: Vec<_> = self.named.keys().cloned().collect();
+        let queues: Vec<_> = self.watched.keys().cloned().collect();
         for queue in queues {
-            let Some(named) = self.named.get_mut(&queue) else { continue };
-            named.queue.watch_ended();
-            named.watch = None;
-            if named.is_over() {
+            let Some(watched) = self.watched.get_mut(&queue) else { continue };
+            watched.queue.watch_ended();
+            watched.watch = None;
+            if watched.is_over() {
                 self.close(&queue);
                 continue;
             }
-            named.step = 0;
-            let poll = named.next_poll(Clock::Boot.now());
+            watched.step = 0;
+            let poll = watched.next_poll(Clock::Boot.now());
             self.watch(&queue, 0);
             self.set_due(&queue, Some(poll));
         }
@@ -173,7 +173,7 @@ impl Names {
     /// The next watch to ask for. An outage may have ended what it was for.
     pub(crate) fn next_open(&mut self) -> Option<Open> {
         while let Some((id, queue)) = self.watches.next_queue() {
-            if self.named.get(&queue).is_some_and(|named| !named.is_over()) {
+            if self.watched.get(&queue).is_some_and(|watched| !watched.is_over()) {
                 return self.watches.next_open();
             }
             self.close(&queue);

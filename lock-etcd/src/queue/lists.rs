@@ -34,45 +34,45 @@ impl Names {
         }
         let rest = self.to_list.len().saturating_sub(LIST_AT_ONCE);
         let queues = self.to_list.split_off(rest);
-        let stale = |queue: &Arc<str>| self.named.get(queue).is_some_and(|named| named.stale);
+        let stale = |queue: &Arc<str>| self.watched.get(queue).is_some_and(|watched| watched.stale);
         let exact = queues.iter().any(stale);
         (Some(ToList { queues, exact }), if rest > 0 { now } else { wake })
     }
 
     fn fall_due(&mut self, queue: &Arc<str>, now: Instant) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        named.due = None;
-        if named.is_over() {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.due = None;
+        if watched.is_over() {
             return self.close(queue);
         }
-        if named.watch.is_none() {
+        if watched.watch.is_none() {
             // It was refused; waiters are told of the list that follows when it begins.
-            let due = now + named.poll;
+            let due = now + watched.poll;
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }
-        if !named.listing {
-            named.listing = true;
+        if !watched.listing {
+            watched.listing = true;
             self.to_list.push(queue.clone());
         }
-        named.step = (named.step + 1).min(STEPS.len());
-        let next = named.next_poll(now);
+        watched.step = (watched.step + 1).min(STEPS.len());
+        let next = watched.next_poll(now);
         self.set_due(queue, Some(next));
     }
 
     /// A name's queue at a revision.
     pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, places: &[Place]) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        named.listing = false;
-        named.queue.listed(at, places);
-        named.stale = named.queue.wants_list();
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.listing = false;
+        watched.queue.listed(at, places);
+        watched.stale = watched.queue.wants_list();
         self.judge(queue, Some(at));
     }
 
     /// A list failed; it is tried again by and by.
     pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        named.listing = false;
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.listing = false;
         self.judge(queue, None);
     }
 }

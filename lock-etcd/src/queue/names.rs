@@ -16,7 +16,7 @@ use crate::{
         keys::{queue_of, role},
         listing::Place,
     },
-    queue::watched::{LINGER, Mine, Named, Turn},
+    queue::watched::{LINGER, Mine, Told, Watched},
     wire::watches::Watches,
 };
 
@@ -33,7 +33,7 @@ pub(crate) struct Doubt {
 /// All watched names.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
-    pub(super) named: HashMap<Arc<str>, Named>,
+    pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,
     /// The generation of the connection on which the stream stands.
     pub(super) generation: u64,
@@ -55,15 +55,15 @@ impl Names {
         own: Place,
         before: Vec<Place>,
         ttl: Duration,
-    ) -> oneshot::Receiver<Turn> {
+    ) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
-        let named = self.named.entry(queue.clone()).or_default();
+        let watched = self.watched.entry(queue.clone()).or_default();
         // Else the next list is due already, and must not be put off by each new waiter.
-        let set_due = named.queue.is_idle() || named.due.is_none();
-        named.queue.enter(own, before, Mine::Waiting(attempt, tell));
-        named.hot = true;
-        named.poll = ttl;
-        let poll = named.next_poll(Clock::Boot.now());
+        let set_due = watched.queue.is_idle() || watched.due.is_none();
+        watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
+        watched.hot = true;
+        watched.poll = ttl;
+        let poll = watched.next_poll(Clock::Boot.now());
         self.watch(queue, 0);
         if set_due {
             self.set_due(queue, Some(poll));
@@ -74,7 +74,7 @@ impl Names {
 
     /// A waiter took its turn. Answers whether its entry is still there.
     pub(crate) fn hold(&mut self, queue: &str, revision: i64, validity: &Validity) -> bool {
-        let mine = self.named.get_mut(queue).and_then(|named| named.queue.get_mut(revision));
+        let mine = self.watched.get_mut(queue).and_then(|watched| watched.queue.get_mut(revision));
         let Some(mine) = mine else { return false };
         *mine = Mine::Holding(validity.clone());
         true
@@ -88,7 +88,7 @@ impl Names {
         validity: Validity,
     ) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
-        let queue: Arc<str> = match self.named.get_key_value(queue) {
+        let queue: Arc<str> = match self.watched.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
             None => queue.into(),
         };
@@ -96,9 +96,9 @@ impl Names {
         // waits brings the whole list. Should it have become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
         let own = Place { revision, key: key.as_bytes().to_vec(), kind };
-        let named = self.named.entry(queue.clone()).or_default();
-        named.queue.enter(own, Vec::new(), Mine::Holding(validity));
-        let poll = named.due.is_none().then(|| named.next_poll(Clock::Boot.now()));
+        let watched = self.watched.entry(queue.clone()).or_default();
+        watched.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
         self.watch(&queue, stood + 1);
         if poll.is_some() {
             self.set_due(&queue, poll);
@@ -108,8 +108,8 @@ impl Names {
 
     /// An attempt is over: it gave up, or what it held is lost.
     pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        if named.queue.leave(revision).is_some() {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.queue.leave(revision).is_some() {
             self.left(queue);
         }
     }
@@ -117,56 +117,56 @@ impl Names {
     /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
     /// is theirs without waiting for the store. Everybody else waits for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        if named.queue.is_idle() {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.queue.is_idle() {
             return;
         }
-        named.queue.released(revision, key.as_bytes());
+        watched.queue.released(revision, key.as_bytes());
         self.judge(queue, None);
         self.left(queue);
     }
 
     /// An entry of ours is shared now: readers of ours right behind it may enter.
     pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &Place) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        named.queue.update(entry);
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.queue.update(entry);
         self.judge(queue, None);
     }
 
     fn left(&mut self, queue: &Arc<str>) {
-        match self.named.get(queue) {
-            Some(named) if !named.queue.is_idle() => {}
-            Some(named) if named.hot => self.set_due(queue, Some(Clock::Boot.now() + LINGER)),
+        match self.watched.get(queue) {
+            Some(watched) if !watched.queue.is_idle() => {}
+            Some(watched) if watched.hot => self.set_due(queue, Some(Clock::Boot.now() + LINGER)),
             _ => self.close(queue),
         }
     }
 
     /// Opens the name's watch if there is none.
     pub(super) fn watch(&mut self, queue: &Arc<str>, start: i64) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        if named.watch.is_some() {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.watch.is_some() {
             return;
         }
         let id = self.watches.open(queue, start);
-        (named.watch, named.start, named.step) = (Some(id), start, 0);
+        (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
         self.stream_work.notify_one();
     }
 
     pub(super) fn close(&mut self, queue: &Arc<str>) {
         self.set_due(queue, None);
-        let Some(named) = self.named.remove(queue) else { return };
-        if let Some(id) = named.watch {
+        let Some(watched) = self.watched.remove(queue) else { return };
+        if let Some(id) = watched.watch {
             self.watches.close(id);
             self.stream_work.notify_one();
         }
     }
 
     pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        if named.due == at {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.due == at {
             return;
         }
-        if let Some(old) = std::mem::replace(&mut named.due, at) {
+        if let Some(old) = std::mem::replace(&mut watched.due, at) {
             self.due.remove(&(old, queue.clone()));
         }
         let Some(at) = at else { return };
@@ -178,26 +178,26 @@ impl Names {
 
     /// Tells everybody of a name what has become of them.
     pub(super) fn judge(&mut self, queue: &Arc<str>, listed_at: Option<i64>) {
-        let Some(named) = self.named.get_mut(queue) else { return };
-        for gone in named.queue.take_gone() {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        for gone in watched.queue.take_gone() {
             match gone {
                 // A waiter that has left needs no answer.
-                Mine::Waiting(_, tell) => _ = tell.send(Turn::Gone),
+                Mine::Waiting(_, tell) => _ = tell.send(Told::Gone),
                 // Found out when it takes its turn.
                 Mine::Granted(_) => {}
                 Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
             }
         }
-        for mine in named.queue.admitted(listed_at) {
+        for mine in watched.queue.admitted(listed_at) {
             if let Mine::Waiting(attempt, _) = *mine
                 && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
             {
                 // A waiter that has left needs no answer.
-                _ = tell.send(Turn::Yours);
+                _ = tell.send(Told::Yours);
             }
         }
-        if named.queue.wants_list() && !named.listing {
-            named.listing = true;
+        if watched.queue.wants_list() && !watched.listing {
+            watched.listing = true;
             self.to_list.push(queue.clone());
             self.list_work.notify_one();
         }
@@ -209,16 +209,18 @@ impl Names {
         queue: &str,
         attempts: &[Uuid],
     ) -> (Option<Vec<u8>>, Vec<Option<usize>>) {
-        let Some(named) = self.named.get(queue) else { return (None, vec![None; attempts.len()]) };
+        let Some(watched) = self.watched.get(queue) else {
+            return (None, vec![None; attempts.len()]);
+        };
         let attempt = |mine: &Mine| match mine {
             Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
             Mine::Holding(_) => None,
         };
-        let places = named.queue.places();
+        let places = watched.queue.places();
         let places: HashMap<_, _> =
             places.filter_map(|(mine, place)| Some((attempt(mine)?, place))).collect();
         let places = attempts.iter().map(|attempt| places.get(attempt).copied()).collect();
-        (named.queue.first().map(<[u8]>::to_vec), places)
+        (watched.queue.first().map(<[u8]>::to_vec), places)
     }
 }
 

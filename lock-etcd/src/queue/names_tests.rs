@@ -35,7 +35,7 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     assert_eq!(names.next_close(), None);
     names.next_list(left + LINGER);
     assert_eq!(names.next_close(), Some(id));
-    assert!(names.named.is_empty());
+    assert!(names.watched.is_empty());
 }
 
 /// Watches have lost events (etcd#18089).

@@ -43,7 +43,7 @@ pub(crate) struct Queue<M> {
     /// Their create revisions, sorted, and kinds. A foreign transaction may have made two at once.
     order: VecDeque<(i64, Kind)>,
     /// Ours, sorted by revision.
-    mine: VecDeque<Mine<M>>,
+    mine: VecDeque<Own<M>>,
     /// Ours that have lost their entry.
     gone: Vec<M>,
     /// The last deletions, oldest first.
@@ -57,7 +57,7 @@ pub(crate) struct Queue<M> {
 }
 
 #[derive(Debug)]
-struct Mine<M> {
+struct Own<M> {
     revision: i64,
     /// The last revision at which a list had it.
     seen: i64,
@@ -101,7 +101,7 @@ impl<M> Queue<M> {
         self.insert(own);
         let at = self.mine.partition_point(|mine| mine.revision < revision);
         self.mine.reserve_exact(usize::from(self.mine.is_empty()));
-        self.mine.insert(at, Mine { revision, seen: revision, covered, what });
+        self.mine.insert(at, Own { revision, seen: revision, covered, what });
     }
 
     /// Whether the watch has told of the deletion of what was there at a revision.
@@ -250,7 +250,7 @@ impl<M> Queue<M> {
     /// All of ours, with their places: 0 for the holders, 1 for the first that waits.
     pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
         let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
-        let place = move |mine: &Mine<M>| {
+        let place = move |mine: &Own<M>| {
             let at = self.find(mine.revision)?;
             Some((at + 1).saturating_sub(admitted))
         };
@@ -259,7 +259,7 @@ impl<M> Queue<M> {
 
     /// Whether a list is needed before the watch can be relied on.
     pub(crate) fn wants_list(&self) -> bool {
-        let unsure = |mine: &Mine<M>| !mine.covered || mine.seen < self.signalled;
+        let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
         self.watched.is_some() && self.mine.iter().any(unsure)
     }
 

@@ -24,7 +24,7 @@ pub(crate) const HELD: Duration = Duration::from_secs(60);
 
 /// What a waiter is told.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) enum Turn {
+pub(crate) enum Told {
     /// The lock is its.
     Yours,
     /// Its entry has vanished.
@@ -36,7 +36,7 @@ pub(crate) enum Turn {
 /// An attempt of ours in a watched queue.
 #[derive(Debug)]
 pub(crate) enum Mine {
-    Waiting(Uuid, oneshot::Sender<Turn>),
+    Waiting(Uuid, oneshot::Sender<Told>),
     /// It was told that it is its turn and has not answered yet.
     Granted(Uuid),
     Holding(Validity),
@@ -44,7 +44,7 @@ pub(crate) enum Mine {
 
 /// One watched name.
 #[derive(Debug)]
-pub(crate) struct Named {
+pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
     /// It cannot be watched for want of rights.
@@ -63,7 +63,7 @@ pub(crate) struct Named {
     pub(crate) hot: bool,
 }
 
-impl Named {
+impl Watched {
     /// Whether somebody waits here.
     pub(crate) fn is_waited(&self) -> bool {
         self.queue.mine().any(|mine| matches!(mine, Mine::Waiting(..)))
@@ -85,7 +85,7 @@ impl Named {
     }
 }
 
-impl Default for Named {
+impl Default for Watched {
     fn default() -> Self {
         Self {
             queue: Queue::default(),

@@ -17,7 +17,7 @@ use uuid::Uuid;
 use crate::{
     error::Failure,
     layout::listing::Place,
-    queue::{names::Names, watched::Turn},
+    queue::{names::Names, watched::Told},
     wire::{connection::Connection, stream::Side, watches::Open},
 };
 
@@ -79,7 +79,7 @@ impl Watcher {
         own: Place,
         before: Vec<Place>,
         ttl: Duration,
-    ) -> oneshot::Receiver<Turn> {
+    ) -> oneshot::Receiver<Told> {
         self.names().enter(queue, attempt, own, before, ttl)
     }
 

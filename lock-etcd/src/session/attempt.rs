@@ -12,7 +12,7 @@ use crate::{
     },
     session::{
         Session, User, janitor,
-        kept::Left,
+        kept::KeptKey,
         leftover::{Leftover, Stake},
         store::Store,
     },
@@ -59,7 +59,7 @@ impl Claim {
     }
 
     pub(crate) fn set_stake(&mut self, stake: Stake) {
-        self.session.estate.note(&self.key, stake);
+        self.session.entries.note(&self.key, stake);
         self.stake = stake;
     }
 
@@ -85,11 +85,11 @@ impl Claim {
 
     /// The entry, with this create revision, is another's from now on. Its key is not used again as
     /// long as it stands.
-    pub(crate) fn hand_over(&mut self, revision: i64) {
+    pub(crate) fn give_away(&mut self, revision: i64) {
         drop(self.user.take());
         self.set_stake(Stake::Nothing);
         let (key, _slot) = (self.key.clone(), self.slot.clone());
-        if self.session.kept().add(Left { key, revision, _slot }) {
+        if self.session.kept().add(KeptKey { key, revision, _slot }) {
             let (session, store) = (self.session.clone(), self.store.clone());
             store.runtime.clone().spawn(async move {
                 give_back_keys(&session, &store.connection).await;
@@ -144,7 +144,7 @@ async fn give_back_keys(session: &Session, connection: &Connection) {
     let give_up = || session.ended.is_cancelled();
     // If it fails, the next look finds them.
     let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
-    let gone = |left: &&Left, created: &Option<i64>| *created != Some(left.revision);
+    let gone = |left: &&KeptKey, created: &Option<i64>| *created != Some(left.revision);
     let gone: Vec<_> = looked
         .iter()
         .zip(&created)

@@ -89,7 +89,7 @@ impl Session {
         state.renewed = state.renewed.max(sent);
         let until = safe_until(state.renewed, self.ttl);
         let mut locks = 0;
-        for hold in state.holds.iter().flatten().filter(|hold| !hold.validity.has_ended()) {
+        for hold in state.grants.iter().flatten().filter(|hold| !hold.validity.has_ended()) {
             hold.validity.extend(until.min(hold.cap));
             locks += 1;
         }

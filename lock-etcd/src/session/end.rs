@@ -36,7 +36,7 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 /// Why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let (mut entries, mut refused) = (Vec::new(), Ok(()));
-    for (key, revision) in session.estate.all() {
+    for (key, revision) in session.entries.all() {
         let found = match revision {
             Some(revision) => Ok(Some(revision)),
             None => find(connection, session, &key).await,
@@ -80,7 +80,7 @@ async fn delete(
     let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
     let removals = entries.iter().map(remove);
     removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
-    entries.iter().for_each(|(key, _)| session.estate.note(key, Stake::Nothing));
+    entries.iter().for_each(|(key, _)| session.entries.note(key, Stake::Nothing));
     Ok(())
 }
 

@@ -12,9 +12,9 @@ use crate::session::leftover::Stake;
 
 /// The entries of one session by their keys, with their create revisions as far as they are known.
 #[derive(Debug, Default)]
-pub(crate) struct Estate(Mutex<HashMap<Arc<str>, Option<i64>>>);
+pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
 
-impl Estate {
+impl Entries {
     fn entries(&self) -> MutexGuard<'_, HashMap<Arc<str>, Option<i64>>> {
         // Nothing panics while it holds this lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

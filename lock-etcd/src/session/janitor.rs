@@ -212,7 +212,7 @@ async fn clean(
     }
     find(connection, leftovers, give_up).await?;
     delete(connection, leftovers, give_up).await?;
-    leftovers.iter().for_each(|leftover| session.estate.note(&leftover.key, Stake::Nothing));
+    leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
     Ok(())
 }
 

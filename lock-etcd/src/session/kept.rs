@@ -13,14 +13,14 @@ const FEW: usize = 64;
 /// The keys of one session that must not be used again yet.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    keys: Vec<Left>,
+    keys: Vec<KeptKey>,
     /// At how many to look next; none before the first look.
     most: usize,
 }
 
 /// A key that is not free as long as the entry with this create revision stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Left {
+pub(crate) struct KeptKey {
     pub(crate) key: Arc<str>,
     pub(crate) revision: i64,
     pub(crate) _slot: Arc<Slot>,
@@ -28,7 +28,7 @@ pub(crate) struct Left {
 
 impl Kept {
     /// Keeps a key from being used again. Answers whether it is time to look for those that are free.
-    pub(crate) fn add(&mut self, left: Left) -> bool {
+    pub(crate) fn add(&mut self, left: KeptKey) -> bool {
         self.keys.push(left);
         let many = self.keys.len() > self.most.max(FEW);
         if many {
@@ -38,7 +38,7 @@ impl Kept {
     }
 
     /// All of them.
-    pub(crate) fn all(&self) -> Vec<Left> {
+    pub(crate) fn all(&self) -> Vec<KeptKey> {
         self.keys.clone()
     }
 
@@ -59,7 +59,7 @@ mod tests {
         let (slots, mut kept) = (Arc::new(Slots::default()), Kept::default());
         let mut add = |revision| {
             let slot = Arc::new(slots.take(&"a/".into()));
-            kept.add(Left { key: "a/1.0".into(), revision, _slot: slot })
+            kept.add(KeptKey { key: "a/1.0".into(), revision, _slot: slot })
         };
         assert!((0..64).all(|revision| !add(revision)));
         assert!(add(64));

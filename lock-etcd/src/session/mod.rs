@@ -26,7 +26,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    session::{entries::Estate, epoch::Epoch, kept::Kept, leftover::Todo},
+    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Todo},
     wire::member::ANSWER_LIMIT,
 };
 
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
-    pub(crate) estate: Estate,
+    pub(crate) entries: Entries,
     todo: Mutex<Todo>,
     /// There is something to remove, or nothing lives by a retired session any more.
     pub(crate) for_janitor: Notify,
@@ -81,12 +81,12 @@ struct State {
     /// etcd denied a keep-alive, and ended the stream of all sessions for it: the next ones go on
     /// streams of their own.
     alone: bool,
-    holds: Vec<Option<Hold>>,
+    grants: Vec<Option<Grant>>,
     free: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Hold {
+struct Grant {
     validity: Validity,
     /// The end of a fixed term; keep-alives of the session do not move it.
     cap: Instant,
@@ -103,14 +103,14 @@ impl Session {
                 pinged: None,
                 hurry: false,
                 alone: false,
-                holds: Vec::new(),
+                grants: Vec::new(),
                 free: Vec::new(),
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
             confirmed: Notify::new(),
             epoch: Epoch::default(),
-            estate: Estate::default(),
+            entries: Entries::default(),
             todo: Mutex::default(),
             for_janitor: Notify::new(),
             retired: AtomicBool::new(false),
@@ -188,15 +188,15 @@ impl Session {
             return None;
         }
         let validity = Validity::new(name, until.min(cap));
-        let hold = Some(Hold { validity: validity.clone(), cap });
+        let hold = Some(Grant { validity: validity.clone(), cap });
         let slot = match state.free.pop() {
             Some(slot) => {
-                state.holds[slot] = hold;
+                state.grants[slot] = hold;
                 slot
             }
             None => {
-                state.holds.push(hold);
-                state.holds.len() - 1
+                state.grants.push(hold);
+                state.grants.len() - 1
             }
         };
         Some((validity, slot))
@@ -205,7 +205,7 @@ impl Session {
     /// Forgets a grant.
     pub(crate) fn unhold(&self, slot: usize) {
         let mut state = self.state();
-        if state.holds.get_mut(slot).and_then(Option::take).is_some() {
+        if state.grants.get_mut(slot).and_then(Option::take).is_some() {
             state.free.push(slot);
         }
     }
@@ -214,7 +214,7 @@ impl Session {
     pub(crate) fn set_cap(&self, slot: usize, cap: Instant) {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
-        if let Some(Some(hold)) = state.holds.get_mut(slot) {
+        if let Some(Some(hold)) = state.grants.get_mut(slot) {
             hold.cap = hold.cap.max(cap);
             hold.validity.extend(until.min(hold.cap));
         }
@@ -227,7 +227,7 @@ impl Session {
         if self.ended.is_cancelled() {
             return false;
         }
-        for hold in state.holds.iter().flatten() {
+        for hold in state.grants.iter().flatten() {
             hold.validity.lose(reason);
         }
         self.ended.cancel();
