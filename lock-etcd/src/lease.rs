@@ -55,9 +55,9 @@ struct Shown {
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
-        let (claim, revision) = (&hold.claim, hold.revision);
-        let token = FencingToken::new(claim.floor.saturating_add(revision.unsigned_abs()));
-        Self { key: claim.key.clone(), token, revision, header: claim.header }
+        let (entry, revision) = (&hold.entry, hold.revision);
+        let token = FencingToken::new(entry.floor.saturating_add(revision.unsigned_abs()));
+        Self { key: entry.key.clone(), token, revision, header: entry.header }
     }
 }
 
@@ -70,8 +70,8 @@ impl EtcdLease {
         slot: usize,
     ) -> Self {
         Self {
-            store: hold.claim.store.clone(),
-            session: hold.claim.session.clone(),
+            store: hold.entry.store.clone(),
+            session: hold.entry.session.clone(),
             name: request.name.clone(),
             attempt,
             holder: request.holder.clone(),
@@ -153,7 +153,7 @@ impl EtcdLease {
     /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
     async fn stands(&self) -> Result<bool> {
         let hold = self.hold.lock().await;
-        reads::exists(&self.store.connection, &hold.claim.key, hold.revision)
+        reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
             .await
             .map_err(|failure| failure.into_error("renew", false))
     }
@@ -204,7 +204,7 @@ impl Lease for EtcdLease {
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        if !hold.claim.is_candidate() {
+        if !hold.entry.is_candidate() {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }

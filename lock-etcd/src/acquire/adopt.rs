@@ -18,7 +18,7 @@ use crate::{
     error::FailureKind,
     layout::{keys::Role, note},
     lease::EtcdLease,
-    session::{Session, attempt::Claim, leftover::Stake, store::Store},
+    session::{Session, attempt::OwnEntry, leftover::Stake, store::Store},
     wire::{connection::Insisted, leases, reads},
 };
 
@@ -44,9 +44,9 @@ pub(crate) async fn adopt(
         if !session.is_live() || session.is_retired() {
             continue;
         }
-        let mut claim =
-            Claim::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
-        claim.key = key.clone();
+        let mut entry =
+            OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
+        entry.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
             // What is known here of the floor may be old, or of a time that a backup has undone.
             let asked = reads::floor(&store.connection, &store.floor).await;
@@ -73,10 +73,10 @@ pub(crate) async fn adopt(
         let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
         match result {
             Ok(Rewritten::Done(modified, header)) => {
-                claim.set_stake(Stake::Entry(token));
-                (claim.header, claim.floor) = (header, floor.above());
+                entry.set_stake(Stake::Entry(token));
+                (entry.header, entry.floor) = (header, floor.above());
                 end_lease(store, left.lease);
-                return hold(claim, request, attempt, (token, modified), sent);
+                return hold(entry, request, attempt, (token, modified), sent);
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
             Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
@@ -86,7 +86,7 @@ pub(crate) async fn adopt(
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
                 if ambiguous {
-                    undo(store, &session, claim, (token, left.modified), attempt.id());
+                    undo(store, &session, entry, (token, left.modified), attempt.id());
                 }
                 store.sessions.check_open()?;
                 return Err(failure.into_error("adopt", ambiguous));
@@ -96,7 +96,7 @@ pub(crate) async fn adopt(
 }
 
 fn hold(
-    mut claim: Claim,
+    mut entry: OwnEntry,
     request: &Request,
     attempt: &Attempt,
     (token, modified): (i64, i64),
@@ -106,13 +106,13 @@ fn hold(
         Term::Fixed => safe_until(sent, request.ttl),
         _ => Instant::NEVER,
     };
-    let Some((validity, slot)) = claim.session.hold(&request.name, cap) else {
+    let Some((validity, slot)) = entry.session.hold(&request.name, cap) else {
         // The entry has gone with the session.
-        claim.abandon(None);
-        claim.store.sessions.check_open()?;
+        entry.abandon(None);
+        entry.store.sessions.check_open()?;
         return Err(lost(request, LossReason::SessionEnded));
     };
-    let mut hold = Hold::adopted(claim, token, modified);
+    let mut hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);
     Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
 }
@@ -132,21 +132,21 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
 fn undo(
     store: &Arc<Store>,
     session: &Arc<Session>,
-    mut claim: Claim,
+    mut entry: OwnEntry,
     (revision, modified): (i64, i64),
     attempt: Uuid,
 ) {
     // As long as it is not undone, the session's end is to take it along.
-    claim.set_stake(Stake::Doubtful(None));
+    entry.set_stake(Stake::Doubtful(None));
     let (store, session) = (store.clone(), session.clone());
     store.runtime.clone().spawn(async move {
-        let (key, lease) = (claim.key.clone(), session.lease);
+        let (key, lease) = (entry.key.clone(), session.lease);
         let floor = store.floor.known();
         let floor = (&*store.floor.key, &*floor);
         let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt, floor };
         rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
         if !session.ended.is_cancelled() {
-            claim.set_stake(Stake::Nothing);
+            entry.set_stake(Stake::Nothing);
         }
     });
 }

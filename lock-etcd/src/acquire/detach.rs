@@ -74,12 +74,12 @@ impl Hold {
         ttl: std::time::Duration,
         give_up: impl Fn() -> bool,
     ) -> Insisted<Option<Left>> {
-        let store = self.claim.store.clone();
+        let store = self.entry.store.clone();
         let lease = match fresh_lease(&store, ttl, &give_up).await {
             Ok(lease) => lease,
             Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
         };
-        let (key, attempt) = (self.claim.key.clone(), Uuid::new_v4());
+        let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
         let (mut floor, mut ambiguous) = (store.floor.known(), false);
         let rewritten = loop {
             if floor.is_after(self.revision) {
@@ -105,8 +105,8 @@ impl Hold {
         };
         let result = rewritten.map(|rewritten| match rewritten {
             Rewritten::Done(modified, _) => {
-                let suffix = key[self.claim.queue.len()..].to_owned();
-                self.claim.give_away(self.revision);
+                let suffix = key[self.entry.queue.len()..].to_owned();
+                self.entry.give_away(self.revision);
                 Some(Left { suffix, lease, modified })
             }
             Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,

@@ -7,7 +7,7 @@ use crate::{
     acquire::refusal::refusal,
     error::{Failure, FailureKind},
     layout::{floor::Record, listing::Place, note},
-    session::{Session, attempt::Claim, janitor, leftover::Stake},
+    session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
     wire::{
         backoff::Pause,
         reads,
@@ -57,7 +57,7 @@ impl Patience<'_> {
     }
 }
 
-impl Claim {
+impl OwnEntry {
     /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
     /// key is in use.
     pub(super) async fn enter(

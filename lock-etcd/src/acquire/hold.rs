@@ -17,7 +17,7 @@ use crate::{
         note,
     },
     session::{
-        attempt::Claim,
+        attempt::OwnEntry,
         leftover::{Leftover, Stake},
     },
     wire::{answer, connection::Insisted, removals, requests},
@@ -26,7 +26,7 @@ use crate::{
 /// The entry of a held lock.
 #[derive(Debug)]
 pub(crate) struct Hold {
-    pub(crate) claim: Claim,
+    pub(crate) entry: OwnEntry,
     /// The entry's create revision.
     pub(crate) revision: i64,
     kind: Kind,
@@ -37,29 +37,29 @@ pub(crate) struct Hold {
     over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one, or may put
     /// there as long as this one stands.
-    doubtful: Option<Claim>,
+    doubtful: Option<OwnEntry>,
 }
 
 impl Hold {
-    pub(crate) fn new(claim: Claim, revision: i64, kind: Kind) -> Self {
+    pub(crate) fn new(entry: OwnEntry, revision: i64, kind: Kind) -> Self {
         let (over, modified) = (Arc::default(), revision);
-        Self { claim, revision, kind, modified, over, doubtful: None }
+        Self { entry, revision, kind, modified, over, doubtful: None }
     }
 
     /// A lock that another client has left, since it was written at `modified`.
-    pub(crate) fn adopted(claim: Claim, revision: i64, modified: i64) -> Self {
-        Self { modified, ..Self::new(claim, revision, Kind::Exclusive) }
+    pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
+        Self { modified, ..Self::new(entry, revision, Kind::Exclusive) }
     }
 
     /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
     pub(crate) fn is_plain(&self) -> bool {
-        let aside = self.claim.marked || self.claim.is_candidate() || self.doubtful.is_some();
+        let aside = self.entry.marked || self.entry.is_candidate() || self.doubtful.is_some();
         self.kind == Kind::Exclusive && !aside
     }
 
     /// Watches the entry if it lasts.
     pub(crate) fn watch(&mut self, validity: &Validity) {
-        let Claim { store, key, .. } = &self.claim;
+        let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
         let place = (key.clone(), self.revision, stood);
         self.over = store.watcher.add_young(place, validity.clone());
@@ -68,14 +68,14 @@ impl Hold {
     /// What becomes of the entry is of no interest any more.
     pub(crate) fn unwatch(&self) {
         self.over.store(true, Ordering::Release);
-        let Claim { store, queue, .. } = &self.claim;
+        let OwnEntry { store, queue, .. } = &self.entry;
         store.watcher.names().leave(queue, self.revision);
     }
 
     /// The entry is about to be removed: whoever of this client is admitted by that enters now.
     pub(crate) fn hand_over(&self) {
         self.over.store(true, Ordering::Release);
-        let Claim { store, queue, key, .. } = &self.claim;
+        let OwnEntry { store, queue, key, .. } = &self.entry;
         store.watcher.names().release(queue, self.revision, key);
     }
 
@@ -83,16 +83,16 @@ impl Hold {
     ///
     /// # Errors
     ///
-    /// As [`Claim::remove`].
+    /// As [`OwnEntry::remove`].
     pub(crate) async fn remove(&mut self) -> Result<()> {
         let then = self.then();
-        self.claim.remove(then).await
+        self.entry.remove(then).await
     }
 
     /// Removes the entry in the background.
     pub(crate) fn abandon(&mut self) {
         let then = self.then();
-        self.claim.abandon(then);
+        self.entry.abandon(then);
     }
 
     /// Without the old entry no late upgrade makes the new one.
@@ -105,8 +105,8 @@ impl Hold {
         if self.kind == Kind::Shared {
             return Insisted { result: Ok(true), ambiguous: false };
         }
-        self.claim.marked = true;
-        let Claim { store, session, queue, key, .. } = &self.claim;
+        self.entry.marked = true;
+        let OwnEntry { store, session, queue, key, .. } = &self.entry;
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
         let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
@@ -128,14 +128,14 @@ impl Hold {
         value: &[u8],
         give_up: impl Fn() -> bool,
     ) -> Insisted<bool> {
-        let Claim { store, session, key, .. } = &self.claim;
+        let OwnEntry { store, session, key, .. } = &self.entry;
         let publish = Publish { key, lease: session.lease, revision: self.revision, value };
         publish.send(&store.connection, &mut self.modified, give_up).await
     }
 
     /// Tells the readers of other clients that they may look.
     fn signal(&self, revision: i64) {
-        let Claim { store, session, key, .. } = &self.claim;
+        let OwnEntry { store, session, key, .. } = &self.entry;
         let (connection, session) = (store.connection.clone(), session.clone());
         let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
@@ -155,16 +155,16 @@ impl Hold {
         // It is deleted by its own upgrade, and that is no loss.
         self.unwatch();
         // With a mark it may be shared: a downgrade was sent, and its answer is not known.
-        if self.kind == Kind::Exclusive && !self.claim.marked {
+        if self.kind == Kind::Exclusive && !self.entry.marked {
             return Insisted {
-                result: Ok(Upgraded::Done(self.revision, self.claim.floor, self.claim.header)),
+                result: Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header)),
                 ambiguous: false,
             };
         }
         let doubted = self.doubtful.is_some();
-        let Claim { store, session, queue, key, .. } = &self.claim;
+        let OwnEntry { store, session, queue, key, .. } = &self.entry;
         let role = Role::Ours(Kind::Exclusive);
-        let exclusive = || Claim::new(store, session.clone(), queue.clone(), role);
+        let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
@@ -193,10 +193,10 @@ impl Hold {
         if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
             new.set_stake(Stake::Entry(revision));
             (new.header, new.floor) = (header, floor);
-            self.claim.set_stake(Stake::Nothing);
+            self.entry.set_stake(Stake::Nothing);
             (self.revision, self.kind) = (revision, Kind::Exclusive);
             self.modified = revision;
-            self.claim = new;
+            self.entry = new;
         }
     }
 }

@@ -20,7 +20,7 @@ use crate::{
     layout::keys::Role,
     lease::EtcdLease,
     session::{
-        attempt::{Claim, give_up},
+        attempt::{OwnEntry, give_up},
         leftover::Stake,
         store::Store,
     },
@@ -46,18 +46,18 @@ pub(crate) async fn acquire(
         if !session.is_live() || session.is_retired() {
             continue;
         }
-        let mut claim = Claim::new(store, session.clone(), queue.clone(), role);
+        let mut entry = OwnEntry::new(store, session.clone(), queue.clone(), role);
         let asked = Clock::Boot.now();
-        let entered = claim.enter(request, attempt, began).await;
+        let entered = entry.enter(request, attempt, began).await;
         drop(turn);
         let error = match entered {
-            Ok(Ok(entered)) => match claim.settle(entered, request, attempt, asked).await {
+            Ok(Ok(entered)) => match entry.settle(entered, request, attempt, asked).await {
                 Ok(lease) => return Ok(lease),
-                Err((claim, error)) => {
-                    if let Stake::Entry(revision) = claim.stake {
-                        store.watcher.names().leave(&claim.queue, revision);
+                Err((entry, error)) => {
+                    if let Stake::Entry(revision) = entry.stake {
+                        store.watcher.names().leave(&entry.queue, revision);
                     }
-                    return Err(Box::pin(give_up(claim, attempt, error)).await);
+                    return Err(Box::pin(give_up(entry, attempt, error)).await);
                 }
             },
             Ok(Err(found)) if request.wait == Wait::Try => {
@@ -65,11 +65,11 @@ pub(crate) async fn acquire(
             }
             // Somebody else has made the key. This attempt takes the next one.
             Ok(Err(_)) => {
-                taken.push(claim);
+                taken.push(entry);
                 continue;
             }
             Err(failure) if failure.kind == FailureKind::Overtaken => {
-                claim.remove(None).await?;
+                entry.remove(None).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.
@@ -77,8 +77,8 @@ pub(crate) async fn acquire(
                 store.sessions.gone_unless_ended(&session);
                 continue;
             }
-            Err(failure) => failure.into_error("acquire", claim.stake != Stake::Nothing),
+            Err(failure) => failure.into_error("acquire", entry.stake != Stake::Nothing),
         };
-        return Err(Box::pin(give_up(claim, attempt, error)).await);
+        return Err(Box::pin(give_up(entry, attempt, error)).await);
     }
 }

@@ -11,7 +11,7 @@ use crate::{
     lease::EtcdLease,
     session::{
         Session,
-        attempt::{Claim, give_up},
+        attempt::{OwnEntry, give_up},
         leftover::Stake,
         store::Store,
     },
@@ -41,16 +41,16 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             continue;
         }
         let role = Role::Ours(Kind::Exclusive);
-        let claim = |queue: &Arc<str>| Claim::new(store, session.clone(), queue.clone(), role);
-        let mut claims: Vec<_> = queues.iter().map(claim).collect();
+        let entry = |queue: &Arc<str>| OwnEntry::new(store, session.clone(), queue.clone(), role);
+        let mut entries: Vec<_> = queues.iter().map(entry).collect();
         let asked = Clock::Boot.now();
-        let entered = enter(&mut claims, wishes, &session, began).await;
+        let entered = enter(&mut entries, wishes, &session, began).await;
         drop(turn);
         let error = match entered {
-            Ok(Some(revision)) => return hold(claims, wishes, revision, asked).await.map(Some),
+            Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
             Err(failure) if failure.kind == error::FailureKind::Overtaken => {
-                try_join_all(claims.iter_mut().map(|claim| claim.remove(None))).await?;
+                try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.
@@ -62,58 +62,58 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 let what = format!("take {} names in one transaction", wishes.len());
                 Some(Error::Unsupported { store: error::STORE, what })
             }
-            Err(failure) => Some(failure.into_error("acquire", claims[0].stake != Stake::Nothing)),
+            Err(failure) => Some(failure.into_error("acquire", entries[0].stake != Stake::Nothing)),
         };
         let busy = || Error::Contended { name: request.name.clone() };
-        let left = claims.into_iter().zip(wishes);
-        join_all(left.map(|(claim, (_, attempt))| give_up(claim, attempt, busy()))).await;
+        let left = entries.into_iter().zip(wishes);
+        join_all(left.map(|(entry, (_, attempt))| give_up(entry, attempt, busy()))).await;
         return error.map_or(Ok(None), Err);
     }
 }
 
 /// Makes all entries. Answers their create revision; `None` if some queue is not empty.
 async fn enter(
-    claims: &mut [Claim],
+    entries: &mut [OwnEntry],
     wishes: &[Wish],
     session: &Session,
     began: Instant,
 ) -> Result<Option<i64>, Failure> {
     let keys: Vec<_> =
-        claims.iter().map(|claim| (claim.queue.clone(), claim.key.clone())).collect();
+        entries.iter().map(|entry| (entry.queue.clone(), entry.key.clone())).collect();
     let enter = |terms: Terms<'_>| {
         let note =
             |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), terms.floor.1);
         let notes: Vec<_> = wishes.iter().map(note).collect();
-        let entries = keys.iter().zip(&notes).map(|((queue, key), note)| {
+        let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })
         });
-        requests::enter_all(entries, terms)
+        requests::enter_all(new, terms)
     };
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one tells what became of an unanswered sending.
-    let entered = claims[0].send(request, caller, began, enter);
+    let entered = entries[0].send(request, caller, began, enter);
     let entered = entered.await;
-    let Claim { stake, header, floor, .. } = claims[0];
-    for claim in &mut *claims {
-        claim.set_stake(stake);
-        (claim.header, claim.floor) = (header, floor);
+    let OwnEntry { stake, header, floor, .. } = entries[0];
+    for entry in &mut *entries {
+        entry.set_stake(stake);
+        (entry.header, entry.floor) = (header, floor);
     }
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 
 /// Makes leases of entries that are alone in their queues. If one fails, the others are given back.
 async fn hold(
-    claims: Vec<Claim>,
+    entries: Vec<OwnEntry>,
     wishes: &[Wish],
     revision: i64,
     asked: Instant,
 ) -> Result<Vec<EtcdLease>> {
-    let (mut leases, mut failed) = (Vec::with_capacity(claims.len()), None);
-    for (claim, (request, attempt)) in claims.into_iter().zip(wishes) {
-        let alone = Entered { header: claim.header, revision, before: Vec::new() };
-        match claim.settle(alone, request, attempt, asked).await {
+    let (mut leases, mut failed) = (Vec::with_capacity(entries.len()), None);
+    for (entry, (request, attempt)) in entries.into_iter().zip(wishes) {
+        let alone = Entered { header: entry.header, revision, before: Vec::new() };
+        match entry.settle(alone, request, attempt, asked).await {
             Ok(lease) => leases.push(lease),
-            Err((claim, error)) => failed = Some(give_up(claim, attempt, error).await),
+            Err((entry, error)) => failed = Some(give_up(entry, attempt, error).await),
         }
     }
     failed.map_or(Ok(leases), Err)

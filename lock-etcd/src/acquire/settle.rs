@@ -13,11 +13,11 @@ use crate::{
     layout::listing::Place,
     lease::EtcdLease,
     queue::watched::Told,
-    session::attempt::{Claim, vanished},
+    session::attempt::{OwnEntry, vanished},
     wire::requests::Entered,
 };
 
-impl Claim {
+impl OwnEntry {
     /// Waits until the entries before this one leave room for it. Answers whether it came to that.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before, .. } = entered;
@@ -40,7 +40,7 @@ impl Claim {
         }
     }
 
-    /// Waits for the turn and takes it; the claim again if that came to nothing.
+    /// Waits for the turn and takes it; the entry again if that came to nothing.
     pub(crate) async fn settle(
         self,
         entered: Entered,

@@ -19,9 +19,9 @@ use crate::{
     wire::{answer::Header, connection::Connection, reads},
 };
 
-/// One attempt's key.
+/// One attempt's entry, or what may become it.
 #[derive(Debug)]
-pub(crate) struct Claim {
+pub(crate) struct OwnEntry {
     pub(crate) store: Arc<Store>,
     pub(crate) session: Arc<Session>,
     pub(crate) queue: Arc<str>,
@@ -39,7 +39,7 @@ pub(crate) struct Claim {
     pub(crate) floor: u64,
 }
 
-impl Claim {
+impl OwnEntry {
     pub(crate) fn new(
         store: &Arc<Store>,
         session: Arc<Session>,
@@ -127,12 +127,12 @@ pub(crate) fn vanished() -> Error {
 
 /// Removes what an attempt left: at once if its caller has left and only this is left to do, else
 /// in the background.
-pub(crate) async fn give_up(mut claim: Claim, attempt: &Attempt, error: Error) -> Error {
+pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
         // The janitor or the session's end removes it otherwise.
-        drop(claim.remove(None).await);
+        drop(entry.remove(None).await);
     } else {
-        claim.abandon(None);
+        entry.abandon(None);
     }
     error
 }
