@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::{floor::Record, keys::queue_of, note},
+    layout::{floor::Record, keys::queue_of, listing::Standing, note},
     session::store::Store,
     wire::{
         answer::{Header, ranges},
@@ -78,8 +78,7 @@ pub(crate) async fn revoke(
         let entries = reads::inspect(&store.connection, &queue)
             .await
             .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
-        let own =
-            |entry: &crate::layout::listing::Standing| note::attempt(&entry.note) == Some(attempt);
+        let own = |entry: &Standing| note::attempt(&entry.note) == Some(attempt);
         let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
         let key = String::from_utf8_lossy(&victim.place.key);
         let txn = removals::remove(&key, victim.place.revision);

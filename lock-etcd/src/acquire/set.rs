@@ -6,7 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
-    error::{self, Failure},
+    error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{
@@ -28,7 +28,7 @@ pub(crate) const MOST: usize = 128;
 /// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
-    only_exclusive(error::STORE, wishes)?;
+    only_exclusive(STORE, wishes)?;
     let queue = |(request, _): &Wish| store.layout.queue(&request.name);
     let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
     let began = Clock::Boot.now();
@@ -49,18 +49,18 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
         let error = match entered {
             Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
             Ok(None) => None,
-            Err(failure) if failure.kind == error::FailureKind::Overtaken => {
+            Err(failure) if failure.kind == FailureKind::Overtaken => {
                 try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
                 continue;
             }
             // The lease had died before it was used here, or takes with it what was made: begin again.
-            Err(failure) if failure.kind == error::FailureKind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
             }
             Err(failure) if failure.is_too_large() => {
                 let what = format!("take {} names in one transaction", wishes.len());
-                Some(Error::Unsupported { store: error::STORE, what })
+                Some(Error::Unsupported { store: STORE, what })
             }
             Err(failure) => Some(failure.into_error("acquire", entries[0].stake != Stake::Nothing)),
         };

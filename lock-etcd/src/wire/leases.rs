@@ -5,7 +5,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use crate::{
-    error::Failure,
+    error::{Failure, FailureKind},
     wire::{
         answer::Answer,
         connection::{Connection, Word},
@@ -63,7 +63,7 @@ pub(crate) async fn revoke(
         })
         .await;
     match insisted.result {
-        Err(failure) if failure.kind == crate::error::FailureKind::LeaseGone => Ok(()),
+        Err(failure) if failure.kind == FailureKind::LeaseGone => Ok(()),
         result => result,
     }
 }
