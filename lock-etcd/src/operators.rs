@@ -35,7 +35,7 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     // Together: many readers are many leases.
     let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
     let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
-    let held = held.take(history::MOST).map(|(_, standing)| standing.place.revision);
+    let held = held.take(history::MOST).map(|(_, standing)| standing.entry.revision);
     let at_once = held.map(|revision| history::entered_at_once(connection, &queue, revision));
     let (left, at_once) = join(try_join_all(left), join_all(at_once.collect::<Vec<_>>())).await;
     let left: HashMap<_, _> = leases.iter().zip(left.map_err(failed)?).collect();
@@ -53,10 +53,10 @@ pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     let mut names = BTreeSet::new();
     let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
     loop {
-        let (places, next) = reads::page(&store.connection, &from, &to)
+        let (entries, next) = reads::page(&store.connection, &from, &to)
             .await
             .map_err(|failure| failure.into_error("names", false))?;
-        let found = places.iter().filter_map(|place| store.layout.name(queue_of(&place.key)));
+        let found = entries.iter().filter_map(|entry| store.layout.name(queue_of(&entry.key)));
         names.extend(found.filter(|name| name.as_str().starts_with(start)));
         let Some(next) = next else { return Ok(names.into_iter().collect()) };
         from = next;
@@ -80,8 +80,8 @@ pub(crate) async fn revoke(
             .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
         let own = |entry: &Standing| note::attempt(&entry.note) == Some(attempt);
         let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
-        let key = String::from_utf8_lossy(&victim.place.key);
-        let txn = removals::remove(&key, victim.place.revision);
+        let key = String::from_utf8_lossy(&victim.entry.key);
+        let txn = removals::remove(&key, victim.entry.revision);
         let give_up = || Clock::Boot.now() >= until;
         let insisted =
             store.connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
@@ -133,9 +133,9 @@ pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uu
     let mut names = BTreeSet::new();
     loop {
         let page = reads::page(&store.connection, &from, &to).await;
-        let (places, next) = page.map_err(failed)?;
-        let old = places.iter().filter(|place| record.is_after(place.revision));
-        names.extend(old.filter_map(|place| store.layout.name(queue_of(&place.key))));
+        let (entries, next) = page.map_err(failed)?;
+        let old = entries.iter().filter(|entry| record.is_after(entry.revision));
+        names.extend(old.filter_map(|entry| store.layout.name(queue_of(&entry.key))));
         let Some(next) = next else { break };
         from = next;
     }
@@ -143,7 +143,7 @@ pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uu
     for name in names {
         let queue = store.layout.queue(&name)?;
         let standing = reads::inspect(&store.connection, &queue).await.map_err(failed)?;
-        let old = standing.iter().filter(|entry| record.is_after(entry.place.revision));
+        let old = standing.iter().filter(|standing| record.is_after(standing.entry.revision));
         let attempts = old.filter_map(|entry| note::attempt(&entry.note));
         found.extend(attempts.map(|attempt| (name.clone(), attempt)));
     }

@@ -6,7 +6,7 @@ use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
 use crate::{
     acquire::refusal::refusal,
     error::{Failure, FailureKind},
-    layout::{floor::Record, listing::Place, note},
+    layout::{floor::Record, listing::QueueEntry, note},
     session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
     wire::{
         backoff::Pause,
@@ -65,7 +65,7 @@ impl OwnEntry {
         request: &Request,
         attempt: &Attempt,
         began: Instant,
-    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
@@ -104,7 +104,7 @@ impl OwnEntry {
         attempt: &Attempt,
         began: Instant,
         txn: impl Fn(Terms<'_>) -> Txn,
-    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
         let session = self.session.clone();
         let until = self.store.connection.patience(began, request.ttl);
         let patience = Patience { attempt, session: &session, until };
@@ -191,10 +191,10 @@ impl OwnEntry {
     /// its token must not be counted from this one.
     async fn found(
         &mut self,
-        found: Vec<Place>,
+        found: Vec<QueueEntry>,
         floor: &Record,
         patience: &Patience<'_>,
-    ) -> Result<Result<Entered, Vec<Place>>, Failure> {
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
         if let Stake::Doubtful(_) = self.stake {
             let Self { store, queue, key, .. } = &*self;
             let give_up = || patience.is_over();

@@ -13,7 +13,7 @@ use crate::{
     election::publish::Publish,
     layout::{
         keys::{self, Role},
-        listing::Place,
+        listing::QueueEntry,
         note,
     },
     session::{
@@ -61,8 +61,8 @@ impl Hold {
     pub(crate) fn watch(&mut self, validity: &Validity) {
         let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
-        let place = (key.clone(), self.revision, stood);
-        self.over = store.watcher.add_young(place, validity.clone());
+        let young = (key.clone(), self.revision, stood);
+        self.over = store.watcher.add_young(young, validity.clone());
     }
 
     /// What becomes of the entry is of no interest any more.
@@ -115,7 +115,7 @@ impl Hold {
         if let Ok(Some(signalled)) = result {
             self.kind = Kind::Shared;
             let (revision, kind) = (self.revision, self.kind);
-            let shared = Place { revision, key: key.as_bytes().to_vec(), kind };
+            let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
             store.watcher.names().downgraded(queue, &shared);
             self.signal(signalled);
         }

@@ -10,7 +10,7 @@ use crate::{
         refusal::{contended, refusal},
     },
     error::{Failure, FailureKind},
-    layout::listing::Place,
+    layout::listing::QueueEntry,
     lease::EtcdLease,
     queue::watched::Told,
     session::attempt::{OwnEntry, vanished},
@@ -22,7 +22,7 @@ impl OwnEntry {
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
-        let own = Place { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
+        let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
         let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
         let turn = tokio::select! {
             biased;

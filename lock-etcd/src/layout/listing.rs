@@ -9,7 +9,7 @@ use crate::layout::keys::{self, Role, role};
 
 /// One entry of a queue.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(crate) struct Place {
+pub(crate) struct QueueEntry {
     /// The revision that created it: its place in line, and the grant's fencing token.
     pub(crate) revision: i64,
     pub(crate) key: Vec<u8>,
@@ -19,7 +19,7 @@ pub(crate) struct Place {
 /// An entry as the store has it.
 #[derive(Debug)]
 pub(crate) struct Standing {
-    pub(crate) place: Place,
+    pub(crate) entry: QueueEntry,
     pub(crate) role: Role,
     /// The etcd lease by which it lives; 0 if none.
     pub(crate) lease: i64,
@@ -34,16 +34,16 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
     for kv in kvs {
         let role = role(&kv.key);
         if let Some(kind) = role.kind() {
-            let place = Place { revision: kv.create_revision, key: kv.key, kind };
+            let entry = QueueEntry { revision: kv.create_revision, key: kv.key, kind };
             let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
-            entries.push(Standing { place, role, lease: kv.lease, note });
+            entries.push(Standing { entry, role, lease: kv.lease, note });
         } else if role == Role::Mark
-            && let Some(Standing { place, .. }) = entries.last_mut()
+            && let Some(Standing { entry, .. }) = entries.last_mut()
             // An older mark is that of an entry that had this key before.
-            && kv.mod_revision > place.revision
-            && kv.key.strip_suffix(b".s") == Some(&place.key)
+            && kv.mod_revision > entry.revision
+            && kv.key.strip_suffix(b".s") == Some(&entry.key)
         {
-            place.kind = Kind::Shared;
+            entry.kind = Kind::Shared;
         }
     }
     entries
@@ -52,18 +52,18 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
 /// Adds the notes of candidates.
 pub(crate) fn add_notes(entries: &mut [Standing], notes: Vec<PbKeyValue>) {
     let mut notes: HashMap<_, _> = notes.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
-    for entry in entries.iter_mut().filter(|entry| entry.role == Role::Candidate) {
-        let key = keys::note(&String::from_utf8_lossy(&entry.place.key));
+    for standing in entries.iter_mut().filter(|standing| standing.role == Role::Candidate) {
+        let key = keys::note(&String::from_utf8_lossy(&standing.entry.key));
         let note = notes.remove(key.as_bytes());
         // Written with the entry; another one is that of an entry that had this key before.
-        let note = note.filter(|kv| kv.mod_revision == entry.place.revision);
-        entry.note = note.map(|kv| kv.value).unwrap_or_default();
+        let note = note.filter(|kv| kv.mod_revision == standing.entry.revision);
+        standing.note = note.map(|kv| kv.value).unwrap_or_default();
     }
 }
 
-/// Where the entries stand, in the order of their keys.
-pub(crate) fn places(kvs: Vec<PbKeyValue>) -> Vec<Place> {
-    entries(kvs).into_iter().map(|entry| entry.place).collect()
+/// The entries alone, in the order of their keys.
+pub(crate) fn queue_entries(kvs: Vec<PbKeyValue>) -> Vec<QueueEntry> {
+    entries(kvs).into_iter().map(|standing| standing.entry).collect()
 }
 
 #[cfg(test)]
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn marks_and_signals_are_no_entries() {
-        let listed = places(vec![
+        let listed = queue_entries(vec![
             kv("a/1f.0", 10, 10),
             kv("a/1f.0.s", 12, 12),
             kv("a/1f.0.x", 12, 12),
@@ -85,7 +85,7 @@ mod tests {
             kv("a/1f.3.r", 13, 13),
             kv("a/go", 14, 14),
         ]);
-        let listed: Vec<_> = listed.iter().map(|place| (place.revision, place.kind)).collect();
+        let listed: Vec<_> = listed.iter().map(|entry| (entry.revision, entry.kind)).collect();
         assert_eq!(
             listed,
             [(10, Kind::Shared), (11, Kind::Exclusive), (13, Kind::Shared), (14, Kind::Exclusive)]
@@ -113,7 +113,8 @@ mod tests {
     /// Somebody deleted the entry without its mark, and the key is used again.
     #[test]
     fn a_mark_from_before_the_entry_does_not_count() {
-        let kind = |marked| places(vec![kv("a/1f.0", 10, 10), kv("a/1f.0.s", 5, marked)])[0].kind;
+        let kind =
+            |marked| queue_entries(vec![kv("a/1f.0", 10, 10), kv("a/1f.0.s", 5, marked)])[0].kind;
         assert_eq!(kind(9), Kind::Exclusive);
         assert_eq!(kind(11), Kind::Shared, "marked again");
     }

@@ -45,8 +45,8 @@ pub(crate) fn read(standing: &Standing) -> Entry {
     if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
     }
-    let holder = holder(&standing.note, standing.place.revision);
-    Entry::new(attempt(&standing.note), holder).with_kind(standing.place.kind)
+    let holder = holder(&standing.note, standing.entry.revision);
+    Entry::new(attempt(&standing.note), holder).with_kind(standing.entry.kind)
 }
 
 /// Who made the entry with this note and create revision.

@@ -75,7 +75,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
     let mut failed = Vec::new();
     for (queue, list) in todo.queues.iter().zip(lists) {
         match list {
-            Ok(list) => watcher.names().listed(queue, list.revision, &list.places),
+            Ok(list) => watcher.names().listed(queue, list.revision, &list.entries),
             Err(_) => failed.push(queue),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lock_core::Instant;
 
 use crate::{
-    layout::listing::Place,
+    layout::listing::QueueEntry,
     queue::{names::Names, watched::STEPS},
 };
 
@@ -61,10 +61,10 @@ impl Names {
     }
 
     /// A name's queue at a revision.
-    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, places: &[Place]) {
+    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, entries: &[QueueEntry]) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.listing = false;
-        watched.queue.listed(at, places);
+        watched.queue.listed(at, entries);
         watched.stale = watched.queue.wants_list();
         self.judge(queue, Some(at));
     }

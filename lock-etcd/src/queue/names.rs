@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{
     layout::{
         keys::{queue_of, role},
-        listing::Place,
+        listing::QueueEntry,
     },
     queue::watched::{LINGER, Mine, Told, Watched},
     wire::watches::Watches,
@@ -52,8 +52,8 @@ impl Names {
         &mut self,
         queue: &Arc<str>,
         attempt: Uuid,
-        own: Place,
-        before: Vec<Place>,
+        own: QueueEntry,
+        before: Vec<QueueEntry>,
         ttl: Duration,
     ) -> oneshot::Receiver<Told> {
         let (tell, told) = oneshot::channel();
@@ -95,7 +95,7 @@ impl Names {
         // It waits for nobody, so it need not know who was before it; whoever comes after it and
         // waits brings the whole list. Should it have become shared, the list says so.
         let kind = role(key.as_bytes()).kind().unwrap_or_default();
-        let own = Place { revision, key: key.as_bytes().to_vec(), kind };
+        let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
         let watched = self.watched.entry(queue.clone()).or_default();
         watched.queue.enter(own, Vec::new(), Mine::Holding(validity));
         let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
@@ -127,7 +127,7 @@ impl Names {
     }
 
     /// An entry of ours is shared now: readers of ours right behind it may enter.
-    pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &Place) {
+    pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &QueueEntry) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.queue.update(entry);
         self.judge(queue, None);

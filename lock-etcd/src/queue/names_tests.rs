@@ -7,8 +7,8 @@ use lock_core::{Kind, LockName};
 use super::*;
 use crate::queue::watched::HELD;
 
-fn place(revision: i64, key: &str) -> Place {
-    Place { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
+fn entry(revision: i64, key: &str) -> QueueEntry {
+    QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
 }
 
 fn deletion(key: &str, at: i64) -> PbEvent {
@@ -21,8 +21,8 @@ fn deletion(key: &str, at: i64) -> PbEvent {
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();
     let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
-    let before = vec![place(4, "job/2f.0")];
-    let _told = names.enter(&queue, Uuid::new_v4(), place(5, key), before, HELD);
+    let before = vec![entry(4, "job/2f.0")];
+    let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
     let id = names.next_open().unwrap().id;
     let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
     let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
@@ -47,13 +47,13 @@ fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
     let validity = Validity::new(&name, until);
     names.watch_hold("job/1f.0".into(), (5, 5), validity.clone());
     assert!(names.next_list(now).0.is_none());
-    for (at, places) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
+    for (at, entries) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
         assert_eq!(validity.loss(), None);
         let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
         let queue = &todo.unwrap().queues[0];
         assert_eq!(&**queue, "job/");
-        let places: Vec<_> = places.iter().map(|(at, key)| place(*at, key)).collect();
-        names.listed(queue, 9, &places);
+        let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
+        names.listed(queue, 9, &entries);
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

@@ -25,7 +25,7 @@ use lock_core::queue::{self, Kind};
 
 use crate::layout::{
     keys::{Role, role},
-    listing::Place,
+    listing::QueueEntry,
 };
 
 /// How many deletions are remembered for acquiring transactions that are still under way. If more
@@ -82,7 +82,7 @@ impl<M> Default for Queue<M> {
 
 impl<M> Queue<M> {
     /// Adds an attempt of ours, with the entries before it.
-    pub(crate) fn enter(&mut self, own: Place, before: Vec<Place>, what: M) {
+    pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
         // What is known from before may be gone, and nobody of ours was there to be told.
         self.forget_if_idle();
         let revision = own.revision;
@@ -93,9 +93,9 @@ impl<M> Queue<M> {
             // Nor does it matter who was before it: some of them may be gone unnoticed.
             return self.gone.push(what);
         }
-        for place in before {
-            if !self.was_deleted_since(revision, &place.key) {
-                self.insert(place);
+        for entry in before {
+            if !self.was_deleted_since(revision, &entry.key) {
+                self.insert(entry);
             }
         }
         self.insert(own);
@@ -110,26 +110,26 @@ impl<M> Queue<M> {
         since.into_iter().any(|(deleted, _)| deleted == key)
     }
 
-    fn insert(&mut self, place: Place) {
-        let known = self.live.get(&place.key).copied();
-        if known.is_some_and(|known| known >= place.revision) {
-            return self.update(&place);
+    fn insert(&mut self, entry: QueueEntry) {
+        let known = self.live.get(&entry.key).copied();
+        if known.is_some_and(|known| known >= entry.revision) {
+            return self.update(&entry);
         }
         if let Some(known) = known {
             // The key was deleted and made again: the entry that we knew is gone.
             self.remove(known);
         }
-        let at = self.order.partition_point(|(revision, _)| *revision < place.revision);
+        let at = self.order.partition_point(|(revision, _)| *revision < entry.revision);
         self.order.reserve_exact(usize::from(self.order.is_empty()));
-        self.order.insert(at, (place.revision, place.kind));
-        self.live.insert(place.key, place.revision);
+        self.order.insert(at, (entry.revision, entry.kind));
+        self.live.insert(entry.key, entry.revision);
     }
 
     /// An entry that we know is shared now. None becomes exclusive: what says so is older.
-    pub(crate) fn update(&mut self, place: &Place) {
-        if place.kind == Kind::Shared
-            && self.live.get(&place.key) == Some(&place.revision)
-            && let Some(at) = self.find(place.revision)
+    pub(crate) fn update(&mut self, entry: &QueueEntry) {
+        if entry.kind == Kind::Shared
+            && self.live.get(&entry.key) == Some(&entry.revision)
+            && let Some(at) = self.find(entry.revision)
         {
             self.order[at].1 = Kind::Shared;
         }
@@ -196,15 +196,15 @@ impl<M> Queue<M> {
     }
 
     /// The whole queue at a revision.
-    pub(crate) fn listed(&mut self, at: i64, places: &[Place]) {
+    pub(crate) fn listed(&mut self, at: i64, entries: &[QueueEntry]) {
         let present: HashMap<&[u8], i64> =
-            places.iter().map(|place| (place.key.as_slice(), place.revision)).collect();
+            entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
         let is_gone = |key: &Vec<u8>, revision: &mut i64| {
             *revision <= at && present.get(key.as_slice()) != Some(revision)
         };
         let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
         gone.into_iter().for_each(|revision| self.remove(revision));
-        places.iter().for_each(|place| self.update(place));
+        entries.iter().for_each(|entry| self.update(entry));
         let covers = self.watched.is_some_and(|from| from <= at) && self.forgotten <= at;
         for mine in self.mine.iter_mut().filter(|mine| mine.seen <= at) {
             mine.seen = at;

@@ -29,10 +29,10 @@ proptest! {
         }
         let listed_at = world.all_news();
         world.judge(listed_at)?;
-        let admitted = queue::admitted(world.live.iter().map(|place| place.kind));
-        for place in world.live.iter().take(admitted) {
-            let state = world.queue.get_mut(place.revision).copied();
-            prop_assert!(!matches!(state, Some(State::Waiting(_))), "{place:?} still waits");
+        let admitted = queue::admitted(world.live.iter().map(|entry| entry.kind));
+        for entry in world.live.iter().take(admitted) {
+            let state = world.queue.get_mut(entry.revision).copied();
+            prop_assert!(!matches!(state, Some(State::Waiting(_))), "{entry:?} still waits");
         }
     }
 
@@ -46,13 +46,13 @@ proptest! {
         world.all_news();
         world.queue.take_gone();
         for mine in &world.queue.mine {
-            prop_assert!(world.live.iter().any(|place| place.revision == mine.revision));
+            prop_assert!(world.live.iter().any(|entry| entry.revision == mine.revision));
         }
     }
 }
 
-fn place(revision: i64, key: &str) -> Place {
-    Place { revision, key: key.into(), kind: Kind::Exclusive }
+fn entry(revision: i64, key: &str) -> QueueEntry {
+    QueueEntry { revision, key: key.into(), kind: Kind::Exclusive }
 }
 
 /// Go's client uses one key for all locks of a session: the entry that a late deletion names may
@@ -61,7 +61,7 @@ fn place(revision: i64, key: &str) -> Place {
 fn a_late_deletion_does_not_hit_the_keys_next_user() {
     let mut queue = Queue::default();
     queue.watch_began(1);
-    queue.enter(place(10, "own"), vec![place(9, "go")], ());
+    queue.enter(entry(10, "own"), vec![entry(9, "go")], ());
     queue.deleted(b"go", 8);
     assert!(queue.admitted(None).next().is_none());
     queue.deleted(b"go", 11);
@@ -74,7 +74,7 @@ fn a_deletion_from_before_the_answer_counts() {
     let mut queue = Queue::default();
     queue.watch_began(1);
     queue.deleted(b"a", 12);
-    queue.enter(place(10, "own"), vec![place(9, "a")], ());
+    queue.enter(entry(10, "own"), vec![entry(9, "a")], ());
     assert!(queue.admitted(None).next().is_some());
 }
 
@@ -83,7 +83,7 @@ fn a_deletion_from_before_the_answer_counts() {
 fn nobody_is_granted_by_the_end_of_its_own_session() {
     let mut queue = Queue::default();
     queue.watch_began(1);
-    queue.enter(place(10, "own"), vec![place(9, "a")], "mine");
+    queue.enter(entry(10, "own"), vec![entry(9, "a")], "mine");
     queue.deleted(b"a", 12);
     queue.deleted(b"own", 12);
     assert_eq!(queue.take_gone(), ["mine"]);
@@ -99,9 +99,9 @@ fn what_may_be_forgotten_is_listed() {
     for n in 0..REMEMBERED {
         queue.deleted(b"b", 12 + n as i64);
     }
-    queue.enter(place(10, "own"), vec![place(9, "a")], ());
+    queue.enter(entry(10, "own"), vec![entry(9, "a")], ());
     assert!(queue.admitted(None).next().is_none() && queue.wants_list());
-    queue.listed(1000, &[place(10, "own")]);
+    queue.listed(1000, &[entry(10, "own")]);
     assert!(queue.admitted(Some(1000)).next().is_some() && !queue.wants_list());
 }
 
@@ -109,15 +109,15 @@ fn what_may_be_forgotten_is_listed() {
 #[test]
 fn a_signal_from_before_the_answer_asks_for_a_list() {
     let mut queue = Queue::default();
-    let reader = Place { kind: Kind::Shared, ..place(10, "a/1.1.r") };
-    let writer = place(9, "a/1.0");
+    let reader = QueueEntry { kind: Kind::Shared, ..entry(10, "a/1.1.r") };
+    let writer = entry(9, "a/1.0");
     queue.watch_began(1);
     queue.deleted(b"a/1.0.x", 12);
     queue.enter(reader.clone(), vec![writer.clone()], ());
     assert!(queue.admitted(None).next().is_none() && queue.wants_list());
     queue.listed(11, &[writer.clone(), reader.clone()]);
     assert!(queue.wants_list(), "the list is older than the signal");
-    queue.listed(12, &[Place { kind: Kind::Shared, ..writer.clone() }, reader.clone()]);
+    queue.listed(12, &[QueueEntry { kind: Kind::Shared, ..writer.clone() }, reader.clone()]);
     assert!(queue.admitted(None).next().is_some() && !queue.wants_list());
     // What an older list says does not come back.
     queue.listed(10, &[writer, reader]);

@@ -76,10 +76,10 @@ pub(super) enum State {
 #[derive(Default)]
 pub(super) struct World {
     revision: i64,
-    pub(super) live: Vec<Place>,
+    pub(super) live: Vec<QueueEntry>,
     /// Answers on their way.
-    answers: Vec<(Place, Vec<Place>)>,
-    lists: Vec<(i64, Vec<Place>)>,
+    answers: Vec<(QueueEntry, Vec<QueueEntry>)>,
+    lists: Vec<(i64, Vec<QueueEntry>)>,
     /// Events that the watch has not delivered yet.
     events: VecDeque<(Vec<u8>, i64)>,
     /// Signals that were not sent yet.
@@ -93,20 +93,20 @@ pub(super) struct World {
     holders: Vec<i64>,
     given_back: Vec<i64>,
     /// Ours that do not know yet whether they are exclusive now.
-    upgrading: Vec<Place>,
+    upgrading: Vec<QueueEntry>,
     pub(super) queue: Queue<State>,
 }
 
 impl World {
-    fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<Place> {
+    fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<QueueEntry> {
         let key = keys::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
-        if self.live.iter().any(|place| place.key == key) || self.is_used(&key) {
+        if self.live.iter().any(|entry| entry.key == key) || self.is_used(&key) {
             return None;
         }
         self.revision += 1;
-        let place = Place { revision: self.revision, key, kind };
-        self.live.push(place.clone());
-        Some(place)
+        let entry = QueueEntry { revision: self.revision, key, kind };
+        self.live.push(entry.clone());
+        Some(entry)
     }
 
     /// Whether an attempt of ours does not know yet that its entry is gone: until it does, nobody
@@ -118,10 +118,10 @@ impl World {
     }
 
     fn delete(&mut self, at: usize) {
-        let place = self.live.remove(at);
+        let entry = self.live.remove(at);
         self.revision += 1;
-        self.dead.push((place.revision, self.revision));
-        self.report(place.key);
+        self.dead.push((entry.revision, self.revision));
+        self.report(entry.key);
     }
 
     fn report(&mut self, key: Vec<u8>) {
@@ -131,13 +131,13 @@ impl World {
     }
 
     fn pick(&self, ours: bool, n: usize) -> Option<usize> {
-        let fits = |place: &Place| place.key.starts_with(b"o") == ours;
-        let places: Vec<_> = (0..self.live.len()).filter(|i| fits(&self.live[*i])).collect();
-        (!places.is_empty()).then(|| places[n % places.len()])
+        let fits = |entry: &QueueEntry| entry.key.starts_with(b"o") == ours;
+        let fitting: Vec<_> = (0..self.live.len()).filter(|i| fits(&self.live[*i])).collect();
+        (!fitting.is_empty()).then(|| fitting[n % fitting.len()])
     }
 
     fn standing(&self, revision: i64) -> Option<usize> {
-        self.live.iter().position(|place| place.revision == revision)
+        self.live.iter().position(|entry| entry.revision == revision)
     }
 
     pub(super) fn step(&mut self, step: &Step) -> Option<i64> {
@@ -192,8 +192,8 @@ impl World {
             }
             Step::List => self.lists.push((self.revision, self.live.clone())),
             Step::ListAnswer(n) if !self.lists.is_empty() => {
-                let (at, places) = self.lists.remove(n % self.lists.len());
-                self.queue.listed(at, &places);
+                let (at, entries) = self.lists.remove(n % self.lists.len());
+                self.queue.listed(at, &entries);
                 self.wanted = self.wanted.filter(|wanted| at < *wanted);
                 return Some(at);
             }
@@ -225,7 +225,7 @@ impl World {
                 let revision = self.holders.remove(n % self.holders.len());
                 let Some(at) = self.standing(revision) else { return };
                 self.queue.leave(revision);
-                let mut place = self.live[at].clone();
+                let mut entry = self.live[at].clone();
                 let slot = self.revision as usize + 100;
                 if self.live.len() == 1
                     && let Some(new) = self.put("o/", slot, Kind::Exclusive)
@@ -233,14 +233,14 @@ impl World {
                     // In one revision.
                     self.revision -= 1;
                     self.delete(at);
-                    place = new;
+                    entry = new;
                 }
-                self.upgrading.push(place);
+                self.upgrading.push(entry);
             }
             Step::Upgraded => {
-                if let Some(place) = self.upgrading.pop() {
-                    self.holders.push(place.revision);
-                    self.queue.enter(place, Vec::new(), State::Granted);
+                if let Some(entry) = self.upgrading.pop() {
+                    self.holders.push(entry.revision);
+                    self.queue.enter(entry, Vec::new(), State::Granted);
                 }
             }
             _ => {}
@@ -308,9 +308,9 @@ impl World {
             );
         }
         let Some(own) = self.standing(revision) else { return Ok(()) };
-        let before = self.live.iter().filter(|place| place.revision < revision);
-        let before = before.filter(|place| !self.given_back.contains(&place.revision));
-        let before: Vec<_> = before.map(|place| place.kind).collect();
+        let before = self.live.iter().filter(|entry| entry.revision < revision);
+        let before = before.filter(|entry| !self.given_back.contains(&entry.revision));
+        let before: Vec<_> = before.map(|entry| entry.kind).collect();
         prop_assert_eq!(judge(&before, self.live[own].kind), Verdict::Admitted);
         Ok(())
     }

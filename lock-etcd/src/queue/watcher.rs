@@ -16,7 +16,7 @@ use uuid::Uuid;
 
 use crate::{
     error::Failure,
-    layout::listing::Place,
+    layout::listing::QueueEntry,
     queue::{names::Names, watched::Told},
     wire::{connection::Connection, stream::Side, watches::Open},
 };
@@ -76,8 +76,8 @@ impl Watcher {
         &self,
         queue: &Arc<str>,
         attempt: Uuid,
-        own: Place,
-        before: Vec<Place>,
+        own: QueueEntry,
+        before: Vec<QueueEntry>,
         ttl: Duration,
     ) -> oneshot::Receiver<Told> {
         self.names().enter(queue, attempt, own, before, ttl)

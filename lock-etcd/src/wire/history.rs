@@ -4,7 +4,7 @@ use etcd_client::GetOptions;
 use lock_core::queue::{self, Verdict};
 
 use crate::{
-    layout::listing::{Place, places},
+    layout::listing::{QueueEntry, queue_entries},
     wire::connection::{Connection, Word},
 };
 
@@ -32,14 +32,14 @@ pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revisi
         .await;
     // Compacted, or not known to this member yet. It is for people, so nothing fails by it.
     let Ok(answer) = answer else { return false };
-    !answer.more() && admitted(places(answer.0.kvs), revision)
+    !answer.more() && admitted(queue_entries(answer.0.kvs), revision)
 }
 
 /// Whether the last one of a queue holds the lock.
-fn admitted(mut places: Vec<Place>, revision: i64) -> bool {
-    places.sort_unstable_by_key(|place| place.revision);
-    let Some((own, before)) = places.split_last() else { return false };
-    let before: Vec<_> = before.iter().map(|place| place.kind).collect();
+fn admitted(mut entries: Vec<QueueEntry>, revision: i64) -> bool {
+    entries.sort_unstable_by_key(|entry| entry.revision);
+    let Some((own, before)) = entries.split_last() else { return false };
+    let before: Vec<_> = before.iter().map(|entry| entry.kind).collect();
     own.revision == revision && queue::judge(&before, own.kind) == Verdict::Admitted
 }
 
@@ -49,25 +49,25 @@ mod tests {
 
     use super::*;
 
-    fn places(kinds: &[(i64, Kind)]) -> Vec<Place> {
-        let place = |(revision, kind): &(i64, Kind)| Place {
+    fn entries(kinds: &[(i64, Kind)]) -> Vec<QueueEntry> {
+        let entry = |(revision, kind): &(i64, Kind)| QueueEntry {
             revision: *revision,
             key: revision.to_string().into(),
             kind: *kind,
         };
-        kinds.iter().map(place).collect()
+        kinds.iter().map(entry).collect()
     }
 
     #[test]
     fn alone_and_beside_readers_is_at_once() {
-        assert!(admitted(places(&[(7, Kind::Exclusive)]), 7));
-        assert!(admitted(places(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
+        assert!(admitted(entries(&[(7, Kind::Exclusive)]), 7));
+        assert!(admitted(entries(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
     }
 
     #[test]
     fn behind_somebody_or_unknown_is_not() {
-        assert!(!admitted(places(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
-        assert!(!admitted(places(&[(5, Kind::Exclusive)]), 7));
+        assert!(!admitted(entries(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
+        assert!(!admitted(entries(&[(5, Kind::Exclusive)]), 7));
         assert!(!admitted(Vec::new(), 7));
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     layout::{
         floor::{Floor, Record},
         keys::{self, Role, end_of_prefix},
-        listing::{self, Place, Standing, places},
+        listing::{self, QueueEntry, Standing, queue_entries},
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
@@ -33,7 +33,7 @@ const VALUES: i64 = 500;
 /// A queue as it stands at a revision, or later.
 pub(crate) struct Listed {
     pub(crate) revision: i64,
-    pub(crate) places: Vec<Place>,
+    pub(crate) entries: Vec<QueueEntry>,
 }
 
 /// Lists several queues in one request, or each by itself if they are long, or the login may not
@@ -65,7 +65,7 @@ pub(crate) async fn list(
 
 fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
     let revision = revision(&answer)?;
-    Ok(ranges(answer).map(|range| Listed { revision, places: places(range.kvs) }).collect())
+    Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
 }
 
 async fn list_each(
@@ -76,7 +76,7 @@ async fn list_each(
 ) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
         let all = read_all(connection, queue, (options, word), KEYS).await?;
-        Ok(Listed { revision: revision_of(&all)?, places: places(all.0.kvs) })
+        Ok(Listed { revision: revision_of(&all)?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
 }
@@ -102,7 +102,7 @@ pub(crate) async fn inspect(
         let notes = read(connection, &keys::notes(queue)).await?;
         listing::add_notes(&mut entries, notes.0.kvs);
     }
-    entries.sort_by_key(|entry| entry.place.revision);
+    entries.sort_by_key(|standing| standing.entry.revision);
     Ok(entries)
 }
 
@@ -176,7 +176,7 @@ pub(crate) async fn page(
     connection: &Connection,
     from: &[u8],
     to: &[u8],
-) -> Result<(Vec<Place>, Option<Vec<u8>>), Failure> {
+) -> Result<(Vec<QueueEntry>, Option<Vec<u8>>), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
     let page = connection
         .look(Word::Leader, |member| {
@@ -185,7 +185,7 @@ pub(crate) async fn page(
         })
         .await?;
     let next = page.more().then(|| behind_last(&page));
-    Ok((places(page.0.kvs), next))
+    Ok((queue_entries(page.0.kvs), next))
 }
 
 /// Where an attempt's entry stands, if an earlier sending has made it.
@@ -199,10 +199,10 @@ pub(crate) async fn standing(
     let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
     let answer = answer.await.result?;
     let header = Header::of(answer.header());
-    let all = places(answer.0.kvs);
-    let own = all.iter().find(|place| place.key == key.as_bytes());
-    let Some(revision) = own.map(|place| place.revision) else { return Ok(None) };
-    let before = all.into_iter().filter(|place| place.revision < revision).collect();
+    let all = queue_entries(answer.0.kvs);
+    let own = all.iter().find(|entry| entry.key == key.as_bytes());
+    let Some(revision) = own.map(|entry| entry.revision) else { return Ok(None) };
+    let before = all.into_iter().filter(|entry| entry.revision < revision).collect();
     Ok(Some(Entered { header, revision, before }))
 }
 

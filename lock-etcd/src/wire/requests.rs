@@ -7,7 +7,7 @@ use crate::{
     layout::{
         floor::Record,
         keys,
-        listing::{Place, places},
+        listing::{QueueEntry, queue_entries},
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
@@ -22,7 +22,7 @@ pub(crate) struct Entered {
     /// Its create revision.
     pub(crate) revision: i64,
     /// The entries before it.
-    pub(crate) before: Vec<Place>,
+    pub(crate) before: Vec<QueueEntry>,
 }
 
 /// An entry that is to be made.
@@ -150,7 +150,7 @@ pub(crate) fn found_epoch(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i
 pub(crate) enum Outcome {
     Entered(Entered),
     /// It did nothing: these were there, as far as it looked.
-    Found(Vec<Place>),
+    Found(Vec<QueueEntry>),
     /// It did nothing: its epoch is over.
     Over,
     /// It did nothing: the token floor is another one.
@@ -172,7 +172,7 @@ pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, 
             return Ok(Outcome::Raised(floor));
         }
     }
-    let found = ranges.next().map(|range| places(range.kvs)).unwrap_or_default();
+    let found = ranges.next().map(|range| queue_entries(range.kvs)).unwrap_or_default();
     Ok(match succeeded {
         true => Outcome::Entered(Entered { header, revision, before: found }),
         false => Outcome::Found(found),
