@@ -33,7 +33,7 @@ impl Layout {
     }
 
     /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. In no queue, as a
-    /// [note](note) is, and no note: those end in `.v`.
+    /// [note] is, and no note: those end in `.v`.
     pub(crate) fn epoch(&self, lease: i64) -> String {
         format!("{}#{lease:x}", self.prefix)
     }

@@ -27,7 +27,8 @@ pub(crate) struct KeptKey {
 }
 
 impl Kept {
-    /// Keeps a key from being used again. Answers whether it is time to look for those that are free.
+    /// Keeps a key from being used again. Returns whether it is time to look for those that are
+    /// free.
     pub(crate) fn add(&mut self, left: KeptKey) -> bool {
         self.keys.push(left);
         let many = self.keys.len() > self.most.max(FEW);
