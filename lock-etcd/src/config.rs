@@ -6,8 +6,8 @@ use etcd_client::{Client, ConnectOptions};
 use lock_core::{Error, Result, StoreUrl, duration::shown};
 
 use crate::{
-    dial::{self, Source},
-    layout::Layout,
+    layout::keys::Layout,
+    wire::dial::{self, Source},
 };
 
 const DEFAULT_TTL: Duration = Duration::from_secs(15);

@@ -11,13 +11,13 @@ pub(crate) const STORE: &str = "etcd";
 /// Why a request failed.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) kind: Kind,
+    pub(crate) kind: FailureKind,
     source: BoxError,
 }
 
 /// What to do about a failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum FailureKind {
     /// Nobody listened: nothing was sent. Try again, elsewhere if there is an elsewhere.
     Refused,
     /// The connection or the member failed half-way: it may have acted. Try again.
@@ -42,7 +42,7 @@ pub(crate) enum Kind {
     Unclear,
 }
 
-impl Kind {
+impl FailureKind {
     /// Whether the same request may succeed in a moment.
     pub(crate) fn is_passing(self) -> bool {
         matches!(self, Self::Refused | Self::Broken | Self::Silent | Self::Busy | Self::LoggedOut)
@@ -56,25 +56,25 @@ impl Kind {
 
 impl Failure {
     /// A failure of our own reckoning.
-    pub(crate) fn new(kind: Kind, source: impl Into<BoxError>) -> Self {
+    pub(crate) fn new(kind: FailureKind, source: impl Into<BoxError>) -> Self {
         Self { kind, source: source.into() }
     }
 
     /// No answer within `limit`.
     pub(crate) fn silent(limit: std::time::Duration) -> Self {
-        Self::new(Kind::Silent, format!("no answer within {}", shown(limit)))
+        Self::new(FailureKind::Silent, format!("no answer within {}", shown(limit)))
     }
 
     /// The answer was well-formed and made no sense.
     pub(crate) fn senseless(what: &'static str) -> Self {
-        Self::new(Kind::Unclear, what)
+        Self::new(FailureKind::Unclear, what)
     }
 
     /// What was carried out all the same is nobody's concern.
     pub(crate) fn without_effect(self) -> Self {
         let kind = match self.kind {
-            Kind::Broken | Kind::Silent => Kind::Refused,
-            Kind::Unclear => Kind::Rejected,
+            FailureKind::Broken | FailureKind::Silent => FailureKind::Refused,
+            FailureKind::Unclear => FailureKind::Rejected,
             kind => kind,
         };
         Self { kind, ..self }
@@ -83,32 +83,35 @@ impl Failure {
     /// On a stream nobody logs in again for us.
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();
-        match failure.kind == Kind::Denied && failure.source.to_string().contains("auth token") {
-            true => Self { kind: Kind::LoggedOut, ..failure },
+        match failure.kind == FailureKind::Denied
+            && failure.source.to_string().contains("auth token")
+        {
+            true => Self { kind: FailureKind::LoggedOut, ..failure },
             false => failure,
         }
     }
 
     /// Whether etcd refuses the login itself, and not what it asks for.
     pub(crate) fn is_login_refused(&self) -> bool {
-        self.kind == Kind::Denied && self.source.to_string().contains("authentication failed")
+        self.kind == FailureKind::Denied
+            && self.source.to_string().contains("authentication failed")
     }
 
     /// Whether etcd takes smaller requests, or shorter transactions, than this one.
     pub(crate) fn is_too_large(&self) -> bool {
         let says = self.source.to_string();
         let words = ["too many operations", "request is too large", "message larger than max"];
-        self.kind == Kind::Rejected && words.iter().any(|words| says.contains(words))
+        self.kind == FailureKind::Rejected && words.iter().any(|words| says.contains(words))
     }
 
     /// Whether a request for less would be answered.
     pub(crate) fn is_answer_too_large(&self) -> bool {
-        self.kind == Kind::Unclear && self.source.to_string().contains(ANSWER_TOO_LARGE)
+        self.kind == FailureKind::Unclear && self.source.to_string().contains(ANSWER_TOO_LARGE)
     }
 
     /// Whether the revision that was asked for is forgotten.
     pub(crate) fn is_compacted(&self) -> bool {
-        self.kind == Kind::Rejected && self.source.to_string().contains("has been compacted")
+        self.kind == FailureKind::Rejected && self.source.to_string().contains("has been compacted")
     }
 
     /// What the caller is told. `ambiguous`: an earlier sending of the same request may have been
@@ -120,8 +123,10 @@ impl Failure {
         };
         let Self { kind, source } = self;
         match kind {
-            Kind::Denied => Error::Denied { store: STORE, op, source },
-            Kind::Rejected | Kind::Unclear => Error::Rejected { store: STORE, op, effect, source },
+            FailureKind::Denied => Error::Denied { store: STORE, op, source },
+            FailureKind::Rejected | FailureKind::Unclear => {
+                Error::Rejected { store: STORE, op, effect, source }
+            }
             _ => Error::Unavailable { store: STORE, op, effect, source },
         }
     }
@@ -146,38 +151,38 @@ impl From<etcd_client::Error> for Failure {
 }
 
 /// The table: what each of the client's errors means.
-fn kind_of(error: &etcd_client::Error) -> Kind {
+fn kind_of(error: &etcd_client::Error) -> FailureKind {
     use etcd_client::Error as E;
     match error {
         E::GRpcStatus(status) => kind_of_status(status),
         // The client's word for a first keep-alive answered with TTL 0.
-        E::LeaseKeepAliveError(text) if text == "lease not found" => Kind::LeaseGone,
-        E::InvalidArgs(_) | E::InvalidUri(_) | E::InvalidMetadataValue(_) => Kind::Rejected,
+        E::LeaseKeepAliveError(text) if text == "lease not found" => FailureKind::LeaseGone,
+        E::InvalidArgs(_) | E::InvalidUri(_) | E::InvalidMetadataValue(_) => FailureKind::Rejected,
         // Streams that ended, channels that closed, transports that broke.
-        _ => Kind::Broken,
+        _ => FailureKind::Broken,
     }
 }
 
 /// The client's words when it does not take an answer. The request was carried out.
 const ANSWER_TOO_LARGE: &str = "decoded message length too large";
 
-fn kind_of_status(status: &Status) -> Kind {
+fn kind_of_status(status: &Status) -> FailureKind {
     let says = |text: &str| status.message().contains(text);
     match status.code() {
         // The connection's end in the guise of other codes: ENHANCE_YOUR_CALM is ResourceExhausted.
-        _ if says("h2 protocol error") => Kind::Broken,
+        _ if says("h2 protocol error") => FailureKind::Broken,
         // The client's words when no connection could be made.
-        Code::Unavailable if says("tcp connect error") || says("dns error") => Kind::Refused,
-        Code::ResourceExhausted if says("too many requests") => Kind::Busy,
-        Code::NotFound if says("lease not found") => Kind::LeaseGone,
+        Code::Unavailable if says("tcp connect error") || says("dns error") => FailureKind::Refused,
+        Code::ResourceExhausted if says("too many requests") => FailureKind::Busy,
+        Code::NotFound if says("lease not found") => FailureKind::LeaseGone,
         // The client crate logs in again by itself, but not for this one.
-        Code::InvalidArgument if says("auth store is old") => Kind::LoggedOut,
-        Code::PermissionDenied | Code::Unauthenticated => Kind::Denied,
+        Code::InvalidArgument if says("auth store is old") => FailureKind::LoggedOut,
+        Code::PermissionDenied | Code::Unauthenticated => FailureKind::Denied,
         // Wrong password; a user where authentication is off; none where it is on.
         Code::InvalidArgument | Code::FailedPrecondition
             if says("authentication") || says("user name is empty") =>
         {
-            Kind::Denied
+            FailureKind::Denied
         }
         Code::InvalidArgument
         | Code::FailedPrecondition
@@ -187,12 +192,12 @@ fn kind_of_status(status: &Status) -> Kind {
         | Code::Unimplemented
         | Code::ResourceExhausted
         | Code::DataLoss => match is_refusal(status) {
-            true => Kind::Rejected,
-            false => Kind::Unclear,
+            true => FailureKind::Rejected,
+            false => FailureKind::Unclear,
         },
         // Unavailable, Unknown, Cancelled, DeadlineExceeded, Aborted, Internal: a transport that
         // broke or a cluster without a leader. Whether the request was carried out, nobody knows.
-        _ => Kind::Broken,
+        _ => FailureKind::Broken,
     }
 }
 
@@ -232,71 +237,80 @@ mod tests {
     fn the_table_row_by_row() {
         use etcd_client::Error as E;
         let rows = [
-            (status(Code::Unavailable, "tcp connect error"), Kind::Refused),
-            (status(Code::Unavailable, "dns error"), Kind::Refused),
-            (status(Code::Unavailable, "etcdserver: no leader"), Kind::Broken),
-            (status(Code::Unavailable, "etcdserver: request timed out"), Kind::Broken),
-            (status(Code::Unavailable, "etcdserver: leader changed"), Kind::Broken),
-            (status(Code::Unknown, "h2 protocol error"), Kind::Broken),
-            (status(Code::Cancelled, "Timeout expired"), Kind::Broken),
-            (status(Code::DeadlineExceeded, "context deadline exceeded"), Kind::Broken),
-            (status(Code::Internal, "stream reset"), Kind::Broken),
-            (status(Code::ResourceExhausted, "etcdserver: too many requests"), Kind::Busy),
+            (status(Code::Unavailable, "tcp connect error"), FailureKind::Refused),
+            (status(Code::Unavailable, "dns error"), FailureKind::Refused),
+            (status(Code::Unavailable, "etcdserver: no leader"), FailureKind::Broken),
+            (status(Code::Unavailable, "etcdserver: request timed out"), FailureKind::Broken),
+            (status(Code::Unavailable, "etcdserver: leader changed"), FailureKind::Broken),
+            (status(Code::Unknown, "h2 protocol error"), FailureKind::Broken),
+            (status(Code::Cancelled, "Timeout expired"), FailureKind::Broken),
+            (status(Code::DeadlineExceeded, "context deadline exceeded"), FailureKind::Broken),
+            (status(Code::Internal, "stream reset"), FailureKind::Broken),
+            (status(Code::ResourceExhausted, "etcdserver: too many requests"), FailureKind::Busy),
             (
                 status(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
-                Kind::Unclear,
+                FailureKind::Unclear,
             ),
             (
                 status(Code::ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"),
-                Kind::Rejected,
+                FailureKind::Rejected,
             ),
             (
                 status(Code::ResourceExhausted, "trying to send message larger than max (9 vs. 8)"),
-                Kind::Unclear,
+                FailureKind::Unclear,
             ),
             (
                 status(
                     Code::ResourceExhausted,
                     "h2 protocol error: .. calm down ..; ENHANCE_YOUR_CALM",
                 ),
-                Kind::Broken,
+                FailureKind::Broken,
             ),
-            (status(Code::PermissionDenied, "h2 protocol error: .."), Kind::Broken),
+            (status(Code::PermissionDenied, "h2 protocol error: .."), FailureKind::Broken),
             (
                 status(Code::OutOfRange, "Error, decoded message length too large: found 9 bytes"),
-                Kind::Unclear,
+                FailureKind::Unclear,
             ),
-            (status(Code::FailedPrecondition, "some proxy's words"), Kind::Unclear),
-            (status(Code::NotFound, "etcdserver: requested lease not found"), Kind::LeaseGone),
+            (status(Code::FailedPrecondition, "some proxy's words"), FailureKind::Unclear),
+            (
+                status(Code::NotFound, "etcdserver: requested lease not found"),
+                FailureKind::LeaseGone,
+            ),
             (
                 status(Code::InvalidArgument, "etcdserver: revision of auth store is old"),
-                Kind::LoggedOut,
+                FailureKind::LoggedOut,
             ),
-            (status(Code::PermissionDenied, "etcdserver: permission denied"), Kind::Denied),
-            (status(Code::Unauthenticated, "etcdserver: invalid auth token"), Kind::Denied),
+            (status(Code::PermissionDenied, "etcdserver: permission denied"), FailureKind::Denied),
+            (status(Code::Unauthenticated, "etcdserver: invalid auth token"), FailureKind::Denied),
             (
                 status(Code::InvalidArgument, "etcdserver: authentication failed, invalid .."),
-                Kind::Denied,
+                FailureKind::Denied,
             ),
-            (status(Code::InvalidArgument, "etcdserver: user name is empty"), Kind::Denied),
+            (status(Code::InvalidArgument, "etcdserver: user name is empty"), FailureKind::Denied),
             (
                 status(Code::FailedPrecondition, "etcdserver: authentication is not enabled"),
-                Kind::Denied,
+                FailureKind::Denied,
             ),
-            (status(Code::InvalidArgument, "etcdserver: request is too large"), Kind::Rejected),
-            (status(Code::FailedPrecondition, "etcdserver: lease already exists"), Kind::Rejected),
+            (
+                status(Code::InvalidArgument, "etcdserver: request is too large"),
+                FailureKind::Rejected,
+            ),
+            (
+                status(Code::FailedPrecondition, "etcdserver: lease already exists"),
+                FailureKind::Rejected,
+            ),
             (
                 status(Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
-                Kind::Rejected,
+                FailureKind::Rejected,
             ),
-            (status(Code::Unimplemented, "unknown service"), Kind::Rejected),
-            (status(Code::DataLoss, "etcdserver: corrupt cluster"), Kind::Rejected),
-            (E::LeaseKeepAliveError("lease not found".into()), Kind::LeaseGone),
-            (E::LeaseKeepAliveError("channel closed".into()), Kind::Broken),
-            (E::WatchError("channel closed".into()), Kind::Broken),
-            (E::IoError(std::io::ErrorKind::BrokenPipe.into()), Kind::Broken),
-            (E::Internal("..".into()), Kind::Broken),
-            (E::InvalidArgs("empty endpoints".into()), Kind::Rejected),
+            (status(Code::Unimplemented, "unknown service"), FailureKind::Rejected),
+            (status(Code::DataLoss, "etcdserver: corrupt cluster"), FailureKind::Rejected),
+            (E::LeaseKeepAliveError("lease not found".into()), FailureKind::LeaseGone),
+            (E::LeaseKeepAliveError("channel closed".into()), FailureKind::Broken),
+            (E::WatchError("channel closed".into()), FailureKind::Broken),
+            (E::IoError(std::io::ErrorKind::BrokenPipe.into()), FailureKind::Broken),
+            (E::Internal("..".into()), FailureKind::Broken),
+            (E::InvalidArgs("empty endpoints".into()), FailureKind::Rejected),
         ];
         for (error, kind) in rows {
             assert_eq!(kind_of(&error), kind, "{error}");
@@ -306,17 +320,24 @@ mod tests {
     #[test]
     fn what_may_have_been_carried_out_says_so() {
         let told = |kind| Failure::new(kind, "why").into_error("acquire", false);
-        assert_eq!(told(Kind::Refused).effect(), Effect::None);
-        assert_eq!(told(Kind::Busy).effect(), Effect::None);
-        assert_eq!(told(Kind::Broken).effect(), Effect::Unknown);
+        assert_eq!(told(FailureKind::Refused).effect(), Effect::None);
+        assert_eq!(told(FailureKind::Busy).effect(), Effect::None);
+        assert_eq!(told(FailureKind::Broken).effect(), Effect::Unknown);
         assert_eq!(
             Failure::silent(Duration::ZERO).into_error("acquire", false).effect(),
             Effect::Unknown
         );
-        assert!(matches!(told(Kind::Denied), Error::Denied { .. }));
-        assert!(matches!(told(Kind::Rejected), Error::Rejected { effect: Effect::None, .. }));
-        assert!(matches!(told(Kind::Unclear), Error::Rejected { effect: Effect::Unknown, .. }));
-        let refused_after_silence = Failure::new(Kind::Refused, "why").into_error("acquire", true);
+        assert!(matches!(told(FailureKind::Denied), Error::Denied { .. }));
+        assert!(matches!(
+            told(FailureKind::Rejected),
+            Error::Rejected { effect: Effect::None, .. }
+        ));
+        assert!(matches!(
+            told(FailureKind::Unclear),
+            Error::Rejected { effect: Effect::Unknown, .. }
+        ));
+        let refused_after_silence =
+            Failure::new(FailureKind::Refused, "why").into_error("acquire", true);
         assert_eq!(refused_after_silence.effect(), Effect::Unknown);
     }
 }

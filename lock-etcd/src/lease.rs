@@ -18,13 +18,10 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
-    connection::ANSWER_LIMIT,
-    convert::Upgraded,
-    error::{Failure, Kind, STORE},
-    hold::Hold,
-    requests::{self, Header},
-    session::Session,
-    store::Store,
+    acquire::{convert::Upgraded, hold::Hold},
+    error::{Failure, FailureKind, STORE},
+    session::{Session, store::Store},
+    wire::{answer::Header, member::ANSWER_LIMIT, reads},
 };
 
 /// A lock that etcd granted. It lives by an etcd lease that all locks of the client with the same
@@ -58,9 +55,9 @@ struct Shown {
 
 impl Shown {
     fn new(hold: &Hold) -> Self {
-        let (claim, revision) = (&hold.claim, hold.revision);
-        let token = FencingToken::new(claim.floor.saturating_add(revision.unsigned_abs()));
-        Self { key: claim.key.clone(), token, revision, header: claim.header }
+        let (entry, revision) = (&hold.entry, hold.revision);
+        let token = FencingToken::new(entry.floor.saturating_add(revision.unsigned_abs()));
+        Self { key: entry.key.clone(), token, revision, header: entry.header }
     }
 }
 
@@ -73,8 +70,8 @@ impl EtcdLease {
         slot: usize,
     ) -> Self {
         Self {
-            store: hold.claim.store.clone(),
-            session: hold.claim.session.clone(),
+            store: hold.entry.store.clone(),
+            session: hold.entry.session.clone(),
             name: request.name.clone(),
             attempt,
             holder: request.holder.clone(),
@@ -157,7 +154,7 @@ impl EtcdLease {
     /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
     async fn stands(&self) -> Result<bool> {
         let hold = self.hold.lock().await;
-        requests::exists(&self.store.connection, &hold.claim.key, hold.revision)
+        reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
             .await
             .map_err(|failure| failure.into_error("renew", false))
     }
@@ -208,7 +205,7 @@ impl Lease for EtcdLease {
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        if !hold.claim.is_candidate() {
+        if !hold.entry.is_candidate() {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
@@ -216,7 +213,7 @@ impl Lease for EtcdLease {
         match insisted.result {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) if failure.kind == Kind::LeaseGone => Err(self.entry_gone()),
+            Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
             Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
         }
     }
@@ -237,7 +234,7 @@ impl Lease for EtcdLease {
         match insisted.result {
             Ok(Some(left)) => Ok(left.place()),
             Ok(None) => Err(self.lost(LossReason::EntryGone)),
-            Err(failure) if failure.kind == Kind::LeaseGone => {
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 Err(self.lost(LossReason::EntryGone))
             }
             Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
@@ -278,7 +275,7 @@ impl Lease for EtcdLease {
 }
 
 fn unanswered(ttl: Duration) -> Error {
-    Failure::new(Kind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
+    Failure::new(FailureKind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
         .into_error("renew", false)
 }
 

@@ -209,50 +209,17 @@
 //! The server's own Lock RPC is not used: 3.4 grants it to waiters whose lease has expired
 //! (etcd#11456).
 
-mod claim;
+mod acquire;
 mod config;
-mod connection;
-mod convert;
-mod detach;
-mod diagnose;
-mod dial;
-mod endpoints;
-mod entry;
-mod epoch;
+mod election;
 mod error;
-mod estate;
-mod floor;
-mod history;
-mod hold;
-mod janitor;
-mod keepalive;
-mod kept;
 mod layout;
 mod lease;
-mod lister;
-mod listing;
 mod lock;
-mod making;
-mod named;
-mod names;
-mod observe;
-mod observers;
-mod operate;
-mod publish;
+mod operators;
 mod queue;
-mod reads;
-mod requests;
-mod server;
 mod session;
-mod sessions;
-mod slots;
-mod store;
-mod stream;
-mod together;
-mod turns;
-mod view;
-mod watch;
-mod watches;
+mod wire;
 
 /// The client crate, so that a benchmark can compare with it in the same version.
 pub use etcd_client as client;

@@ -19,21 +19,21 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
-    claim,
+    acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
-    connection::{ANSWER_LIMIT, Connection, Member},
-    detach, diagnose,
+    election::{observe, observers::Observers},
     error::STORE,
-    floor::{self, Floor},
-    keepalive, lister, observe,
-    observers::Observers,
-    operate, requests,
-    server::{self, Server},
-    sessions::{Sessions, new_lease},
-    slots::Slots,
-    store::Store,
-    stream, together,
-    watch::Watcher,
+    layout::{floor::Floor, key_slots::Slots},
+    operators,
+    queue::{diagnose, lister, watcher::Watcher},
+    session::{pool::Sessions, renewal, store::Store},
+    wire::{
+        connection::Connection,
+        deployment::{self, Server},
+        leases::{self, new_lease},
+        member::{ANSWER_LIMIT, Member},
+        requests, stream,
+    },
 };
 
 /// Locks in etcd. See the [crate's documentation](crate).
@@ -91,7 +91,7 @@ impl EtcdLock {
             closed: CancellationToken::new(),
         });
         let tasks = [
-            tokio::spawn(keepalive::run(store.sessions.clone(), store.connection.clone())),
+            tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
             tokio::spawn(stream::run(store.watcher.clone())),
             tokio::spawn(stream::run(store.observers.clone())),
             tokio::spawn(lister::run(store.watcher.clone())),
@@ -144,9 +144,9 @@ async fn first_round(
     member: Arc<Member>,
 ) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
     let lease = new_lease();
-    let granted = requests::send_grant(&member, lease, 1);
+    let granted = leases::send_grant(&member, lease, 1);
     let (login, granted, server) =
-        tokio::join!(requests::check_login(&member), granted, server::ask(&member));
+        tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
     let mut leases = member.lease.clone();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
@@ -172,7 +172,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.loss = LossSignal::Push;
     guarantees.ttl = shortest..=*guarantees.ttl.end();
     guarantees.default_ttl = default_ttl;
-    guarantees.names_at_once = together::MOST;
+    guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
     // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
     guarantees.expiry_slack = Duration::from_secs(1);
@@ -194,12 +194,12 @@ impl DistributedLock for EtcdLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let lease = claim::acquire(&self.store, &request, &attempt).await?;
+        let lease = acquire::acquire(&self.store, &request, &attempt).await?;
         Ok(Box::new(lease))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        let leases = together::try_all(&self.store, &wishes).await?;
+        let leases = set::try_all(&self.store, &wishes).await?;
         let boxed = |lease| Box::new(lease) as Box<dyn Lease>;
         Ok(leases.map(|leases| leases.into_iter().map(boxed).collect()))
     }
@@ -211,13 +211,13 @@ impl DistributedLock for EtcdLock {
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
         self.store.sessions.check_open()?;
-        let lease = detach::adopt(&self.store, &request, &attempt, &ticket).await?;
+        let lease = adopt::adopt(&self.store, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.store.sessions.check_open()?;
-        operate::inspect(&self.store, name).await
+        operators::inspect(&self.store, name).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
@@ -232,27 +232,27 @@ impl DistributedLock for EtcdLock {
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         self.store.sessions.check_open()?;
-        operate::names(&self.store, prefix).await
+        operators::names(&self.store, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.store.sessions.check_open()?;
-        operate::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
+        operators::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
         self.store.sessions.check_open()?;
-        floor::read(&self.store).await
+        operators::token_floor(&self.store).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         self.store.sessions.check_open()?;
-        floor::raise(&self.store, above).await
+        operators::raise_token_floor(&self.store, above).await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         self.store.sessions.check_open()?;
-        floor::before(&self.store).await
+        operators::below_token_floor(&self.store).await
     }
 
     async fn close(&self) -> Result<()> {

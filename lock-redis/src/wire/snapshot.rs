@@ -11,7 +11,6 @@ use redis::Value;
 use super::answer::{bytes, number, numbers};
 use crate::layout::{kind, ticket::Ticket};
 
-
 /// What the server has about a name.
 pub(crate) struct Snapshot {
     /// The lock's value, if one attempt holds it alone.

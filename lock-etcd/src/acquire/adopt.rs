@@ -1,0 +1,156 @@
+//! Taking up a lock that another process has left.
+
+use std::sync::Arc;
+
+use lock_core::{
+    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Term, Ticket,
+    deadline::safe_until,
+};
+use uuid::Uuid;
+
+use crate::{
+    acquire::{
+        detach::Left,
+        hold::Hold,
+        rewrite::{Rewrite, Rewritten},
+    },
+    config::whole_seconds,
+    error::FailureKind,
+    layout::{keys::Role, note},
+    lease::EtcdLease,
+    session::{Session, attempt::OwnEntry, leftover::Stake, store::Store},
+    wire::{connection::Insisted, leases, reads},
+};
+
+/// One attempt to adopt.
+///
+/// # Errors
+///
+/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+pub(crate) async fn adopt(
+    store: &Arc<Store>,
+    request: &Request,
+    attempt: &Attempt,
+    ticket: &Ticket,
+) -> Result<EtcdLease> {
+    let (queue, left) = (store.layout.queue(&request.name)?, Left::read(ticket.place())?);
+    whole_seconds("ttl", request.ttl)?;
+    let mut floor = store.floor.known();
+    let began = Clock::Boot.now();
+    let until = began + request.ttl;
+    let key: Arc<str> = [&*queue, &left.suffix].concat().into();
+    loop {
+        let session = store.sessions.get(request.ttl, attempt, began).await?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
+        let mut entry =
+            OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
+        entry.key = key.clone();
+        let Some(token) = floor.revision(ticket.token()) else {
+            // What is known here of the floor may be old, or of a time that a backup has undone.
+            let asked = reads::floor(&store.connection, &store.floor).await;
+            let (now, _) = asked.map_err(|failure| failure.into_error("adopt", false))?;
+            if now == floor {
+                return Err(lost(request, LossReason::TicketOver));
+            }
+            floor = now;
+            continue;
+        };
+        let note = note::write(&request.holder, attempt.id(), &floor);
+        let rewrite = Rewrite {
+            key: &key,
+            revision: token,
+            modified: left.modified,
+            lease: session.lease,
+            note: &note,
+            attempt: attempt.id(),
+            floor: (&store.floor.key, &floor),
+        };
+        let sent = Clock::Boot.now();
+        let over =
+            || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
+        let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
+        match result {
+            Ok(Rewritten::Done(modified, header)) => {
+                entry.set_stake(Stake::Entry(token));
+                (entry.header, entry.floor) = (header, floor.above());
+                end_lease(store, left.lease);
+                return hold(entry, request, attempt, (token, modified), sent);
+            }
+            Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
+            Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
+            // The token may count from it, or the lock is older, and is about to be ended.
+            Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
+            // What was sent with it did nothing, or has ended with it.
+            Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
+            Err(failure) => {
+                if ambiguous {
+                    undo(store, &session, entry, (token, left.modified), attempt.id());
+                }
+                store.sessions.check_open()?;
+                return Err(failure.into_error("adopt", ambiguous));
+            }
+        }
+    }
+}
+
+fn hold(
+    mut entry: OwnEntry,
+    request: &Request,
+    attempt: &Attempt,
+    (token, modified): (i64, i64),
+    sent: Instant,
+) -> Result<EtcdLease> {
+    let cap = match request.term {
+        Term::Fixed => safe_until(sent, request.ttl),
+        _ => Instant::NEVER,
+    };
+    let Some((validity, slot)) = entry.session.hold(&request.name, cap) else {
+        // The entry has gone with the session.
+        entry.abandon(None);
+        entry.store.sessions.check_open()?;
+        return Err(lost(request, LossReason::SessionEnded));
+    };
+    let mut hold = Hold::adopted(entry, token, modified);
+    hold.watch(&validity);
+    Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
+}
+
+/// The lease by which the lock lived meanwhile is of no use any more.
+fn end_lease(store: &Arc<Store>, lease: i64) {
+    let store = store.clone();
+    store.runtime.clone().spawn(async move {
+        let give_up = || store.closed.is_cancelled();
+        // If it fails, the lease ends by itself.
+        drop(leases::revoke(&store.connection, lease, give_up).await);
+    });
+}
+
+/// Makes sure in the background that an adoption without an answer leaves nothing that lives as long as
+/// its session.
+fn undo(
+    store: &Arc<Store>,
+    session: &Arc<Session>,
+    mut entry: OwnEntry,
+    (revision, modified): (i64, i64),
+    attempt: Uuid,
+) {
+    // As long as it is not undone, the session's end is to take it along.
+    entry.set_stake(Stake::Doubtful(None));
+    let (store, session) = (store.clone(), session.clone());
+    store.runtime.clone().spawn(async move {
+        let (key, lease) = (entry.key.clone(), session.lease);
+        let floor = store.floor.known();
+        let floor = (&*store.floor.key, &*floor);
+        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt, floor };
+        rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
+        if !session.ended.is_cancelled() {
+            entry.set_stake(Stake::Nothing);
+        }
+    });
+}
+
+fn lost(request: &Request, reason: LossReason) -> Error {
+    Error::Lost { name: request.name.clone(), reason }
+}

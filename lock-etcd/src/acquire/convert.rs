@@ -1,0 +1,137 @@
+//! The transactions that change the kind of an entry.
+
+use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp};
+use uuid::Uuid;
+
+use crate::{
+    error::Failure,
+    layout::{
+        floor::Record,
+        keys::{end_of_entry, end_of_prefix, mark, signal},
+        note,
+    },
+    wire::{
+        answer::{Header, ranges, revision},
+        connection::{Connection, Insisted},
+        removals::delete_entry,
+        requests::{put, send_txn, stands},
+    },
+};
+
+/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place in
+/// the queue, also for foreign clients. Sent again, it changes nothing.
+pub(crate) fn downgrade(key: &str, lease: i64, revision: i64) -> Txn {
+    Txn::new()
+        .when([stands(key, revision)])
+        .and_then([put(&mark(key), lease, b""), put(&signal(key), lease, b"")])
+}
+
+/// An entry that is to be replaced by an exclusive one.
+pub(crate) struct Upgrade<'a> {
+    pub(crate) queue: &'a str,
+    pub(crate) lease: i64,
+    pub(crate) old: &'a str,
+    /// The old entry's create revision.
+    pub(crate) revision: i64,
+    pub(crate) new: &'a str,
+    pub(crate) note: &'a [u8],
+    pub(crate) attempt: Uuid,
+    /// As far as it is known: an upgrade makes a new entry, which must count from it.
+    pub(crate) floor: (&'a str, &'a Record),
+}
+
+/// What became of an upgrade.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Upgraded {
+    /// The new entry stands since this revision, counts from this floor, and the old one is gone.
+    Done(i64, u64, Header),
+    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the
+    /// new entry will never be.
+    Busy,
+    /// The old entry has gone, and the new one will never be.
+    Gone,
+}
+
+impl Upgrade<'_> {
+    /// Does it if nobody else is in the queue. In doubt (see [`Insisted`]) only after a failure.
+    /// `doubted`: so was an earlier try to put the same entry there.
+    pub(crate) async fn send(
+        &self,
+        connection: &Connection,
+        doubted: bool,
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<Upgraded> {
+        let mut ambiguous = doubted;
+        let result = self.settle(connection, &give_up, &mut ambiguous).await;
+        Insisted { result, ambiguous }
+    }
+
+    /// A sending that was not answered must not take effect after we have said that nothing changed.
+    /// All sendings ask for the old entry's last modification, so writing it once more ends them.
+    async fn settle(
+        &self,
+        connection: &Connection,
+        give_up: impl Fn() -> bool,
+        ambiguous: &mut bool,
+    ) -> Result<Upgraded, Failure> {
+        let mut modified = self.revision;
+        loop {
+            let txn = self.txn(modified);
+            let insisted = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
+            *ambiguous |= insisted.ambiguous;
+            let answer = insisted.result?;
+            if answer.succeeded() {
+                let (revision, header) = (revision(&answer)?, Header::of(answer.header()));
+                return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
+            }
+            let header = Header::of(answer.header());
+            let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
+            let (new, old) = (found.next().flatten(), found.next().flatten());
+            let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
+            if let Some(new) = new {
+                // By an earlier try, perhaps, before the floor was raised.
+                return Ok(Upgraded::Done(new.create_revision, note::floor(&new.value), header));
+            }
+            match old.filter(|kv| kv.create_revision == self.revision) {
+                None => return Ok(Upgraded::Gone),
+                // Written once more, for an earlier one.
+                Some(old) if old.mod_revision != modified => modified = old.mod_revision,
+                Some(_) if !*ambiguous => return Ok(Upgraded::Busy),
+                Some(_) => {
+                    let touch = self.touch();
+                    connection.insist(&give_up, |member| send_txn(member, &touch)).await.result?;
+                    *ambiguous = false;
+                }
+            }
+        }
+    }
+
+    fn txn(&self, modified: i64) -> Txn {
+        let after = end_of_entry(self.old);
+        let nobody = |from: &str, to: Vec<u8>| {
+            Compare::create_revision(from, CompareOp::Equal, 0).with_range(to)
+        };
+        Txn::new()
+            .when([
+                stands(self.old, self.revision),
+                Compare::mod_revision(self.old, CompareOp::Equal, modified),
+                self.floor.1.compare(self.floor.0),
+                nobody(self.queue, self.old.into()),
+                nobody(&after, end_of_prefix(self.queue.as_bytes())),
+            ])
+            .and_then([vec![put(self.new, self.lease, self.note)], delete_entry(self.old)].concat())
+            .or_else([
+                TxnOp::get(self.new, None),
+                TxnOp::get(self.old, Some(GetOptions::new().with_keys_only())),
+            ])
+    }
+
+    fn touch(&self) -> Txn {
+        let unchanged = PutOptions::new().with_ignore_value().with_ignore_lease();
+        Txn::new().when([stands(self.old, self.revision)]).and_then([TxnOp::put(
+            self.old,
+            b"",
+            Some(unchanged),
+        )])
+    }
+}

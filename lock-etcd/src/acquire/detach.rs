@@ -1,0 +1,154 @@
+//! Leaving a lock to another process, which [takes it up](super::adopt).
+//!
+//! All locks of a client live by leases that they share. The key of one that is left is written once
+//! more with a lease of its own; that keeps its create revision, which is its place in line and its
+//! token. Who adopts the lock writes it with the lease of its own session. Each of the two transactions
+//! asks for the key's last modification, so each is done once, and one that comes late does nothing.
+//! Each also asks for the token floor's record: what is older than that stays whose it was, so that
+//! whoever has raised the floor finds and ends it.
+
+use lock_core::{Error, Kind, Result};
+use uuid::Uuid;
+
+use crate::{
+    acquire::{
+        hold::Hold,
+        rewrite::{Rewrite, Rewritten},
+    },
+    error::Failure,
+    layout::{
+        keys::{Role, role},
+        note,
+    },
+    session::store::Store,
+    wire::{
+        backoff::Pause,
+        connection::Insisted,
+        leases::{new_lease, send_grant},
+    },
+};
+
+/// Where a lock stands that was left: what a ticket says of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Left {
+    /// What follows the queue in its key.
+    pub(super) suffix: String,
+    /// The lease that it lives by.
+    pub(super) lease: i64,
+    /// Its last modification.
+    pub(super) modified: i64,
+}
+
+impl Left {
+    pub(crate) fn place(&self) -> String {
+        format!("{}/{:x}/{}", self.suffix, self.lease, self.modified)
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for what [`place`](Self::place) did not write.
+    pub(super) fn read(place: &str) -> Result<Self> {
+        let parse = || {
+            let mut parts = place.split('/');
+            let suffix = parts.next()?.to_owned();
+            let lease = i64::from_str_radix(parts.next()?, 16).ok()?;
+            let modified = parts.next()?.parse().ok().filter(|revision| *revision > 0)?;
+            let ours = role(suffix.as_bytes()) == Role::Ours(Kind::Exclusive);
+            (ours && parts.next().is_none()).then_some(Self { suffix, lease, modified })
+        };
+        parse().ok_or_else(|| Error::InvalidOption {
+            option: "ticket".to_owned(),
+            value: place.chars().take(8).collect(),
+            allowed: "the place in a ticket of etcd is KEY/LEASE/REVISION".to_owned(),
+        })
+    }
+}
+
+impl Hold {
+    /// Leaves the entry to whoever adopts it. `holder`: what it says about itself until then. Answers
+    /// where it stands; `None` if it does not stand any more, or the token floor was raised since it
+    /// was made: it is removed then.
+    pub(crate) async fn detach(
+        &mut self,
+        holder: &str,
+        ttl: std::time::Duration,
+        give_up: impl Fn() -> bool,
+    ) -> Insisted<Option<Left>> {
+        let store = self.entry.store.clone();
+        let lease = match fresh_lease(&store, ttl, &give_up).await {
+            Ok(lease) => lease,
+            Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
+        };
+        let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
+        let (mut floor, mut ambiguous) = (store.floor.known(), false);
+        let rewritten = loop {
+            if floor.is_after(self.revision) {
+                self.abandon();
+                break Ok(Rewritten::Gone);
+            }
+            let note = note::write(holder, attempt, &floor);
+            let rewrite = Rewrite {
+                key: &key,
+                revision: self.revision,
+                modified: self.modified,
+                lease,
+                note: &note,
+                attempt,
+                floor: (&store.floor.key, &floor),
+            };
+            let insisted = rewrite.send(&store.connection, &give_up).await;
+            ambiguous |= insisted.ambiguous;
+            match insisted.result {
+                Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
+                result => break result,
+            }
+        };
+        let result = rewritten.map(|rewritten| match rewritten {
+            Rewritten::Done(modified, _) => {
+                let suffix = key[self.entry.queue.len()..].to_owned();
+                self.entry.give_away(self.revision);
+                Some(Left { suffix, lease, modified })
+            }
+            Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,
+        });
+        Insisted { result, ambiguous }
+    }
+}
+
+/// A lease of its own for one lock; nobody renews it. With another id each time: so what an unanswered
+/// request makes is nobody's, and ends by itself.
+async fn fresh_lease(
+    store: &Store,
+    ttl: std::time::Duration,
+    give_up: impl Fn() -> bool,
+) -> Result<i64, Failure> {
+    let mut pause = Pause::new();
+    loop {
+        let lease = new_lease();
+        let grant = store.connection.call(|member| send_grant(member, lease, ttl.as_secs()));
+        match grant.await {
+            Ok(_) => return Ok(lease),
+            Err(failure) if failure.kind.is_passing() && !give_up() => {}
+            Err(failure) => return Err(failure.without_effect()),
+        }
+        pause.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        let left = Left { suffix: "6a7b.0".to_owned(), lease: 0x7f, modified: 12 };
+        assert_eq!(left.place(), "6a7b.0/7f/12");
+        assert_eq!(Left::read(&left.place()).unwrap(), left);
+        for odd in ["", "6a7b.0", "6a7b.0/7f", "6a7b.0/7f/0", "6a7b.0/7f/12/", "x/7f/12"] {
+            Left::read(odd).unwrap_err();
+        }
+        for other in ["6a7b.0.v/7f/12", "6a7b.0.r/7f/12", "6a7b.0.s/7f/12"] {
+            Left::read(other).unwrap_err();
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! The transaction that makes an attempt's entry, sent until it is known what it came to.
+
+use etcd_client::Txn;
+use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
+
+use crate::{
+    acquire::refusal::refusal,
+    error::{Failure, FailureKind},
+    layout::{floor::Record, listing::QueueEntry, note},
+    session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
+    wire::{
+        backoff::Pause,
+        reads,
+        requests::{self, Entered, Guard, NewEntry, Outcome, Terms},
+        turns::unsent,
+    },
+};
+
+/// How long an attempt goes on without an answer.
+pub(crate) struct Patience<'a> {
+    attempt: &'a Attempt,
+    session: &'a Session,
+    until: Instant,
+}
+
+impl Patience<'_> {
+    fn is_over(&self) -> bool {
+        self.attempt.is_cancelled()
+            || self.session.ended.is_cancelled()
+            || Clock::Boot.now() >= self.until
+    }
+
+    /// Waits for an answer. It is of use also to a caller that has left: it tells what there is to
+    /// remove.
+    async fn answer<T>(
+        &self,
+        call: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            answer = call => answer,
+            () = self.session.ended.cancelled() => {
+                Err(Failure::new(FailureKind::LeaseGone, "the session ended before the answer"))
+            }
+            () = Clock::Boot.sleep_until(self.until) => {
+                Err(Failure::new(FailureKind::Silent, "no answer before the caller's time was over"))
+            }
+        }
+    }
+
+    async fn over(&self) {
+        tokio::select! {
+            () = self.attempt.cancelled() => {}
+            () = self.session.ended.cancelled() => {}
+            () = Clock::Boot.sleep_until(self.until) => {}
+        }
+    }
+}
+
+impl OwnEntry {
+    /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
+    /// key is in use.
+    pub(super) async fn enter(
+        &mut self,
+        request: &Request,
+        attempt: &Attempt,
+        began: Instant,
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
+        let (queue, key) = (self.queue.clone(), self.key.clone());
+        let lease = self.session.lease;
+        let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
+        let note = |terms: Terms<'_>| note::write(&request.holder, attempt.id(), terms.floor.1);
+        let entry = NewEntry { key: &key, lease, note: b"", value };
+        if request.wait == Wait::Try {
+            let alone = request.kind == queue::Kind::Exclusive;
+            let entered = self.send(request, attempt, began, |terms| match alone {
+                true => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_if_free(&queue, entry, terms)
+                }
+                false => {
+                    let entry = NewEntry { note: &note(terms), ..entry };
+                    requests::enter_or_list(&queue, entry, terms)
+                }
+            });
+            let entered = entered.await?;
+            match &entered {
+                // Beside others there is room: nobody is disturbed by an entry that stays.
+                Err(found) if !alone && refusal(request, found).is_none() => {}
+                _ => return Ok(entered),
+            }
+        }
+        self.send(request, attempt, began, |terms| {
+            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
+        })
+        .await
+    }
+
+    /// Sends the transaction that is to make the entry until there is an answer, or the caller that
+    /// `began` then has waited for a TTL in vain.
+    pub(crate) async fn send(
+        &mut self,
+        request: &Request,
+        attempt: &Attempt,
+        began: Instant,
+        txn: impl Fn(Terms<'_>) -> Txn,
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
+        let session = self.session.clone();
+        let until = self.store.connection.patience(began, request.ttl);
+        let patience = Patience { attempt, session: &session, until };
+        if patience.is_over() {
+            return Err(unsent("the caller's time was over before its turn came"));
+        }
+        let guarding = self.store.layout.epoch(session.lease);
+        let mut pause = Pause::new();
+        // The epoch that is over for this attempt.
+        let mut over = None;
+        loop {
+            if let Some(over) = over.take().max(self.stake.late()) {
+                Box::pin(self.begin_epoch(over, &guarding, &patience)).await?;
+            }
+            let epoch = match session.epoch.known() {
+                Some(epoch) => epoch,
+                None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
+            };
+            let floor = self.store.floor.known();
+            let guard = Guard { key: &guarding, epoch };
+            let terms = Terms { guard, floor: (&self.store.floor.key, &floor) };
+            let txn = txn(terms);
+            let call = self.store.connection.call(|member| requests::send_txn(member, &txn));
+            match patience.answer(call).await.and_then(|answer| requests::entered(answer, terms)) {
+                Ok(Outcome::Entered(entered)) => {
+                    self.floor = floor.above();
+                    return Ok(Ok(self.entered(entered)));
+                }
+                Ok(Outcome::Found(found)) => {
+                    self.floor = floor.above();
+                    return Box::pin(self.found(found, &floor, &patience)).await;
+                }
+                Ok(Outcome::Over) => over = Some(epoch),
+                Ok(Outcome::Raised(floor)) => drop(self.store.floor.learn(floor)),
+                Err(failure) => {
+                    self.failed(&failure, epoch);
+                    if !failure.kind.is_passing() || patience.is_over() {
+                        return Err(failure);
+                    }
+                    Box::pin(pause.wait()).await;
+                }
+            }
+        }
+    }
+
+    fn entered(&mut self, entered: Entered) -> Entered {
+        self.set_stake(Stake::Entry(entered.revision));
+        self.header = entered.header;
+        entered
+    }
+
+    fn failed(&mut self, failure: &Failure, epoch: i64) {
+        // A session that has ended may have its lease for a while.
+        let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
+        if ended || failure.kind.is_ambiguous() {
+            self.set_stake(Stake::Doubtful(Some(epoch)));
+        } else if failure.kind == FailureKind::LeaseGone {
+            self.set_stake(Stake::Nothing);
+        }
+    }
+
+    /// After this, nothing that was sent in an epoch up to this one does anything.
+    async fn begin_epoch(
+        &mut self,
+        over: i64,
+        guarding: &str,
+        patience: &Patience<'_>,
+    ) -> Result<(), Failure> {
+        let Session { lease, epoch, .. } = &*self.session;
+        let give_up = || patience.is_over();
+        let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
+        or_over(raised, patience).await??;
+        if epoch.was_deleted() {
+            janitor::retire(&self.store, &self.session);
+        }
+        if let Stake::Doubtful(_) = self.stake {
+            self.set_stake(Stake::Doubtful(None));
+        }
+        Ok(())
+    }
+
+    /// The transaction found others there, or the entry that an earlier sending had made: from another
+    /// floor if that was raised since. What is behind the entry counts from the earlier one, too, so
+    /// its token must not be counted from this one.
+    async fn found(
+        &mut self,
+        found: Vec<QueueEntry>,
+        floor: &Record,
+        patience: &Patience<'_>,
+    ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
+        if let Stake::Doubtful(_) = self.stake {
+            let Self { store, queue, key, .. } = &*self;
+            let give_up = || patience.is_over();
+            let standing = reads::standing(&store.connection, queue, key, give_up);
+            match or_over(standing, patience).await?? {
+                Some(entered) => {
+                    let entered = self.entered(entered);
+                    if floor.is_after(entered.revision) {
+                        return Err(Failure::new(
+                            FailureKind::Overtaken,
+                            "the token floor was raised",
+                        ));
+                    }
+                    return Ok(Ok(entered));
+                }
+                None => self.set_stake(Stake::Nothing),
+            }
+        }
+        Ok(Err(found))
+    }
+}
+
+/// Waits for something as long as an attempt has patience.
+async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> Result<T, Failure> {
+    tokio::select! {
+        biased;
+        done = what => Ok(done),
+        () = patience.over() => {
+            Err(Failure::new(FailureKind::Refused, "an earlier request of the session was not answered"))
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Several locks by one transaction.
+
+use std::sync::Arc;
+
+use futures_util::future::{join_all, try_join_all};
+use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
+
+use crate::{
+    error::{Failure, FailureKind, STORE},
+    layout::{keys::Role, note},
+    lease::EtcdLease,
+    session::{
+        Session,
+        attempt::{OwnEntry, give_up},
+        leftover::Stake,
+        store::Store,
+    },
+    wire::requests::{self, Entered, NewEntry, Terms},
+};
+
+/// What etcd takes in one transaction unless it is told otherwise (`--max-txn-ops`).
+pub(crate) const MOST: usize = 128;
+
+/// Takes all locks if all queues are empty.
+///
+/// # Errors
+///
+/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
+    let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
+    only_exclusive(STORE, wishes)?;
+    let queue = |(request, _): &Wish| store.layout.queue(&request.name);
+    let queues = wishes.iter().map(queue).collect::<Result<Vec<_>>>()?;
+    let began = Clock::Boot.now();
+    let until = || store.connection.patience(began, request.ttl);
+    loop {
+        let session = store.sessions.get(request.ttl, caller, began).await?;
+        let turn = store.connection.turn(Wait::Try, caller, until).await;
+        let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
+        if !session.is_live() || session.is_retired() {
+            continue;
+        }
+        let role = Role::Ours(Kind::Exclusive);
+        let entry = |queue: &Arc<str>| OwnEntry::new(store, session.clone(), queue.clone(), role);
+        let mut entries: Vec<_> = queues.iter().map(entry).collect();
+        let asked = Clock::Boot.now();
+        let entered = enter(&mut entries, wishes, &session, began).await;
+        drop(turn);
+        let error = match entered {
+            Ok(Some(revision)) => return hold(entries, wishes, revision, asked).await.map(Some),
+            Ok(None) => None,
+            Err(failure) if failure.kind == FailureKind::Overtaken => {
+                try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
+                continue;
+            }
+            // The lease had died before it was used here, or takes with it what was made: begin again.
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
+                store.sessions.gone_unless_ended(&session);
+                continue;
+            }
+            Err(failure) if failure.is_too_large() => {
+                let what = format!("take {} names in one transaction", wishes.len());
+                Some(Error::Unsupported { store: STORE, what })
+            }
+            Err(failure) => Some(failure.into_error("acquire", entries[0].stake != Stake::Nothing)),
+        };
+        let busy = || Error::Contended { name: request.name.clone() };
+        let left = entries.into_iter().zip(wishes);
+        join_all(left.map(|(entry, (_, attempt))| give_up(entry, attempt, busy()))).await;
+        return error.map_or(Ok(None), Err);
+    }
+}
+
+/// Makes all entries. Answers their create revision; `None` if some queue is not empty.
+async fn enter(
+    entries: &mut [OwnEntry],
+    wishes: &[Wish],
+    session: &Session,
+    began: Instant,
+) -> Result<Option<i64>, Failure> {
+    let keys: Vec<_> =
+        entries.iter().map(|entry| (entry.queue.clone(), entry.key.clone())).collect();
+    let enter = |terms: Terms<'_>| {
+        let note =
+            |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), terms.floor.1);
+        let notes: Vec<_> = wishes.iter().map(note).collect();
+        let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
+            (&**queue, NewEntry { key, lease: session.lease, note, value: None })
+        });
+        requests::enter_all(new, terms)
+    };
+    let (request, caller) = &wishes[0];
+    // The transaction makes all of them or none, so one tells what became of an unanswered sending.
+    let entered = entries[0].send(request, caller, began, enter);
+    let entered = entered.await;
+    let OwnEntry { stake, header, floor, .. } = entries[0];
+    for entry in &mut *entries {
+        entry.set_stake(stake);
+        (entry.header, entry.floor) = (header, floor);
+    }
+    entered.map(|entered| entered.ok().map(|entered| entered.revision))
+}
+
+/// Makes leases of entries that are alone in their queues. If one fails, the others are given back.
+async fn hold(
+    entries: Vec<OwnEntry>,
+    wishes: &[Wish],
+    revision: i64,
+    asked: Instant,
+) -> Result<Vec<EtcdLease>> {
+    let (mut leases, mut failed) = (Vec::with_capacity(entries.len()), None);
+    for (entry, (request, attempt)) in entries.into_iter().zip(wishes) {
+        let alone = Entered { header: entry.header, revision, before: Vec::new() };
+        match entry.settle(alone, request, attempt, asked).await {
+            Ok(lease) => leases.push(lease),
+            Err((entry, error)) => failed = Some(give_up(entry, attempt, error).await),
+        }
+    }
+    failed.map_or(Ok(leases), Err)
+}

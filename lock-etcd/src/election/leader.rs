@@ -1,0 +1,203 @@
+//! What an observer knows of the queue of one name, and who leads by that. Pure: no I/O, no clock.
+
+use std::collections::{BTreeSet, HashMap};
+
+use lock_core::Kind;
+
+use crate::layout::keys::{self, Role, role};
+
+/// A key of the queue as it was put.
+#[derive(Clone, Debug)]
+pub(crate) struct Seen {
+    pub(crate) key: Vec<u8>,
+    pub(crate) created: i64,
+    pub(crate) modified: i64,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Seen {
+    pub(crate) fn of(kv: &etcd_client::KeyValue) -> Self {
+        Self {
+            key: kv.key().to_vec(),
+            created: kv.create_revision(),
+            modified: kv.mod_revision(),
+            value: kv.value().to_vec(),
+        }
+    }
+}
+
+/// What has happened to a key.
+#[derive(Clone, Debug)]
+pub(crate) enum Change {
+    Put(Seen),
+    Deleted { key: Vec<u8>, at: i64 },
+}
+
+impl Change {
+    fn at(&self) -> i64 {
+        match self {
+            Self::Put(seen) => seen.modified,
+            Self::Deleted { at, .. } => *at,
+        }
+    }
+}
+
+/// The entry that leads.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct First {
+    pub(crate) key: Vec<u8>,
+    /// Its create revision.
+    pub(crate) revision: i64,
+    pub(crate) role: Role,
+    pub(crate) value: Vec<u8>,
+}
+
+/// The queue at some revision.
+#[derive(Debug, Default)]
+pub(crate) struct View {
+    pub(crate) revision: i64,
+    keys: HashMap<Vec<u8>, Seen>,
+    /// The entries by their place in line.
+    order: BTreeSet<(i64, Vec<u8>)>,
+}
+
+impl View {
+    pub(crate) fn new(revision: i64, keys: impl IntoIterator<Item = Seen>) -> Self {
+        let mut view = Self { revision, ..Self::default() };
+        keys.into_iter().for_each(|seen| view.put(seen));
+        view
+    }
+
+    /// Takes changes in order, and answers who led after each revision that changed that. What one
+    /// transaction did, or the end of one lease, is one revision.
+    pub(crate) fn apply(&mut self, changes: Vec<Change>) -> Vec<Option<First>> {
+        let mut told = self.first();
+        let mut news = Vec::new();
+        let mut changes = changes.into_iter().peekable();
+        while let Some(change) = changes.next() {
+            let at = change.at();
+            match change {
+                Change::Put(seen) => self.put(seen),
+                Change::Deleted { key, .. } => self.delete(&key),
+            }
+            self.revision = self.revision.max(at);
+            let first = self.first();
+            if changes.peek().is_none_or(|next| next.at() != at) && first != told {
+                news.push(first.clone());
+                told = first;
+            }
+        }
+        news
+    }
+
+    fn put(&mut self, seen: Seen) {
+        self.delete(&seen.key);
+        if role(&seen.key).kind().is_some() {
+            self.order.insert((seen.created, seen.key.clone()));
+        }
+        self.keys.insert(seen.key.clone(), seen);
+    }
+
+    fn delete(&mut self, key: &[u8]) {
+        if let Some(seen) = self.keys.remove(key) {
+            self.order.remove(&(seen.created, seen.key));
+        }
+    }
+
+    /// When a key was written last, as far as this is known.
+    pub(crate) fn modified(&self, key: &[u8]) -> i64 {
+        self.keys.get(key).map_or(0, |seen| seen.modified)
+    }
+
+    /// Whether there is no entry.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// Who leads: the first in line, if it holds the lock alone.
+    pub(crate) fn first(&self) -> Option<First> {
+        let (revision, key) = self.order.first()?;
+        let (role, seen) = (role(key), self.keys.get(key)?);
+        let mark = keys::mark(&String::from_utf8_lossy(key));
+        let mark = self.keys.get(mark.as_bytes());
+        // An older mark is that of an entry that had this key before.
+        let shared = role != Role::Foreign && mark.is_some_and(|mark| mark.modified > *revision);
+        let leads = role.kind() == Some(Kind::Exclusive) && !shared;
+        leads.then(|| First {
+            key: key.clone(),
+            revision: *revision,
+            role,
+            value: seen.value.clone(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(key: &str, created: i64, modified: i64, value: &str) -> Seen {
+        Seen { key: key.into(), created, modified, value: value.into() }
+    }
+
+    fn put(key: &str, created: i64, modified: i64, value: &str) -> Change {
+        Change::Put(seen(key, created, modified, value))
+    }
+
+    fn deleted(key: &str, at: i64) -> Change {
+        Change::Deleted { key: key.into(), at }
+    }
+
+    fn news(view: &mut View, changes: Vec<Change>) -> Vec<Option<(i64, String)>> {
+        let shown = |first: First| (first.revision, String::from_utf8(first.value).unwrap());
+        view.apply(changes).into_iter().map(|first| first.map(shown)).collect()
+    }
+
+    fn leads(revision: i64, value: &str) -> Option<(i64, String)> {
+        Some((revision, value.to_owned()))
+    }
+
+    #[test]
+    fn every_value_in_order_and_the_vacancy() {
+        let mut view = View::new(9, []);
+        let changes = vec![
+            put("a/1.0.v", 10, 10, "x"),
+            put("a/1.0.v", 10, 11, "y"),
+            put("a/1.0.v", 10, 12, "y"),
+            put("a/2.0.v", 13, 13, "waits"),
+            deleted("a/1.0.v", 14),
+            deleted("a/2.0.v", 15),
+        ];
+        let expected = [leads(10, "x"), leads(10, "y"), leads(13, "waits"), None];
+        assert_eq!(news(&mut view, changes), expected);
+        assert_eq!(view.revision, 15);
+    }
+
+    #[test]
+    fn what_happened_at_once_is_judged_at_once() {
+        let all = [seen("a/1.0.v", 5, 5, "x"), seen("a/1.1.v", 6, 6, "y"), seen("a/go", 7, 7, "z")];
+        let mut view = View::new(9, all);
+        // One lease ends, and its entries with it.
+        let both = vec![deleted("a/1.0.v", 10), deleted("a/1.1.v", 10)];
+        assert_eq!(news(&mut view, both), [leads(7, "z")]);
+        // The key of an entry is used again.
+        assert_eq!(news(&mut view, vec![deleted("a/go", 11)]), [None]);
+        assert_eq!(news(&mut view, vec![put("a/go", 12, 12, "z")]), [leads(12, "z")]);
+    }
+
+    #[test]
+    fn who_shares_the_lock_does_not_lead() {
+        let mut view = View::new(9, [seen("a/1.0.r", 5, 5, ""), seen("a/1.1.v", 6, 6, "x")]);
+        assert_eq!(view.first(), None);
+        assert_eq!(news(&mut view, vec![deleted("a/1.0.r", 10)]), [leads(6, "x")]);
+        // A downgrade: a mark and a signal beside the entry.
+        let marked = vec![put("a/1.1.v.s", 11, 11, ""), put("a/1.1.v.x", 11, 11, "")];
+        assert_eq!(news(&mut view, marked), [None]);
+        let rest = vec![deleted("a/1.1.v.x", 12), deleted("a/1.1.v", 13)];
+        assert_eq!(news(&mut view, rest), []);
+        // Its mark was left, and its key is used again.
+        assert_eq!(news(&mut view, vec![put("a/1.1.v", 14, 14, "y")]), [leads(14, "y")]);
+        let permit = View::new(9, [seen("a/1.0.p1.2", 5, 5, "")]);
+        assert_eq!(permit.first(), None);
+    }
+}

@@ -1,0 +1,102 @@
+//! The token floor: what is added to create revisions.
+//!
+//! Its record is a key that every transaction that acquires compares with what the client knows of
+//! it. So what the client knows may be as old as it likes, and nothing is asked for it beforehand: a
+//! transaction that finds another record does nothing, answers it, and is sent once more.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use etcd_client::{Compare, CompareOp, proto::PbKeyValue};
+use lock_core::{FencingToken, TokenFloor};
+
+use crate::error::Failure;
+
+/// The record, as far as this client knows it.
+#[derive(Debug)]
+pub(crate) struct Floor {
+    pub(crate) key: String,
+    known: Mutex<Arc<Record>>,
+}
+
+/// The record at some moment; the default is none.
+#[derive(Debug, Default, Eq, PartialEq)]
+pub(crate) struct Record {
+    value: Option<Vec<u8>>,
+    above: u64,
+    /// When it was written.
+    since: i64,
+}
+
+impl Record {
+    /// By what a read of the key found.
+    ///
+    /// # Errors
+    ///
+    /// If somebody else has written there.
+    pub(crate) fn read(found: Option<&PbKeyValue>) -> Result<Self, Failure> {
+        let Some(kv) = found else { return Ok(Self::default()) };
+        let above = std::str::from_utf8(&kv.value).ok().and_then(|text| text.parse().ok());
+        let above = above.filter(|above| *above <= i64::MAX.unsigned_abs() / 2 + 1);
+        let above = above.ok_or(Failure::senseless("the token floor's key has no number"))?;
+        Ok(Self { value: Some(kv.value.clone()), above, since: kv.mod_revision })
+    }
+
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.value == other.value
+    }
+
+    /// True in a transaction as long as this is the record.
+    pub(crate) fn compare(&self, key: &str) -> Compare {
+        match &self.value {
+            Some(value) => Compare::value(key, CompareOp::Equal, value.clone()),
+            None => Compare::create_revision(key, CompareOp::Equal, 0),
+        }
+    }
+
+    /// As [`compare`](Self::compare), also of when it was written.
+    pub(crate) fn compare_exactly(&self, key: &str) -> [Compare; 2] {
+        [self.compare(key), Compare::mod_revision(key, CompareOp::Equal, self.since)]
+    }
+
+    /// Whether it was written after an entry with this create revision was made, which counts from an
+    /// earlier record and is about to be ended.
+    pub(crate) fn is_after(&self, revision: i64) -> bool {
+        revision < self.since
+    }
+
+    pub(crate) fn above(&self) -> u64 {
+        self.above
+    }
+
+    /// The token of an entry with this create revision that was made since.
+    pub(crate) fn token(&self, revision: i64) -> FencingToken {
+        FencingToken::new(self.above.saturating_add(revision.unsigned_abs()))
+    }
+
+    /// The create revision of the entry with this token, if it was made since.
+    pub(crate) fn revision(&self, token: FencingToken) -> Option<i64> {
+        let revision = i64::try_from(token.value().checked_sub(self.above)?).ok()?;
+        (!self.is_after(revision)).then_some(revision)
+    }
+
+    pub(crate) fn newest(&self, revision: i64) -> TokenFloor {
+        TokenFloor::new(FencingToken::new(self.above), self.token(revision))
+    }
+}
+
+impl Floor {
+    pub(crate) fn new(key: String) -> Self {
+        Self { key, known: Mutex::default() }
+    }
+
+    pub(crate) fn known(&self) -> Arc<Record> {
+        // Nothing panics while it is held.
+        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(crate) fn learn(&self, record: Record) -> Arc<Record> {
+        let record = Arc::new(record);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = record.clone();
+        record
+    }
+}

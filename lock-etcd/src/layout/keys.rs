@@ -1,0 +1,315 @@
+//! What keys look like. Layout version 1.
+
+use std::{borrow::Cow, sync::Arc};
+
+use lock_core::{Error, Kind, LockName, Result};
+
+/// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><role>`.
+#[derive(Clone, Debug)]
+pub(crate) struct Layout {
+    pub(crate) prefix: String,
+    pub(crate) native: bool,
+}
+
+impl Layout {
+    /// What the keys of a name's queue start with, and no other name's.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] for a name that would collide in the native layout.
+    pub(crate) fn queue(&self, name: &LockName) -> Result<Arc<str>> {
+        if !self.native {
+            return Ok([&self.prefix, &*name.escaped(), "/"].concat().into());
+        }
+        if name.as_str().contains('/') {
+            return Err(Error::InvalidName {
+                name: name.as_str().chars().take(64).collect(),
+                reason: "in etcd's native layout a name with '/' would stand in the queue of the \
+                         name before the '/'; put that part into ?prefix="
+                    .to_owned(),
+            });
+        }
+        Ok([&self.prefix, name.as_str(), "/"].concat().into())
+    }
+
+    /// The key of a session's [epoch](crate::session::epoch): `<prefix>#<lease>`. In no queue, as a
+    /// [note] is, and no note: those end in `.v`.
+    pub(crate) fn epoch(&self, lease: i64) -> String {
+        format!("{}#{lease:x}", self.prefix)
+    }
+
+    /// The key of the [token floor](super::floor): `<prefix>#floor`, which is no epoch's, since
+    /// those go on in hexadecimal.
+    pub(crate) fn floor(&self) -> String {
+        format!("{}#floor", self.prefix)
+    }
+
+    /// The name whose queue this is.
+    pub(crate) fn name(&self, queue: &[u8]) -> Option<LockName> {
+        let name = queue.strip_prefix(self.prefix.as_bytes())?.strip_suffix(b"/")?;
+        let name = std::str::from_utf8(name).ok()?;
+        match self.native {
+            true => LockName::new(name).ok().filter(|name| !name.as_str().contains('/')),
+            false => LockName::from_escaped(name),
+        }
+    }
+
+    /// From where to where the keys of all names stand that start with `start`, and perhaps of
+    /// others; `None` if no name can be so long.
+    pub(crate) fn names(&self, start: &str) -> Option<(Vec<u8>, Vec<u8>)> {
+        let start = match start {
+            // Names that are nothing but dots are escaped, names that start with them are not.
+            "" | "." | ".." => Cow::Borrowed(""),
+            native if self.native => native.into(),
+            start => Cow::Owned(LockName::new(start).ok()?.escaped().into_owned()),
+        };
+        let from = [&self.prefix, &*start].concat().into_bytes();
+        let to = end_of_prefix(&from);
+        // An empty key means none to etcd.
+        Some((if from.is_empty() { vec![0] } else { from }, to))
+    }
+}
+
+/// Where the keys with a prefix end; for an empty one, etcd's word for the end of all keys.
+pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
+    let mut end = prefix.to_vec();
+    match end.last_mut() {
+        // It is UTF-8, which has no 0xFF.
+        Some(last) => *last += 1,
+        None => end.push(0),
+    }
+    end
+}
+
+/// The key of a client's slot in a queue; see [`Slots`](super::key_slots::Slots). It says what the
+/// entry is, so that whoever lists a queue need not ask for values.
+pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
+    let kind = match role {
+        Role::Candidate => return format!("{queue}{lease:x}.{slot:x}.v"),
+        role => role.kind().unwrap_or_default(),
+    };
+    match kind {
+        Kind::Shared => format!("{queue}{lease:x}.{slot:x}.r"),
+        Kind::Permit { weight, limit } => format!("{queue}{lease:x}.{slot:x}.p{weight}.{limit}"),
+        _ => format!("{queue}{lease:x}.{slot:x}"),
+    }
+}
+
+/// The mark on an exclusive entry that it is a shared one now.
+pub(crate) fn mark(key: &str) -> String {
+    format!("{key}.s")
+}
+
+/// The key whose deletion tells everybody who waits that an entry was marked: watches report
+/// deletions only.
+pub(crate) fn signal(key: &str) -> String {
+    format!("{key}.x")
+}
+
+/// Where a [candidate](Role::Candidate)'s note stands: `<prefix><name>#<lease>.<slot>.v`.
+///
+/// Not in any queue. A queue is all that begins with something that ends in `/`, and this has no
+/// `/` after the prefix, because names have none as they stand in keys. So only what has all of the
+/// prefix's own queues in it could have it, too. And no two entries have it in common, because what
+/// follows the name has no `#`.
+pub(crate) fn note(key: &str) -> String {
+    let (name, entry) = key.rsplit_once('/').unwrap_or_default();
+    format!("{name}#{entry}")
+}
+
+/// What the keys of the notes of a queue start with, and perhaps others.
+pub(crate) fn notes(queue: &str) -> String {
+    note(queue)
+}
+
+/// Where the keys that belong to an entry end, its own and what is put beside it: all of these go
+/// on with `.`, and the keys of other slots with a digit, which is greater than `/`.
+pub(crate) fn end_of_entry(key: &str) -> String {
+    format!("{key}/")
+}
+
+/// What a key in a queue is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// A client's entry, of this layout. Its value is its note.
+    Ours(Kind),
+    /// An exclusive entry of this layout with a value for everybody. Its note stands
+    /// [elsewhere](note).
+    Candidate,
+    /// A foreign client's entry: exclusive.
+    Foreign,
+    /// See [`mark`]: not an entry.
+    Mark,
+    /// See [`signal`]: not an entry.
+    Signal,
+}
+
+impl Role {
+    /// The kind of the entry, if it is one.
+    pub(crate) fn kind(self) -> Option<Kind> {
+        match self {
+            Self::Ours(kind) => Some(kind),
+            Self::Candidate | Self::Foreign => Some(Kind::Exclusive),
+            Self::Mark | Self::Signal => None,
+        }
+    }
+}
+
+/// What a key is.
+pub(crate) fn role(key: &[u8]) -> Role {
+    let entry = std::str::from_utf8(&key[queue_of(key).len()..]).ok();
+    entry.and_then(parse).unwrap_or(Role::Foreign)
+}
+
+fn parse(entry: &str) -> Option<Role> {
+    let mut parts = entry.split('.').peekable();
+    i64::from_str_radix(parts.next()?, 16).ok()?;
+    u32::from_str_radix(parts.next()?, 16).ok()?;
+    let candidate = parts.next_if_eq(&"v").is_some();
+    let role = match parts.next() {
+        None if candidate => Role::Candidate,
+        None => Role::Ours(Kind::Exclusive),
+        Some("s") => Role::Mark,
+        Some("x") => Role::Signal,
+        Some(_) if candidate => return None,
+        Some("r") => Role::Ours(Kind::Shared),
+        Some(weight) => {
+            let weight = weight.strip_prefix('p')?.parse().ok()?;
+            let limit = parts.next()?.parse().ok()?;
+            (1..=limit).contains(&weight).then_some(Role::Ours(Kind::Permit { weight, limit }))?
+        }
+    };
+    parts.next().is_none().then_some(role)
+}
+
+/// The queue that a key belongs to.
+pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
+    let end = key.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+    &key[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(native: bool) -> Layout {
+        Layout { prefix: "ns/".to_owned(), native }
+    }
+
+    #[test]
+    fn no_queue_is_the_start_of_another() {
+        let queue = |name: &str| layout(false).queue(&LockName::new(name).unwrap()).unwrap();
+        assert_eq!(&*queue("a"), "ns/a/");
+        assert_eq!(&*queue("a/b"), "ns/a%2Fb/");
+        assert!(!queue("a/b").starts_with(&*queue("a")));
+    }
+
+    #[test]
+    fn the_native_layout_takes_names_as_they_are_and_refuses_collisions() {
+        let queue = |name: &str| layout(true).queue(&LockName::new(name).unwrap());
+        assert_eq!(&*queue("a b%").unwrap(), "ns/a b%/");
+        assert!(queue("a/b").unwrap_err().to_string().contains("prefix"));
+    }
+
+    #[test]
+    fn the_range_of_names_has_all_that_start_so() {
+        let names = ["a", "a/b", "a b", "a.b", ".", "..", "...", ".a", "%", "%25", "\u{540d}"];
+        let starts = ["", "a", "a/", "a ", ".", "..", "...", "%", "%2", "\u{540d}"];
+        for (native, prefix) in [(false, "ns/"), (true, "ns/"), (false, "")] {
+            let layout = Layout { prefix: prefix.to_owned(), native };
+            for name in names.iter().filter(|name| !native || !name.contains('/')) {
+                let name = LockName::new(name).unwrap();
+                let queue = layout.queue(&name).unwrap();
+                assert_eq!(layout.name(queue.as_bytes()), Some(name.clone()));
+                for start in starts.iter().filter(|start| name.as_str().starts_with(**start)) {
+                    let (from, to) = layout.names(start).unwrap();
+                    let key = key(&queue, 1, 0, Role::Ours(Kind::Exclusive)).into_bytes();
+                    assert!(from <= key && (key < to || to == [0]), "{name} {start:?}");
+                }
+            }
+        }
+        assert_eq!(layout(true).name(b"ns/a/b/"), None);
+        assert_eq!(layout(false).name(b"ns/a b/"), None);
+        assert_eq!(layout(false).names(&"a".repeat(513)), None);
+    }
+
+    #[test]
+    fn our_keys_are_told_from_foreign_ones() {
+        let permit = Kind::Permit { weight: 2, limit: 30 };
+        for (expected, written) in [
+            (Role::Ours(Kind::Exclusive), "ns/a/1f.a"),
+            (Role::Candidate, "ns/a/1f.a.v"),
+            (Role::Ours(Kind::Shared), "ns/a/1f.a.r"),
+            (Role::Ours(permit), "ns/a/1f.a.p2.30"),
+        ] {
+            let key = key("ns/a/", 0x1f, 10, expected);
+            assert_eq!(key, written);
+            assert_eq!(queue_of(key.as_bytes()), b"ns/a/");
+            assert_eq!(role(key.as_bytes()), expected);
+        }
+        for foreign in [
+            "694d8a5c3e7f",
+            "",
+            "x.y",
+            "1f.y",
+            "1f.-1",
+            "1f.a.",
+            "1f.a.q",
+            "1f.a.r.r",
+            "1f.a.v.r",
+            "1f.a.v.v",
+            "1f.a.p1",
+            "1f.a.p0.2",
+            "1f.a.p3.2",
+            "1f.a.p1.2.x",
+        ] {
+            assert_eq!(role(format!("ns/a/{foreign}").as_bytes()), Role::Foreign, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn what_belongs_to_an_entry_stands_right_behind_it() {
+        let permit = Role::Ours(Kind::Permit { weight: 1, limit: 1 });
+        let exclusive = [Role::Ours(Kind::Exclusive), Role::Candidate];
+        for own in exclusive.map(|role| key("ns/a/", 0x1f, 1, role)) {
+            assert_eq!(role(mark(&own).as_bytes()), Role::Mark);
+            assert_eq!(role(signal(&own).as_bytes()), Role::Signal);
+            let belongs = |key: &String| (own.clone()..end_of_entry(&own)).contains(key);
+            assert!([own.clone(), mark(&own), signal(&own)].iter().all(belongs));
+            for slot in (0..0x200).filter(|slot| *slot != 1) {
+                for role in exclusive.into_iter().chain([Role::Ours(Kind::Shared), permit]) {
+                    assert!(!belongs(&key("ns/a/", 0x1f, slot, role)));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_note_or_an_epoch_stands_in_no_queue_and_is_one_entrys_only() {
+        let names = ["a", "a#1.0.v", "a#", "#", "a/b", "a/1.0.v", "%", "\0", "."];
+        let names = names.map(|name| LockName::new(name).unwrap());
+        for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
+        {
+            let layout = Layout { prefix: prefix.to_owned(), native };
+            let queues: Vec<_> = names.iter().filter_map(|name| layout.queue(name).ok()).collect();
+            let entries = [(1, 0), (1, 0x10), (0x11, 0)];
+            let keys = queues.iter().flat_map(|queue| {
+                entries.map(|(lease, slot)| key(queue, lease, slot, Role::Candidate))
+            });
+            let keys: Vec<_> = keys.collect();
+            let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
+            assert_eq!(all.len(), keys.len());
+            assert!(!all.contains(&layout.epoch(1)) && !all.contains(&layout.floor()));
+            assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
+            let (epoch, floor) = (layout.epoch(1), layout.floor());
+            for note in all.iter().chain([&epoch, &floor]) {
+                assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");
+                assert_eq!(layout.name(queue_of(note.as_bytes())), None, "{note}");
+            }
+        }
+    }
+
+    fn layout_queue(key: &str) -> String {
+        String::from_utf8(queue_of(key.as_bytes()).to_vec()).unwrap()
+    }
+}

@@ -1,0 +1,129 @@
+//! From the keys below a name's prefix to the entries of its queue.
+
+use std::collections::HashMap;
+
+use etcd_client::proto::PbKeyValue;
+use lock_core::Kind;
+
+use crate::layout::keys::{self, Role, role};
+
+/// One entry of a queue.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct QueueEntry {
+    /// The revision that created it: its place in line, and the grant's fencing token.
+    pub(crate) revision: i64,
+    pub(crate) key: Vec<u8>,
+    pub(crate) kind: Kind,
+}
+
+/// An entry as the store has it.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    pub(crate) entry: QueueEntry,
+    pub(crate) role: Role,
+    /// The etcd lease by which it lives; 0 if none.
+    pub(crate) lease: i64,
+    /// Empty if only keys were asked for, of a foreign client, and of a candidate until
+    /// [`add_notes`].
+    pub(crate) note: Vec<u8>,
+    /// The note was written after the entry: the lock has gone from hand to hand since.
+    pub(crate) passed_on: bool,
+}
+
+/// The entries among keys that are in their own order, as etcd lists them.
+pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
+    let mut entries: Vec<Standing> = Vec::with_capacity(kvs.len());
+    for kv in kvs {
+        let role = role(&kv.key);
+        if let Some(kind) = role.kind() {
+            let passed_on = is_passed_on(&role, &kv);
+            let entry = QueueEntry { revision: kv.create_revision, key: kv.key, kind };
+            let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
+            entries.push(Standing { entry, role, lease: kv.lease, note, passed_on });
+        } else if role == Role::Mark
+            && let Some(Standing { entry, .. }) = entries.last_mut()
+            // An older mark is that of an entry that had this key before.
+            && kv.mod_revision > entry.revision
+            && kv.key.strip_suffix(b".s") == Some(&entry.key)
+        {
+            entry.kind = Kind::Shared;
+        }
+    }
+    entries
+}
+
+/// Whether an entry was detached or adopted since it was made: nothing else writes it again.
+pub(crate) fn is_passed_on(role: &Role, kv: &PbKeyValue) -> bool {
+    matches!(role, Role::Ours(_)) && kv.mod_revision != kv.create_revision
+}
+
+/// Adds the notes of candidates.
+pub(crate) fn add_notes(entries: &mut [Standing], notes: Vec<PbKeyValue>) {
+    let mut notes: HashMap<_, _> = notes.into_iter().map(|kv| (kv.key.clone(), kv)).collect();
+    for standing in entries.iter_mut().filter(|standing| standing.role == Role::Candidate) {
+        let key = keys::note(&String::from_utf8_lossy(&standing.entry.key));
+        let note = notes.remove(key.as_bytes());
+        // Written with the entry; another one is that of an entry that had this key before.
+        let note = note.filter(|kv| kv.mod_revision == standing.entry.revision);
+        standing.note = note.map(|kv| kv.value).unwrap_or_default();
+    }
+}
+
+/// The entries alone, in the order of their keys.
+pub(crate) fn queue_entries(kvs: Vec<PbKeyValue>) -> Vec<QueueEntry> {
+    entries(kvs).into_iter().map(|standing| standing.entry).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kv(key: &str, create_revision: i64, mod_revision: i64) -> PbKeyValue {
+        PbKeyValue { key: key.into(), create_revision, mod_revision, ..Default::default() }
+    }
+
+    #[test]
+    fn marks_and_signals_are_no_entries() {
+        let listed = queue_entries(vec![
+            kv("a/1f.0", 10, 10),
+            kv("a/1f.0.s", 12, 12),
+            kv("a/1f.0.x", 12, 12),
+            kv("a/1f.1", 11, 11),
+            kv("a/1f.2.s", 9, 9),
+            kv("a/1f.3.r", 13, 13),
+            kv("a/go", 14, 14),
+        ]);
+        let listed: Vec<_> = listed.iter().map(|entry| (entry.revision, entry.kind)).collect();
+        assert_eq!(
+            listed,
+            [(10, Kind::Shared), (11, Kind::Exclusive), (13, Kind::Shared), (14, Kind::Exclusive)]
+        );
+    }
+
+    #[test]
+    fn a_note_is_its_entrys_only() {
+        let kv =
+            |key, revision, value: &str| PbKeyValue { value: value.into(), ..kv(key, 1, revision) };
+        let raw = |key, revision| PbKeyValue { create_revision: revision, ..kv(key, 20, "raw") };
+        let mut entries = entries(vec![
+            raw("a/1f.0", 10),
+            raw("a/1f.1.v", 11),
+            raw("a/1f.2.v", 12),
+            raw("a/1f.3.v", 13),
+            raw("a/go", 14),
+        ]);
+        let notes = vec![kv("a#1f.1.v", 11, "note"), kv("a#1f.2.v", 9, "old")];
+        add_notes(&mut entries, notes);
+        let notes: Vec<_> = entries.iter().map(|entry| entry.note.as_slice()).collect();
+        assert_eq!(notes, [&b"raw"[..], b"note", b"", b"", b""]);
+    }
+
+    /// Somebody deleted the entry without its mark, and the key is used again.
+    #[test]
+    fn a_mark_from_before_the_entry_does_not_count() {
+        let kind =
+            |marked| queue_entries(vec![kv("a/1f.0", 10, 10), kv("a/1f.0.s", 5, marked)])[0].kind;
+        assert_eq!(kind(9), Kind::Exclusive);
+        assert_eq!(kind(11), Kind::Shared, "marked again");
+    }
+}

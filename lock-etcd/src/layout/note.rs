@@ -1,0 +1,80 @@
+//! What an attempt writes down about itself, and what others read.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use lock_core::{Entry, FencingToken, Holder, wall_clock};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::layout::{floor::Record, keys::Role, listing::Standing};
+
+/// The value of an entry's key, or of its note's key, as JSON. For people: nothing is decided by it
+/// but whose entry it is.
+#[derive(Debug, Deserialize, Serialize)]
+struct Note<'a> {
+    #[serde(borrow)]
+    holder: std::borrow::Cow<'a, str>,
+    /// Milliseconds since 1970.
+    since: u64,
+    attempt: String,
+    /// The token floor that it counts from.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    floor: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_zero(floor: &u64) -> bool {
+    *floor == 0
+}
+
+/// The note of an attempt that queues up now, if the token floor is this.
+pub(crate) fn write(holder: &str, attempt: Uuid, floor: &Record) -> Vec<u8> {
+    let since = wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let note = Note {
+        holder: holder.into(),
+        since: u64::try_from(since).unwrap_or(u64::MAX),
+        attempt: attempt.to_string(),
+        floor: floor.above(),
+    };
+    // Strings and numbers always have a form in JSON.
+    serde_json::to_vec(&note).unwrap_or_default()
+}
+
+/// An entry as others see it. All that is known of a foreign client's is that it is there.
+pub(crate) fn read(standing: &Standing) -> Entry {
+    if standing.role == Role::Foreign {
+        return Entry::new(None, Holder::default());
+    }
+    let holder = holder(&standing.note, standing.entry.revision, standing.passed_on);
+    Entry::new(attempt(&standing.note), holder).with_kind(standing.entry.kind)
+}
+
+/// Who holds or waits by the entry with this note and create revision. The note of a lock that was
+/// passed on has the time of that, and not since when it is held.
+pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
+    let note = serde_json::from_slice::<Note<'_>>(note).ok();
+    let floor = note.as_ref().map_or(0, |note| note.floor);
+    let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
+    match note {
+        Some(note) => {
+            let since = time(note.since).filter(|_| !passed_on);
+            Holder::new(Some(note.holder.into_owned()), token).queued(since)
+        }
+        None => Holder::new(None, token),
+    }
+}
+
+/// What the token of the entry with this note counts from.
+pub(crate) fn floor(note: &[u8]) -> u64 {
+    serde_json::from_slice::<Note<'_>>(note).map_or(0, |note| note.floor)
+}
+
+/// Whose note this is.
+pub(crate) fn attempt(value: &[u8]) -> Option<Uuid> {
+    let note: Note<'_> = serde_json::from_slice(value).ok()?;
+    Uuid::try_parse(&note.attempt).ok()
+}
+
+fn time(millis: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_millis(millis))
+}

@@ -1,0 +1,151 @@
+//! What operators do: which names are in use, taking a lock away from whoever has it, and the token
+//! floor.
+
+use std::collections::{BTreeSet, HashMap};
+
+use etcd_client::{Txn, TxnOp};
+use futures_util::future::{join, join_all, try_join_all};
+use lock_core::{Clock, Entry, FencingToken, LockName, Result, TokenFloor};
+use uuid::Uuid;
+
+use crate::{
+    error::Failure,
+    layout::{floor::Record, keys::queue_of, listing::Standing, note},
+    session::store::Store,
+    wire::{
+        answer::{Header, ranges},
+        history, leases, reads, removals,
+        requests::{self, send_txn},
+    },
+};
+
+/// How long a request to raise the token floor is sent again.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
+pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
+    let (queue, connection) = (store.layout.queue(name)?, &store.connection);
+    let failed = |failure: Failure| failure.into_error("inspect", false);
+    let standing = reads::inspect(connection, &queue).await.map_err(failed)?;
+    let mut entries: Vec<_> = standing.iter().map(note::read).collect();
+    Entry::judge(&mut entries);
+    let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
+    let leases: BTreeSet<_> =
+        held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
+    // Together: many readers are many leases.
+    let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
+    let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
+    let held = held.take(history::MOST).map(|(_, standing)| standing.entry.revision);
+    let at_once = held.map(|revision| history::entered_at_once(connection, &queue, revision));
+    let (left, at_once) = join(try_join_all(left), join_all(at_once.collect::<Vec<_>>())).await;
+    let left: HashMap<_, _> = leases.iter().zip(left.map_err(failed)?).collect();
+    for (entry, standing) in entries.iter_mut().zip(&standing).filter(|(entry, _)| entry.holds) {
+        entry.ttl_left = left.get(&standing.lease).copied().flatten();
+    }
+    for (entry, _) in entries.iter_mut().zip(at_once).filter(|(_, at_once)| *at_once) {
+        entry.holder.granted_at = entry.holder.queued_at;
+    }
+    Ok(entries)
+}
+
+/// The names that have an entry and start with `start`, in order.
+pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
+    let mut names = BTreeSet::new();
+    let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
+    loop {
+        let (entries, next) = reads::page(&store.connection, &from, &to)
+            .await
+            .map_err(|failure| failure.into_error("names", false))?;
+        let found = entries.iter().filter_map(|entry| store.layout.name(queue_of(&entry.key)));
+        names.extend(found.filter(|name| name.as_str().starts_with(start)));
+        let Some(next) = next else { return Ok(names.into_iter().collect()) };
+        from = next;
+    }
+}
+
+/// Removes the entry of an attempt. Answers whether there was one.
+pub(crate) async fn revoke(
+    store: &Store,
+    name: &LockName,
+    attempt: Uuid,
+    patience: std::time::Duration,
+) -> Result<bool> {
+    let queue = store.layout.queue(name)?;
+    let until = Clock::Boot.now() + patience;
+    let mut sent_in_doubt = false;
+    // An upgrade gives an attempt another entry: it is looked for until it is gone.
+    loop {
+        let entries = reads::inspect(&store.connection, &queue)
+            .await
+            .map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
+        let own = |entry: &Standing| note::attempt(&entry.note) == Some(attempt);
+        let Some(victim) = entries.into_iter().find(own) else { return Ok(sent_in_doubt) };
+        let key = String::from_utf8_lossy(&victim.entry.key);
+        let txn = removals::remove(&key, victim.entry.revision);
+        let give_up = || Clock::Boot.now() >= until;
+        let insisted =
+            store.connection.insist(give_up, |member| requests::send_txn(member, &txn)).await;
+        sent_in_doubt |= insisted.ambiguous;
+        let removed =
+            insisted.result.map_err(|failure| failure.into_error("revoke", sent_in_doubt))?;
+        if removed.succeeded() {
+            return Ok(true);
+        }
+    }
+}
+
+/// How far tokens have come.
+pub(crate) async fn token_floor(store: &Store) -> Result<TokenFloor> {
+    let asked = reads::floor(&store.connection, &store.floor).await;
+    let (record, revision) = asked.map_err(|failure| failure.into_error("token floor", false))?;
+    Ok(record.newest(revision))
+}
+
+/// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first one's.
+pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Result<TokenFloor> {
+    let failed = |failure: Failure| failure.into_error("raise the token floor", true);
+    let asked = reads::floor(&store.connection, &store.floor).await;
+    let (mut record, mut revision) = asked.map_err(failed)?;
+    let until = Clock::Boot.now() + PATIENCE;
+    while record.above() < above.value() {
+        let key = &*store.floor.key;
+        // The read of the same transaction sees what it writes.
+        let txn = Txn::new()
+            .when([record.compare(key)])
+            .and_then([TxnOp::put(key, above.to_string(), None), TxnOp::get(key, None)])
+            .or_else([TxnOp::get(key, None)]);
+        let give_up = || Clock::Boot.now() >= until;
+        let sent = store.connection.insist(give_up, |member| send_txn(member, &txn)).await;
+        let answer = sent.result.map_err(failed)?;
+        revision = Header::of(answer.header()).revision();
+        let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+        record = store.floor.learn(Record::read(found.as_ref()).map_err(failed)?);
+    }
+    Ok(record.newest(revision))
+}
+
+/// The attempts with entries that were made before the floor was raised the last time.
+pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
+    let failed = |failure: Failure| failure.into_error("raise the token floor", true);
+    let asked = reads::floor(&store.connection, &store.floor).await;
+    let (record, _) = asked.map_err(failed)?;
+    let Some((mut from, to)) = store.layout.names("") else { return Ok(Vec::new()) };
+    let mut names = BTreeSet::new();
+    loop {
+        let page = reads::page(&store.connection, &from, &to).await;
+        let (entries, next) = page.map_err(failed)?;
+        let old = entries.iter().filter(|entry| record.is_after(entry.revision));
+        names.extend(old.filter_map(|entry| store.layout.name(queue_of(&entry.key))));
+        let Some(next) = next else { break };
+        from = next;
+    }
+    let mut found = Vec::new();
+    for name in names {
+        let queue = store.layout.queue(&name)?;
+        let standing = reads::inspect(&store.connection, &queue).await.map_err(failed)?;
+        let old = standing.iter().filter(|standing| record.is_after(standing.entry.revision));
+        let attempts = old.filter_map(|entry| note::attempt(&entry.note));
+        found.extend(attempts.map(|attempt| (name.clone(), attempt)));
+    }
+    Ok(found)
+}

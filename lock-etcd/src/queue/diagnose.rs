@@ -1,0 +1,105 @@
+//! Why a wait was in vain.
+
+use etcd_client::{GetOptions, GetResponse, SortOrder, SortTarget, proto::PbKeyValue};
+use lock_core::{Diagnosis, Holder, LockName, Result};
+use uuid::Uuid;
+
+use crate::{
+    error::Failure,
+    layout::{
+        keys::{self, Role, role},
+        listing::is_passed_on,
+        note,
+    },
+    session::store::Store,
+    wire::{
+        connection::{Connection, Word},
+        history,
+    },
+};
+
+/// How many of the first keys of a queue are read to find the first entry: marks and signals stand
+/// among them.
+const FIRST: i64 = 4;
+
+/// Tells who is first in line, by one read of that entry, and where the attempts stand, by what is
+/// known here.
+///
+/// # Errors
+///
+/// As [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
+pub(crate) async fn diagnose(
+    store: &Store,
+    name: &LockName,
+    attempts: &[Uuid],
+) -> Result<Diagnosis> {
+    let queue = store.layout.queue(name)?;
+    let (first, places) = store.watcher.names().standing(&queue, attempts);
+    let connection = &store.connection;
+    let known = match first {
+        Some(first) => known(connection, &queue, &first).await,
+        None => Ok(None),
+    };
+    let holder = match known {
+        // Nothing is known here, or the entry is gone.
+        Ok(None) => first_of(connection, &queue).await,
+        known => known,
+    };
+    let holder = holder.map_err(|failure| failure.into_error("inspect", false))?;
+    Ok(Diagnosis::new(holder, places))
+}
+
+/// The holder whose entry this is; `None` if it is gone.
+async fn known(
+    connection: &Connection,
+    queue: &str,
+    key: &[u8],
+) -> Result<Option<Holder>, Failure> {
+    let role = role(key);
+    let key = match role {
+        Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
+        _ => key.to_owned(),
+    };
+    let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
+    let Some(kv) = found else { return Ok(None) };
+    let revision = match role {
+        Role::Foreign => return Ok(Some(Holder::default())),
+        // A note was written together with the entry.
+        Role::Candidate => kv.mod_revision,
+        _ => kv.create_revision,
+    };
+    let holder = note::holder(&kv.value, revision, is_passed_on(&role, &kv));
+    let at_once = history::entered_at_once(connection, queue, revision).await;
+    let granted_at = holder.queued_at.filter(|_| at_once);
+    Ok(Some(holder.granted(granted_at)))
+}
+
+/// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
+/// beginning only.
+async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>, Failure> {
+    let options = GetOptions::new()
+        .with_prefix()
+        .with_keys_only()
+        .with_sort(SortTarget::Create, SortOrder::Ascend)
+        .with_limit(FIRST);
+    let first = get(connection, queue.to_owned(), options).await?;
+    let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
+    let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
+    let nothing = || Some(Holder::default());
+    Ok(known(connection, queue, &first.key).await?.or_else(nothing))
+}
+
+/// Asks the member at hand: it is for the text of an error, and may be a while ago.
+async fn get(
+    connection: &Connection,
+    key: impl Into<Vec<u8>>,
+    options: GetOptions,
+) -> Result<GetResponse, Failure> {
+    let (key, options) = (key.into(), options.with_serializable());
+    connection
+        .look(Word::Member, |member| {
+            let mut kv = member.kv.clone();
+            async move { kv.get(key, Some(options)).await }
+        })
+        .await
+}

@@ -1,0 +1,188 @@
+//! What the watches of names tell, and the watches that are to be opened and closed.
+
+use std::sync::Arc;
+
+use etcd_client::{EventType, WatchResponse};
+use lock_core::{Clock, trace};
+
+use crate::{
+    error::{Failure, FailureKind, STORE},
+    queue::{
+        names::{Doubt, Names},
+        watched::{LINGER, Mine, STEPS, Told},
+    },
+    wire::{
+        connection::WATCH_LOGINS,
+        stream::unexpected,
+        watches::{About, Open},
+    },
+};
+
+impl Names {
+    /// A message of the watch stream.
+    ///
+    /// # Errors
+    ///
+    /// Why etcd cancelled or refused a watch that we want, if another stream may mend it.
+    pub(crate) fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
+        let id = match self.watches.about(message) {
+            About::Watch(id) => id,
+            About::Closed => return Ok(()),
+            About::Unknown => {
+                trace::unexpected(STORE, &unexpected(message));
+                return Ok(());
+            }
+        };
+        let Some(queue) = self.watches.queue(id) else { return Ok(()) };
+        if message.canceled() {
+            return match message.created() {
+                true => self.refused(&queue, id, message.cancel_reason()),
+                false => self.cancelled(&queue, id, message),
+            };
+        }
+        self.told(&queue, message);
+        Ok(())
+    }
+
+    /// A watch has begun, or has something to tell.
+    fn told(&mut self, queue: &Arc<str>, message: &WatchResponse) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if message.created() {
+            let now = message.header().map_or(0, |header| header.revision());
+            watched.queue.watch_began(if watched.start > 0 { watched.start - 1 } else { now });
+            watched.denied = false;
+        }
+        let synced_now = !message.events().is_empty() && watched.step < STEPS.len();
+        for event in message.events() {
+            if let (EventType::Delete, Some(kv)) = (event.event_type(), event.kv()) {
+                watched.queue.deleted(kv.key(), kv.mod_revision());
+            }
+        }
+        if synced_now {
+            watched.step = STEPS.len();
+            // One that is left is not to be listed next, but to be closed.
+            if !watched.queue.is_idle() {
+                let poll = watched.due.map(|_| watched.next_poll(Clock::Boot.now()));
+                self.set_due(queue, poll);
+            }
+        }
+        self.judge(queue, None);
+    }
+
+    /// etcd did not begin a watch: the login has expired, or may not read the queue. The words for both
+    /// are the same in some versions, so it is asked.
+    fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
+        let words = ["permission denied", "auth", "user name"];
+        if !words.iter().any(|words| reason.contains(words)) {
+            return Err(Failure::new(
+                FailureKind::Broken,
+                format!("the watch was refused: {reason}"),
+            ));
+        }
+        self.watches.ended(id);
+        if let Some(watched) = self.watched.get_mut(queue) {
+            watched.queue.watch_ended();
+            watched.watch = None;
+        }
+        let (queue, reason, generation) = (queue.clone(), reason.to_owned(), self.generation);
+        self.doubted.push(Doubt { queue, reason, generation });
+        self.list_work.notify_one();
+        Ok(())
+    }
+
+    /// The watches that etcd refused.
+    pub(crate) fn take_doubted(&mut self) -> Vec<Doubt> {
+        std::mem::take(&mut self.doubted)
+    }
+
+    /// The login may read a queue whose watch was refused: by the next try there may be another login.
+    pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
+        if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
+            self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
+        }
+    }
+
+    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what
+    /// they have, and are not told of a deletion. The watch is tried again by and by.
+    pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.queue.watch_ended();
+        watched.watch = None;
+        if !std::mem::replace(&mut watched.denied, true) {
+            trace::unwatched(STORE, &format_args!("{queue}: {reason}"));
+        }
+        let reason: Arc<str> = reason.into();
+        for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
+            if let Mine::Waiting(_, tell) = mine {
+                // A waiter that has left needs no answer.
+                _ = tell.send(Told::Denied(reason.clone()));
+            }
+        }
+        if watched.queue.is_idle() {
+            return self.close(queue);
+        }
+        self.set_due(queue, Some(Clock::Boot.now() + LINGER));
+    }
+
+    fn cancelled(
+        &mut self,
+        queue: &Arc<str>,
+        id: i64,
+        message: &WatchResponse,
+    ) -> Result<(), Failure> {
+        if message.compact_revision() == 0 {
+            let reason = format!("the watch was cancelled: {}", message.cancel_reason());
+            return Err(Failure::new(FailureKind::Broken, reason));
+        }
+        // It began, or fell behind, at a revision that is compacted: begin now, and list.
+        self.watches.ended(id);
+        if let Some(watched) = self.watched.get_mut(queue) {
+            watched.queue.watch_ended();
+            watched.watch = None;
+        }
+        self.watch(queue, 0);
+        Ok(())
+    }
+
+    /// The stream is to be opened on this generation of the connection.
+    pub(crate) fn stream_begins(&mut self, generation: u64) {
+        self.generation = generation;
+    }
+
+    /// The watch stream is gone, and with it all watches. They begin anew from "now", and what
+    /// happened meanwhile is found out by lists: replaying the history since then would make etcd
+    /// read all of it.
+    pub(crate) fn stream_lost(&mut self) {
+        self.watches.clear();
+        let queues: Vec<_> = self.watched.keys().cloned().collect();
+        for queue in queues {
+            let Some(watched) = self.watched.get_mut(&queue) else { continue };
+            watched.queue.watch_ended();
+            watched.watch = None;
+            if watched.is_over() {
+                self.close(&queue);
+                continue;
+            }
+            watched.step = 0;
+            let poll = watched.next_poll(Clock::Boot.now());
+            self.watch(&queue, 0);
+            self.set_due(&queue, Some(poll));
+        }
+    }
+
+    /// The next watch to ask for. An outage may have ended what it was for.
+    pub(crate) fn next_open(&mut self) -> Option<Open> {
+        while let Some((id, queue)) = self.watches.next_queue() {
+            if self.watched.get(&queue).is_some_and(|watched| !watched.is_over()) {
+                return self.watches.next_open();
+            }
+            self.close(&queue);
+            self.watches.close(id);
+        }
+        None
+    }
+
+    pub(crate) fn next_close(&mut self) -> Option<i64> {
+        self.watches.next_close()
+    }
+}

@@ -1,0 +1,78 @@
+//! Which names are to be listed, when, and what the lists say.
+
+use std::sync::Arc;
+
+use lock_core::Instant;
+
+use crate::{
+    layout::listing::QueueEntry,
+    queue::{names::Names, watched::STEPS},
+};
+
+/// How many names are listed in one request; etcd allows 128 operations in a transaction.
+const LIST_AT_ONCE: usize = 64;
+
+/// Names to be listed in one request.
+#[derive(Debug)]
+pub(crate) struct ToList {
+    pub(crate) queues: Vec<Arc<str>>,
+    /// Ask the whole cluster and not only the member at hand.
+    pub(crate) exact: bool,
+}
+
+impl Names {
+    /// What to list now, and when to come again.
+    pub(crate) fn next_list(&mut self, now: Instant) -> (Option<ToList>, Instant) {
+        let due: Vec<_> = self.due.iter().take_while(|(at, _)| *at <= now).cloned().collect();
+        for due in due {
+            self.due.remove(&due);
+            self.fall_due(&due.1, now);
+        }
+        let wake = self.due.first().map_or(Instant::NEVER, |(at, _)| *at);
+        if self.to_list.is_empty() {
+            return (None, wake);
+        }
+        let rest = self.to_list.len().saturating_sub(LIST_AT_ONCE);
+        let queues = self.to_list.split_off(rest);
+        let stale = |queue: &Arc<str>| self.watched.get(queue).is_some_and(|watched| watched.stale);
+        let exact = queues.iter().any(stale);
+        (Some(ToList { queues, exact }), if rest > 0 { now } else { wake })
+    }
+
+    fn fall_due(&mut self, queue: &Arc<str>, now: Instant) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.due = None;
+        if watched.is_over() {
+            return self.close(queue);
+        }
+        if watched.watch.is_none() {
+            // It was refused; waiters are told of the list that follows when it begins.
+            let due = now + watched.poll;
+            self.watch(queue, 0);
+            return self.set_due(queue, Some(due));
+        }
+        if !watched.listing {
+            watched.listing = true;
+            self.to_list.push(queue.clone());
+        }
+        watched.step = (watched.step + 1).min(STEPS.len());
+        let next = watched.next_poll(now);
+        self.set_due(queue, Some(next));
+    }
+
+    /// A name's queue at a revision.
+    pub(crate) fn listed(&mut self, queue: &Arc<str>, at: i64, entries: &[QueueEntry]) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.listing = false;
+        watched.queue.listed(at, entries);
+        watched.stale = watched.queue.wants_list();
+        self.judge(queue, Some(at));
+    }
+
+    /// A list failed; it is tried again by and by.
+    pub(crate) fn not_listed(&mut self, queue: &Arc<str>) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.listing = false;
+        self.judge(queue, None);
+    }
+}

@@ -1,0 +1,229 @@
+//! The queues of all names that this client watches. No I/O: what there is to send is collected,
+//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::queue::lister).
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, LossReason, Validity};
+use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
+
+use crate::{
+    layout::{
+        keys::{queue_of, role},
+        listing::QueueEntry,
+    },
+    queue::watched::{LINGER, Mine, Told, Watched},
+    wire::watches::Watches,
+};
+
+/// A watch that etcd refused: whether the login may read the queue is to be asked.
+#[derive(Debug)]
+pub(crate) struct Doubt {
+    pub(crate) queue: Arc<str>,
+    /// Why, in etcd's words.
+    pub(crate) reason: String,
+    /// The generation of the connection on which it was refused.
+    pub(crate) generation: u64,
+}
+
+/// All watched names.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    pub(super) watched: HashMap<Arc<str>, Watched>,
+    pub(super) watches: Watches,
+    /// The generation of the connection on which the stream stands.
+    pub(super) generation: u64,
+    pub(super) due: BTreeSet<(Instant, Arc<str>)>,
+    pub(super) to_list: Vec<Arc<str>>,
+    pub(super) doubted: Vec<Doubt>,
+    /// There is something to open or to close.
+    pub(crate) stream_work: Arc<Notify>,
+    /// There is something to list, or due earlier than before.
+    pub(crate) list_work: Arc<Notify>,
+}
+
+impl Names {
+    /// An attempt waits: answers where it will be told.
+    pub(crate) fn enter(
+        &mut self,
+        queue: &Arc<str>,
+        attempt: Uuid,
+        own: QueueEntry,
+        before: Vec<QueueEntry>,
+        ttl: Duration,
+    ) -> oneshot::Receiver<Told> {
+        let (tell, told) = oneshot::channel();
+        let watched = self.watched.entry(queue.clone()).or_default();
+        // Else the next list is due already, and must not be put off by each new waiter.
+        let set_due = watched.queue.is_idle() || watched.due.is_none();
+        watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
+        watched.hot = true;
+        watched.poll = ttl;
+        let poll = watched.next_poll(Clock::Boot.now());
+        self.watch(queue, 0);
+        if set_due {
+            self.set_due(queue, Some(poll));
+        }
+        self.judge(queue, None);
+        told
+    }
+
+    /// A waiter took its turn. Answers whether its entry is still there.
+    pub(crate) fn hold(&mut self, queue: &str, revision: i64, validity: &Validity) -> bool {
+        let mine = self.watched.get_mut(queue).and_then(|watched| watched.queue.get_mut(revision));
+        let Some(mine) = mine else { return false };
+        *mine = Mine::Holding(validity.clone());
+        true
+    }
+
+    /// A hold that never waited lasts: watch its key from now on.
+    pub(crate) fn watch_hold(
+        &mut self,
+        key: Arc<str>,
+        (revision, stood): (i64, i64),
+        validity: Validity,
+    ) {
+        let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
+        let queue: Arc<str> = match self.watched.get_key_value(queue) {
+            Some((queue, _)) => queue.clone(),
+            None => queue.into(),
+        };
+        // It waits for nobody, so it need not know who was before it; whoever comes after it and
+        // waits brings the whole list. Should it have become shared, the list says so.
+        let kind = role(key.as_bytes()).kind().unwrap_or_default();
+        let own = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
+        let watched = self.watched.entry(queue.clone()).or_default();
+        watched.queue.enter(own, Vec::new(), Mine::Holding(validity));
+        let poll = watched.due.is_none().then(|| watched.next_poll(Clock::Boot.now()));
+        self.watch(&queue, stood + 1);
+        if poll.is_some() {
+            self.set_due(&queue, poll);
+        }
+        self.judge(&queue, None);
+    }
+
+    /// An attempt is over: it gave up, or what it held is lost.
+    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.queue.leave(revision).is_some() {
+            self.left(queue);
+        }
+    }
+
+    /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
+    /// is theirs without waiting for the store. Everybody else waits for the deletion.
+    pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.queue.is_idle() {
+            return;
+        }
+        watched.queue.released(revision, key.as_bytes());
+        self.judge(queue, None);
+        self.left(queue);
+    }
+
+    /// An entry of ours is shared now: readers of ours right behind it may enter.
+    pub(crate) fn downgraded(&mut self, queue: &Arc<str>, entry: &QueueEntry) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        watched.queue.update(entry);
+        self.judge(queue, None);
+    }
+
+    fn left(&mut self, queue: &Arc<str>) {
+        match self.watched.get(queue) {
+            Some(watched) if !watched.queue.is_idle() => {}
+            Some(watched) if watched.hot => self.set_due(queue, Some(Clock::Boot.now() + LINGER)),
+            _ => self.close(queue),
+        }
+    }
+
+    /// Opens the name's watch if there is none.
+    pub(super) fn watch(&mut self, queue: &Arc<str>, start: i64) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.watch.is_some() {
+            return;
+        }
+        let id = self.watches.open(queue, start);
+        (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
+        self.stream_work.notify_one();
+    }
+
+    pub(super) fn close(&mut self, queue: &Arc<str>) {
+        self.set_due(queue, None);
+        let Some(watched) = self.watched.remove(queue) else { return };
+        if let Some(id) = watched.watch {
+            self.watches.close(id);
+            self.stream_work.notify_one();
+        }
+    }
+
+    pub(super) fn set_due(&mut self, queue: &Arc<str>, at: Option<Instant>) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        if watched.due == at {
+            return;
+        }
+        if let Some(old) = std::mem::replace(&mut watched.due, at) {
+            self.due.remove(&(old, queue.clone()));
+        }
+        let Some(at) = at else { return };
+        if self.due.first().is_none_or(|(first, _)| at < *first) {
+            self.list_work.notify_one();
+        }
+        self.due.insert((at, queue.clone()));
+    }
+
+    /// Tells everybody of a name what has become of them.
+    pub(super) fn judge(&mut self, queue: &Arc<str>, listed_at: Option<i64>) {
+        let Some(watched) = self.watched.get_mut(queue) else { return };
+        for gone in watched.queue.take_gone() {
+            match gone {
+                // A waiter that has left needs no answer.
+                Mine::Waiting(_, tell) => _ = tell.send(Told::Gone),
+                // Found out when it takes its turn.
+                Mine::Granted(_) => {}
+                Mine::Holding(validity) => _ = validity.lose(LossReason::EntryGone),
+            }
+        }
+        for mine in watched.queue.admitted(listed_at) {
+            if let Mine::Waiting(attempt, _) = *mine
+                && let Mine::Waiting(_, tell) = std::mem::replace(mine, Mine::Granted(attempt))
+            {
+                // A waiter that has left needs no answer.
+                _ = tell.send(Told::Yours);
+            }
+        }
+        if watched.queue.wants_list() && !watched.listing {
+            watched.listing = true;
+            self.to_list.push(queue.clone());
+            self.list_work.notify_one();
+        }
+    }
+
+    /// The key of the first in line, and the places of attempts of ours, as far as they are known.
+    pub(crate) fn standing(
+        &self,
+        queue: &str,
+        attempts: &[Uuid],
+    ) -> (Option<Vec<u8>>, Vec<Option<usize>>) {
+        let Some(watched) = self.watched.get(queue) else {
+            return (None, vec![None; attempts.len()]);
+        };
+        let attempt = |mine: &Mine| match mine {
+            Mine::Waiting(attempt, _) | Mine::Granted(attempt) => Some(*attempt),
+            Mine::Holding(_) => None,
+        };
+        let places = watched.queue.places();
+        let places: HashMap<_, _> =
+            places.filter_map(|(mine, place)| Some((attempt(mine)?, place))).collect();
+        let places = attempts.iter().map(|attempt| places.get(attempt).copied()).collect();
+        (watched.queue.first().map(<[u8]>::to_vec), places)
+    }
+}
+
+#[cfg(test)]
+#[path = "names_tests.rs"]
+mod tests;

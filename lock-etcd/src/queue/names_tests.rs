@@ -1,0 +1,59 @@
+use etcd_client::{
+    WatchResponse,
+    proto::{PbEvent, PbKeyValue, PbResponseHeader, PbWatchResponse},
+};
+use lock_core::{Kind, LockName};
+
+use super::*;
+use crate::queue::watched::HELD;
+
+fn entry(revision: i64, key: &str) -> QueueEntry {
+    QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
+}
+
+fn deletion(key: &str, at: i64) -> PbEvent {
+    let kv = PbKeyValue { key: key.into(), mod_revision: at, ..Default::default() };
+    PbEvent { r#type: 1, kv: Some(kv), ..Default::default() }
+}
+
+/// The first deletion that a watch tells may be that of the waiter for which it was opened.
+#[test]
+fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
+    let mut names = Names::default();
+    let (queue, key) = (Arc::<str>::from("job/"), "job/1f.0");
+    let before = vec![entry(4, "job/2f.0")];
+    let _told = names.enter(&queue, Uuid::new_v4(), entry(5, key), before, HELD);
+    let id = names.next_open().unwrap().id;
+    let header = Some(PbResponseHeader { revision: 5, ..Default::default() });
+    let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
+    let began = PbWatchResponse { created: true, ..message.clone() };
+    names.message(&WatchResponse(began)).unwrap();
+    names.leave(&queue, 5);
+    let left = Clock::Boot.now();
+    let deleted = PbWatchResponse { events: vec![deletion(key, 6)], ..message };
+    names.message(&WatchResponse(deleted)).unwrap();
+    assert_eq!(names.next_close(), None);
+    names.next_list(left + LINGER);
+    assert_eq!(names.next_close(), Some(id));
+    assert!(names.watched.is_empty());
+}
+
+/// Watches have lost events (etcd#18089).
+#[test]
+fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
+    let mut names = Names::default();
+    let now = Clock::Boot.now();
+    let (name, until) = (LockName::new("job").unwrap(), now + Duration::from_secs(3600));
+    let validity = Validity::new(&name, until);
+    names.watch_hold("job/1f.0".into(), (5, 5), validity.clone());
+    assert!(names.next_list(now).0.is_none());
+    for (at, entries) in [(1, vec![(5, "job/1f.0")]), (2, vec![])] {
+        assert_eq!(validity.loss(), None);
+        let (todo, _) = names.next_list(now + (HELD + Duration::from_secs(1)) * at);
+        let queue = &todo.unwrap().queues[0];
+        assert_eq!(&**queue, "job/");
+        let entries: Vec<_> = entries.iter().map(|(at, key)| entry(*at, key)).collect();
+        names.listed(queue, 9, &entries);
+    }
+    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
+}

@@ -1,0 +1,313 @@
+//! What one client knows of the queue of one name. Pure: no I/O, no clock.
+//!
+//! A name's queue is the entries under its prefix, in order of their create revision; who holds the
+//! lock is said by the [queue rule](lock_core::queue). A client sees it through two windows:
+//!
+//! - **lists**, the entries before an attempt's own as the acquiring transaction saw them, and
+//!   later the whole queue at some revision. A list is exact.
+//! - **deletions** from the name's watch. One that arrives late, or never, delays but admits
+//!   nobody.
+//!
+//! The set of entries before mine only shrinks, and an entry's kind changes once at most, from
+//! exclusive to shared. So the transaction's list minus the deletions is all that a waiter needs:
+//! it admits nobody whom the store would not. An entry that a later list lacks is gone for good (a
+//! key that was deleted and made again has another create revision, and is another entry).
+//!
+//! An attempt is *covered* when no deletion since its last sight in a list can have escaped the
+//! watch. Only then may a deletion make it a holder: its own key, which stands under the same
+//! watch, would otherwise have been reported gone in the same or an earlier message.
+//!
+//! That an entry has become shared is told by the deletion of a *signal*, and found out by a list.
+
+use std::collections::{HashMap, VecDeque};
+
+use lock_core::queue::{self, Kind};
+
+use crate::layout::{
+    keys::{Role, role},
+    listing::QueueEntry,
+};
+
+/// How many deletions are remembered for acquiring transactions that are still under way. If more
+/// happen meanwhile, the attempt asks for a list.
+const REMEMBERED: usize = 256;
+
+/// The queue of one name as far as this client's own attempts need it.
+///
+/// Sorted deques instead of trees: entries come at the end and go at the front, and a process may
+/// hold 10,000 names with one entry each.
+#[derive(Debug)]
+pub(crate) struct Queue<M> {
+    /// Live entries up to the last of ours, by key.
+    live: HashMap<Vec<u8>, i64>,
+    /// Their create revisions, sorted, and kinds. A foreign transaction may have made two at once.
+    order: VecDeque<(i64, Kind)>,
+    /// Ours, sorted by revision.
+    mine: VecDeque<Own<M>>,
+    /// Ours that have lost their entry.
+    gone: Vec<M>,
+    /// The last deletions, oldest first.
+    deleted: VecDeque<(Vec<u8>, i64)>,
+    /// Deletions up to this revision may have been forgotten.
+    forgotten: i64,
+    /// The watch reports every deletion after this revision.
+    watched: Option<i64>,
+    /// The last signal: an entry had become shared by then.
+    signalled: i64,
+}
+
+#[derive(Debug)]
+struct Own<M> {
+    revision: i64,
+    /// The last revision at which a list had it.
+    seen: i64,
+    covered: bool,
+    what: M,
+}
+
+impl<M> Default for Queue<M> {
+    fn default() -> Self {
+        Self {
+            live: HashMap::new(),
+            order: VecDeque::new(),
+            mine: VecDeque::new(),
+            gone: Vec::new(),
+            deleted: VecDeque::new(),
+            forgotten: 0,
+            watched: None,
+            signalled: 0,
+        }
+    }
+}
+
+impl<M> Queue<M> {
+    /// Adds an attempt of ours, with the entries before it.
+    pub(crate) fn enter(&mut self, own: QueueEntry, before: Vec<QueueEntry>, what: M) {
+        // What is known from before may be gone, and nobody of ours was there to be told.
+        self.forget_if_idle();
+        let revision = own.revision;
+        let covered =
+            self.watched.is_some_and(|from| from <= revision) && self.forgotten <= revision;
+        let replaced = self.live.get(&own.key).is_some_and(|known| *known > revision);
+        if replaced || self.was_deleted_since(revision, &own.key) {
+            // Nor does it matter who was before it: some of them may be gone unnoticed.
+            return self.gone.push(what);
+        }
+        for entry in before {
+            if !self.was_deleted_since(revision, &entry.key) {
+                self.insert(entry);
+            }
+        }
+        self.insert(own);
+        let at = self.mine.partition_point(|mine| mine.revision < revision);
+        self.mine.reserve_exact(usize::from(self.mine.is_empty()));
+        self.mine.insert(at, Own { revision, seen: revision, covered, what });
+    }
+
+    /// Whether the watch has told of the deletion of what was there at a revision.
+    fn was_deleted_since(&self, revision: i64, key: &[u8]) -> bool {
+        let since = self.deleted.iter().rev().take_while(|(_, at)| *at > revision);
+        since.into_iter().any(|(deleted, _)| deleted == key)
+    }
+
+    fn insert(&mut self, entry: QueueEntry) {
+        let known = self.live.get(&entry.key).copied();
+        if known.is_some_and(|known| known >= entry.revision) {
+            return self.update(&entry);
+        }
+        if let Some(known) = known {
+            // The key was deleted and made again: the entry that we knew is gone.
+            self.remove(known);
+        }
+        let at = self.order.partition_point(|(revision, _)| *revision < entry.revision);
+        self.order.reserve_exact(usize::from(self.order.is_empty()));
+        self.order.insert(at, (entry.revision, entry.kind));
+        self.live.insert(entry.key, entry.revision);
+    }
+
+    /// An entry that we know is shared now. None becomes exclusive: what says so is older.
+    pub(crate) fn update(&mut self, entry: &QueueEntry) {
+        if entry.kind == Kind::Shared
+            && self.live.get(&entry.key) == Some(&entry.revision)
+            && let Some(at) = self.find(entry.revision)
+        {
+            self.order[at].1 = Kind::Shared;
+        }
+    }
+
+    fn find(&self, revision: i64) -> Option<usize> {
+        self.order.binary_search_by_key(&revision, |(revision, _)| *revision).ok()
+    }
+
+    /// An entry is gone, and its key is not `live` any more.
+    fn remove(&mut self, revision: i64) {
+        if let Some(at) = self.find(revision) {
+            self.order.remove(at);
+        }
+        if let Some(mine) = self.take(revision) {
+            self.gone.push(mine);
+        }
+    }
+
+    fn take(&mut self, revision: i64) -> Option<M> {
+        let at = self.position(revision)?;
+        self.mine.remove(at).map(|mine| mine.what)
+    }
+
+    fn position(&self, revision: i64) -> Option<usize> {
+        self.mine.binary_search_by_key(&revision, |mine| mine.revision).ok()
+    }
+
+    /// The watch began: it reports every deletion after `revision`.
+    pub(crate) fn watch_began(&mut self, revision: i64) {
+        self.watched = Some(revision);
+        for mine in &mut self.mine {
+            mine.covered = mine.seen >= revision;
+        }
+    }
+
+    /// The watch ended: deletions may go unnoticed from now on.
+    pub(crate) fn watch_ended(&mut self) {
+        self.watched = None;
+        self.deleted.clear();
+        self.forgotten = 0;
+        for mine in &mut self.mine {
+            mine.covered = false;
+        }
+    }
+
+    /// The watch reported a deletion. Judge only after all deletions of one message.
+    pub(crate) fn deleted(&mut self, key: &[u8], at: i64) {
+        match role(key) {
+            Role::Mark => return,
+            Role::Signal => return self.signalled = at,
+            _ => {}
+        }
+        if let Some(revision) = self.live.get(key).copied().filter(|revision| *revision < at) {
+            self.live.remove(key);
+            self.remove(revision);
+        }
+        if self.deleted.len() == REMEMBERED
+            && let Some((_, at)) = self.deleted.pop_front()
+        {
+            self.forgotten = at;
+        }
+        self.deleted.push_back((key.to_vec(), at));
+    }
+
+    /// The whole queue at a revision.
+    pub(crate) fn listed(&mut self, at: i64, entries: &[QueueEntry]) {
+        let present: HashMap<&[u8], i64> =
+            entries.iter().map(|entry| (entry.key.as_slice(), entry.revision)).collect();
+        let is_gone = |key: &Vec<u8>, revision: &mut i64| {
+            *revision <= at && present.get(key.as_slice()) != Some(revision)
+        };
+        let gone: Vec<i64> = self.live.extract_if(is_gone).map(|(_, revision)| revision).collect();
+        gone.into_iter().for_each(|revision| self.remove(revision));
+        entries.iter().for_each(|entry| self.update(entry));
+        let covers = self.watched.is_some_and(|from| from <= at) && self.forgotten <= at;
+        for mine in self.mine.iter_mut().filter(|mine| mine.seen <= at) {
+            mine.seen = at;
+            mine.covered |= covers;
+        }
+    }
+
+    /// Ours that have lost their entry.
+    pub(crate) fn take_gone(&mut self) -> Vec<M> {
+        std::mem::take(&mut self.gone)
+    }
+
+    /// Ours that hold the lock for sure: the rule admits them, and they are covered or a list at
+    /// `listed_at` had them.
+    pub(crate) fn admitted(&mut self, listed_at: Option<i64>) -> impl Iterator<Item = &mut M> {
+        let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
+        let last = admitted.checked_sub(1).map_or(0, |last| self.order[last].0);
+        self.mine
+            .iter_mut()
+            .take_while(move |mine| mine.revision <= last)
+            .filter(move |mine| mine.covered || listed_at == Some(mine.seen))
+            .map(|mine| &mut mine.what)
+    }
+
+    /// What we know of an attempt of ours.
+    pub(crate) fn get_mut(&mut self, revision: i64) -> Option<&mut M> {
+        let at = self.position(revision)?;
+        self.mine.get_mut(at).map(|mine| &mut mine.what)
+    }
+
+    /// All of ours.
+    pub(crate) fn mine(&self) -> impl Iterator<Item = &M> {
+        self.mine.iter().map(|mine| &mine.what)
+    }
+
+    /// The key of the first in line, as far as this is known.
+    pub(crate) fn first(&self) -> Option<&[u8]> {
+        let (first, _) = self.order.front()?;
+        let mut keys = self.live.iter();
+        keys.find(|(_, revision)| *revision == first).map(|(key, _)| key.as_slice())
+    }
+
+    /// All of ours, with their places: 0 for the holders, 1 for the first that waits.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (&M, usize)> {
+        let admitted = queue::admitted(self.order.iter().map(|(_, kind)| *kind));
+        let place = move |mine: &Own<M>| {
+            let at = self.find(mine.revision)?;
+            Some((at + 1).saturating_sub(admitted))
+        };
+        self.mine.iter().filter_map(move |mine| Some((&mine.what, place(mine)?)))
+    }
+
+    /// Whether a list is needed before the watch can be relied on.
+    pub(crate) fn wants_list(&self) -> bool {
+        let unsure = |mine: &Own<M>| !mine.covered || mine.seen < self.signalled;
+        self.watched.is_some() && self.mine.iter().any(unsure)
+    }
+
+    /// An attempt of ours is over. Its entry stays until the watch says that it is gone.
+    pub(crate) fn leave(&mut self, revision: i64) -> Option<M> {
+        let what = self.take(revision);
+        self.forget_if_idle();
+        what
+    }
+
+    /// Some attempts of ours are over.
+    pub(crate) fn leave_if(&mut self, is_over: impl Fn(&M) -> bool) -> Vec<M> {
+        let mut left = Vec::new();
+        for mine in std::mem::take(&mut self.mine) {
+            match is_over(&mine.what) {
+                true => left.push(mine.what),
+                false => self.mine.push_back(mine),
+            }
+        }
+        self.forget_if_idle();
+        left
+    }
+
+    /// What others do here does not matter until one of ours comes again.
+    fn forget_if_idle(&mut self) {
+        if self.mine.is_empty() {
+            self.live.clear();
+            self.order.clear();
+        }
+    }
+
+    /// Ours gave the lock back, and its deletion is on its way. Whoever is admitted by that need
+    /// not wait for it if it is ours, too.
+    pub(crate) fn released(&mut self, revision: i64, key: &[u8]) {
+        self.take(revision);
+        if self.live.get(key) == Some(&revision) {
+            self.live.remove(key);
+            self.remove(revision);
+        }
+        self.leave(revision);
+    }
+
+    /// Whether none of ours is in it.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.mine.is_empty()
+    }
+}
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

@@ -1,0 +1,154 @@
+//! One attempt's entry in the store, from the request that makes it to the one that removes it.
+
+use std::sync::Arc;
+
+use lock_core::{Attempt, Error, Result};
+
+use crate::{
+    error::{Failure, FailureKind, STORE},
+    layout::{
+        key_slots::Slot,
+        keys::{self, Role, role},
+    },
+    session::{
+        Session, User, janitor,
+        kept::KeptKey,
+        leftover::{Leftover, Stake},
+        store::Store,
+    },
+    wire::{answer::Header, connection::Connection, reads},
+};
+
+/// One attempt's entry, or what may become it.
+#[derive(Debug)]
+pub(crate) struct OwnEntry {
+    pub(crate) store: Arc<Store>,
+    pub(crate) session: Arc<Session>,
+    pub(crate) queue: Arc<str>,
+    pub(crate) key: Arc<str>,
+    slot: Arc<Slot>,
+    /// `None` once the attempt is over.
+    user: Option<User>,
+    /// What belongs to the entry may stand beside it.
+    pub(crate) marked: bool,
+    /// Changed by [`set_stake`](Self::set_stake).
+    pub(crate) stake: Stake,
+    /// Of the answer that told of the entry.
+    pub(crate) header: Header,
+    /// The token floor that the entry counts from.
+    pub(crate) floor: u64,
+}
+
+impl OwnEntry {
+    pub(crate) fn new(
+        store: &Arc<Store>,
+        session: Arc<Session>,
+        queue: Arc<str>,
+        role: Role,
+    ) -> Self {
+        let slot = Arc::new(store.slots.take(&queue));
+        let key = keys::key(&queue, session.lease, slot.number, role).into();
+        let (store, user) = (store.clone(), Some(session.user()));
+        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
+    }
+
+    /// Whether it has a value for everybody.
+    pub(crate) fn is_candidate(&self) -> bool {
+        role(self.key.as_bytes()) == Role::Candidate
+    }
+
+    pub(crate) fn set_stake(&mut self, stake: Stake) {
+        self.session.entries.note(&self.key, stake);
+        self.stake = stake;
+    }
+
+    /// Removes the entry: it is gone when this returns `Ok`, or goes with its session, and nothing
+    /// makes it again.
+    ///
+    /// # Errors
+    ///
+    /// As [`janitor::remove`].
+    pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
+        match self.leftover(then) {
+            Some(leftover) => janitor::remove(&self.store, &self.session, leftover).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the entry in the background.
+    pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
+        if let Some(leftover) = self.leftover(then) {
+            janitor::leave(&self.store, &self.session, leftover);
+        }
+    }
+
+    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// long as it stands.
+    pub(crate) fn give_away(&mut self, revision: i64) {
+        drop(self.user.take());
+        self.set_stake(Stake::Nothing);
+        let (key, _slot) = (self.key.clone(), self.slot.clone());
+        if self.session.kept().add(KeptKey { key, revision, _slot }) {
+            let (session, store) = (self.session.clone(), self.store.clone());
+            store.runtime.clone().spawn(async move {
+                give_back_keys(&session, &store.connection).await;
+            });
+        }
+    }
+
+    /// What there is to remove. Whoever asks removes it: the attempt is over.
+    pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
+        drop(self.user.take());
+        let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
+        let (key, _slot) = (self.key.clone(), self.slot.clone());
+        let (belongs, then) = (self.marked || self.is_candidate(), then.map(Box::new));
+        (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
+    }
+
+    /// What a waiter is told whose session has ended.
+    pub(crate) fn session_ended(&self) -> Error {
+        match self.store.sessions.check_open() {
+            Err(closed) => closed,
+            Ok(()) if self.session.is_gone() => vanished(),
+            Ok(()) => {
+                let silent = "the session in which the attempt waited could not be renewed in time";
+                Failure::new(FailureKind::LeaseGone, silent).into_error("acquire", false)
+            }
+        }
+    }
+}
+
+/// The entry's deletion may come to us before the word that the lease has ended: what the caller
+/// does next is the same.
+pub(crate) fn vanished() -> Error {
+    Error::PlaceLost { store: STORE }
+}
+
+/// Removes what an attempt left: at once if its caller has left and only this is left to do, else
+/// in the background.
+pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
+    if attempt.is_cancelled() {
+        // The janitor or the session's end removes it otherwise.
+        drop(entry.remove(None).await);
+    } else {
+        entry.abandon(None);
+    }
+    error
+}
+
+/// Gives back the keys of locks that do not stand any more.
+async fn give_back_keys(session: &Session, connection: &Connection) {
+    let looked = session.kept().all();
+    let keys: Vec<_> = looked.iter().map(|left| &*left.key).collect();
+    let give_up = || session.ended.is_cancelled();
+    // If it fails, the next look finds them.
+    let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
+    let gone = |left: &&KeptKey, created: &Option<i64>| *created != Some(left.revision);
+    let gone: Vec<_> = looked
+        .iter()
+        .zip(&created)
+        .filter_map(|(left, created)| gone(&left, created).then_some(left.revision))
+        .collect();
+    session.kept().give_back(&gone);
+}

@@ -1,0 +1,110 @@
+//! The end of a session's lease, and of its entries where etcd does not end it.
+
+use std::sync::Arc;
+
+use crate::{
+    error::{Failure, FailureKind},
+    session::{Session, leftover::Stake},
+    wire::{connection::Connection, leases, reads, removals},
+};
+
+/// How many entries are removed in one transaction; etcd allows 128 operations.
+const AT_ONCE: usize = 50;
+
+/// An entry that stands: its key and its create revision.
+type Entry = (Arc<str>, i64);
+
+/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
+/// its keys any more, the others are removed.
+pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
+    let revoke = || leases::revoke(connection, session.lease, || session.is_over());
+    match revoke().await {
+        Err(failure) if failure.kind == FailureKind::Denied => {
+            remove(connection, session).await?;
+            revoke().await?;
+        }
+        revoked => revoked?,
+    }
+    session.set_gone();
+    Ok(())
+}
+
+/// Removes the entries of a session that has ended, as far as etcd lets the login do so.
+///
+/// # Errors
+///
+/// Why one of them was not removed.
+async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
+    let (mut entries, mut refused) = (Vec::new(), Ok(()));
+    for (key, revision) in session.entries.all() {
+        let found = match revision {
+            Some(revision) => Ok(Some(revision)),
+            None => find(connection, session, &key).await,
+        };
+        match found {
+            Ok(found) => entries.extend(found.map(|revision| (key, revision))),
+            Err(failure) => refused = Err(failure),
+        }
+    }
+    let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
+    while let Some(mut batch) = batches.pop() {
+        match delete(connection, session, &batch).await {
+            // One that is refused must not keep the others.
+            Err(failure) if failure.kind == FailureKind::Denied && batch.len() > 1 => {
+                let rest = batch.split_off(batch.len() / 2);
+                batches.extend([batch, rest]);
+            }
+            Err(failure) => refused = Err(failure),
+            Ok(()) => {}
+        }
+    }
+    refused
+}
+
+async fn find(
+    connection: &Connection,
+    session: &Session,
+    key: &str,
+) -> Result<Option<i64>, Failure> {
+    let found = reads::created(connection, &[key], || session.is_over()).await?;
+    Ok(found.into_iter().next().flatten())
+}
+
+async fn delete(
+    connection: &Connection,
+    session: &Session,
+    entries: &[Entry],
+) -> Result<(), Failure> {
+    // What the end of the lease would take, and nothing else: the answer that tells of a lock that
+    // was left may be on its way.
+    let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
+    let removals = entries.iter().map(remove);
+    removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
+    entries.iter().for_each(|(key, _)| session.entries.note(key, Stake::Nothing));
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::{Client, Txn};
+
+    use super::*;
+    use crate::wire::{answer, requests};
+
+    #[tokio::test]
+    async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+        let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
+        let key = "job/1f.0";
+        let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
+        let revision = answer::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        client.txn(write(other)).await.unwrap();
+        let remove = |lease| removals::remove_of(lease, key, revision);
+        assert!(!client.txn(remove(own)).await.unwrap().succeeded());
+        assert_eq!(etcd.keys().await.unwrap(), [key.as_bytes()]);
+        client.txn(write(own)).await.unwrap();
+        assert!(client.txn(remove(own)).await.unwrap().succeeded());
+        assert!(etcd.keys().await.unwrap().is_empty());
+    }
+}

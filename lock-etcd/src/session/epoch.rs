@@ -1,0 +1,117 @@
+//! What makes a late request fail.
+//!
+//! An acquiring transaction that is not answered may be carried out at any later time, also after
+//! its attempt was resolved on another way to etcd and is over. Its session may live on, and its
+//! key may be free. So every acquiring transaction asks for its session's *epoch*: the modification
+//! revision of a key of the session, 0 as long as there is no such key. After an unanswered one the
+//! epoch is raised before anything else is sent for that attempt: the key is written, and whatever
+//! was sent in an earlier epoch does nothing when it arrives.
+//!
+//! Revisions only rise, so no epoch comes twice, but for the first one if an operator deletes the
+//! key: the session is retired when that is found out. A raise that arrives late asks for the epoch
+//! that it was to end, and does nothing.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use etcd_client::Txn;
+use tokio::sync::RwLock;
+
+use crate::{
+    error::Failure,
+    wire::{
+        answer::{ranges, revision},
+        connection::Connection,
+        requests::{Guard, found_epoch, put, send_txn},
+    },
+};
+
+/// The epoch of one session. Nothing is read while it is being raised: what is sent in between
+/// would be in vain.
+#[derive(Debug, Default)]
+pub(crate) struct Epoch {
+    known: RwLock<i64>,
+    deleted: AtomicBool,
+}
+
+impl Epoch {
+    /// `None` while it is being raised.
+    pub(crate) fn known(&self) -> Option<i64> {
+        self.known.try_read().ok().map(|epoch| *epoch)
+    }
+
+    pub(crate) async fn current(&self) -> i64 {
+        *self.known.read().await
+    }
+
+    /// Makes it greater than `old`, unless it is. One request for all attempts that want it.
+    pub(crate) async fn raise(
+        &self,
+        old: i64,
+        connection: &Connection,
+        key: &str,
+        lease: i64,
+        give_up: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        let mut epoch = self.known.write().await;
+        while *epoch <= old {
+            let raised = raise(Guard { key, epoch: *epoch }, connection, lease, &give_up).await?;
+            if raised < *epoch {
+                self.deleted.store(true, Ordering::Release);
+            }
+            *epoch = raised;
+        }
+        Ok(())
+    }
+
+    /// Whether somebody has deleted the key: the first epoch of all came again, and with it
+    /// whatever was sent in it and has not arrived. Nothing new is to begin in such a session.
+    pub(crate) fn was_deleted(&self) -> bool {
+        self.deleted.load(Ordering::Acquire)
+    }
+}
+
+/// Ends an epoch. Returns the one of that moment: an earlier sending may have begun it.
+async fn raise(
+    guard: Guard<'_>,
+    connection: &Connection,
+    lease: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<i64, Failure> {
+    let txn = raising(guard, lease);
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    if answer.succeeded() {
+        return revision(&answer);
+    }
+    Ok(found_epoch(ranges(answer).next().map(|range| range.kvs)))
+}
+
+fn raising(guard: Guard<'_>, lease: i64) -> Txn {
+    Txn::new()
+        .when([guard.compare()])
+        .and_then([put(guard.key, lease, b"")])
+        .or_else([guard.read()])
+}
+
+#[cfg(test)]
+mod tests {
+    use etcd_client::Client;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_late_raise_does_not_bring_an_epoch_back() {
+        let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
+        let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
+        let lease = client.lease_grant(60, None).await.unwrap().id();
+        let first = raising(Guard { key: "#1", epoch: 0 }, lease);
+        let raised = client.txn(first.clone()).await.unwrap();
+        assert!(raised.succeeded());
+        let epoch = revision(&raised).unwrap();
+        assert!(client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap().succeeded());
+        for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
+            let answer = client.txn(late).await.unwrap();
+            assert!(!answer.succeeded());
+            assert!(found_epoch(ranges(answer).next().map(|range| range.kvs)) > epoch);
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! What attempts may have in the store, and what of it is still to be removed.
+
+use std::sync::Arc;
+
+use crate::layout::key_slots::Slot;
+
+/// What an attempt may have in the store.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Stake {
+    Nothing,
+    /// Perhaps an entry: a request that is to make it was not answered. If it was sent in an epoch,
+    /// it may still make it as long as that epoch lasts.
+    Doubtful(Option<i64>),
+    /// The entry with this create revision.
+    Entry(i64),
+}
+
+impl Stake {
+    /// The epoch that must be over before nothing makes the entry any more.
+    pub(crate) fn late(self) -> Option<i64> {
+        match self {
+            Self::Doubtful(epoch) => epoch,
+            Self::Nothing | Self::Entry(_) => None,
+        }
+    }
+}
+
+/// What an attempt may have left in the store.
+#[derive(Clone, Debug)]
+pub(crate) struct Leftover {
+    pub(crate) key: Arc<str>,
+    /// The key is nobody else's until the leftover is gone.
+    pub(crate) _slot: Arc<Slot>,
+    pub(crate) stake: Stake,
+    /// What belongs to the entry may stand beside it.
+    pub(crate) belongs: bool,
+    /// To be removed after this one: an upgrade without an answer may make it as long as this
+    /// stands.
+    pub(crate) then: Option<Box<Self>>,
+}
+
+/// What a session's janitor is to do.
+#[derive(Debug, Default)]
+pub(crate) struct Todo {
+    pub(super) leftovers: Vec<Leftover>,
+    pub(super) running: bool,
+}
+
+impl Todo {
+    /// Whether there is nothing to do: the janitor does not run from then on.
+    pub(super) fn rest(&mut self) -> bool {
+        self.running = !self.leftovers.is_empty();
+        !self.running
+    }
+}

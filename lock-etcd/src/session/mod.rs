@@ -1,0 +1,273 @@
+//! One etcd lease, and the locks and waiters that live by it.
+
+pub(crate) mod attempt;
+pub(crate) mod due;
+mod end;
+pub(crate) mod entries;
+pub(crate) mod epoch;
+pub(crate) mod janitor;
+pub(crate) mod kept;
+pub(crate) mod leftover;
+pub(crate) mod making;
+pub(crate) mod pool;
+pub(crate) mod renewal;
+pub(crate) mod store;
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_until};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Todo},
+    wire::member::ANSWER_LIMIT,
+};
+
+/// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
+/// all.
+///
+/// It ends once and is never used again: when etcd says that the lease is gone, when its deadline
+/// passed without a confirmed keep-alive, or when the client closes.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) lease: i64,
+    pub(crate) ttl: Duration,
+    state: Mutex<State>,
+    /// Cancelled when the session has ended: every waiter learns it at once.
+    pub(crate) ended: CancellationToken,
+    /// Whether etcd itself said that the lease, and so every key of it, is gone.
+    gone: AtomicBool,
+    confirmed: Notify,
+    pub(crate) epoch: Epoch,
+    pub(crate) entries: Entries,
+    todo: Mutex<Todo>,
+    /// There is something to remove, or nothing lives by a retired session any more.
+    pub(crate) for_janitor: Notify,
+    /// No attempt begins in it any more: etcd refused to remove what one left.
+    retired: AtomicBool,
+    /// How many attempts live by it.
+    users: AtomicUsize,
+    /// Where locks stand, perhaps, that were left to other processes.
+    kept: Mutex<Kept>,
+}
+
+/// An attempt that lives by a session, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct User(Arc<Session>);
+
+impl Drop for User {
+    fn drop(&mut self) {
+        if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_retired() {
+            self.0.for_janitor.notify_one();
+        }
+    }
+}
+
+#[derive(Debug)]
+struct State {
+    /// When the last confirmed keep-alive was sent.
+    renewed: Instant,
+    /// The keep-alive under way was sent at.
+    pinged: Option<Instant>,
+    /// Somebody wants a keep-alive now.
+    hurry: bool,
+    /// etcd denied a keep-alive, and ended the stream of all sessions for it: the next ones go on
+    /// streams of their own.
+    alone: bool,
+    grants: Vec<Option<Grant>>,
+    free: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Grant {
+    validity: Validity,
+    /// The end of a fixed term; keep-alives of the session do not move it.
+    cap: Instant,
+}
+
+impl Session {
+    /// A lease that was granted by a request sent at `sent`.
+    pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant) -> Self {
+        Self {
+            lease,
+            ttl,
+            state: Mutex::new(State {
+                renewed: sent,
+                pinged: None,
+                hurry: false,
+                alone: false,
+                grants: Vec::new(),
+                free: Vec::new(),
+            }),
+            ended: CancellationToken::new(),
+            gone: AtomicBool::new(false),
+            confirmed: Notify::new(),
+            epoch: Epoch::default(),
+            entries: Entries::default(),
+            todo: Mutex::default(),
+            for_janitor: Notify::new(),
+            retired: AtomicBool::new(false),
+            users: AtomicUsize::new(0),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// An attempt begins.
+    pub(crate) fn user(self: &Arc<Self>) -> User {
+        self.users.fetch_add(1, Ordering::AcqRel);
+        User(self.clone())
+    }
+
+    /// The keys that must not be used again yet.
+    pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
+        // Nothing panics while it holds this lock.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the janitor is to do.
+    pub(crate) fn todo(&self) -> MutexGuard<'_, Todo> {
+        // Nothing panics while it holds this lock.
+        self.todo.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_retired(&self) {
+        self.retired.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_unused(&self) -> bool {
+        self.users.load(Ordering::Acquire) == 0
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while it holds this lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Until when everything that lives by this session is safe.
+    pub(crate) fn until(&self) -> Instant {
+        safe_until(self.state().renewed, self.ttl)
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        !self.ended.is_cancelled() && Clock::Boot.now() < self.until()
+    }
+
+    /// Whether the lease is gone from etcd: by its word, or because nobody renewed it for so long
+    /// that also a leader elected meanwhile has let it expire.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_gone() || Clock::Boot.now() > self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
+    }
+
+    /// Whether etcd said that the lease is gone.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone.load(Ordering::Acquire)
+    }
+
+    /// etcd confirmed that the lease is gone after the session had ended.
+    pub(crate) fn set_gone(&self) {
+        self.gone.store(true, Ordering::Release);
+    }
+
+    /// Registers a grant; `None` if the session has ended.
+    pub(crate) fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
+        let mut state = self.state();
+        let until = safe_until(state.renewed, self.ttl);
+        // Under the lock: `end` cannot miss it.
+        if self.ended.is_cancelled() || Clock::Boot.now() >= until {
+            return None;
+        }
+        let validity = Validity::new(name, until.min(cap));
+        let hold = Some(Grant { validity: validity.clone(), cap });
+        let slot = match state.free.pop() {
+            Some(slot) => {
+                state.grants[slot] = hold;
+                slot
+            }
+            None => {
+                state.grants.push(hold);
+                state.grants.len() - 1
+            }
+        };
+        Some((validity, slot))
+    }
+
+    /// Forgets a grant.
+    pub(crate) fn unhold(&self, slot: usize) {
+        let mut state = self.state();
+        if state.grants.get_mut(slot).and_then(Option::take).is_some() {
+            state.free.push(slot);
+        }
+    }
+
+    /// Moves the end of a fixed term that was renewed by hand.
+    pub(crate) fn set_cap(&self, slot: usize, cap: Instant) {
+        let mut state = self.state();
+        let until = safe_until(state.renewed, self.ttl);
+        if let Some(Some(hold)) = state.grants.get_mut(slot) {
+            hold.cap = hold.cap.max(cap);
+            hold.validity.extend(until.min(hold.cap));
+        }
+    }
+
+    /// Ends the session: every lock of it is lost, every waiter is told. Answers whether this was
+    /// the first end.
+    pub(crate) fn end(&self, reason: LossReason) -> bool {
+        let state = self.state();
+        if self.ended.is_cancelled() {
+            return false;
+        }
+        for hold in state.grants.iter().flatten() {
+            hold.validity.lose(reason);
+        }
+        self.ended.cancel();
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TTL: Duration = Duration::from_secs(9);
+
+    fn name() -> LockName {
+        LockName::new("job").unwrap()
+    }
+
+    #[test]
+    fn a_fixed_term_is_not_moved_by_keep_alives() {
+        let now = Clock::Boot.now();
+        let session = Session::new(1, TTL, now);
+        let cap = now + Duration::from_secs(2);
+        let (validity, slot) = session.hold(&name(), cap).unwrap();
+        session.pinged(now + Duration::from_millis(1));
+        assert!(session.confirm());
+        assert_eq!(validity.until(), cap);
+        session.set_cap(slot, cap + Duration::from_secs(1));
+        assert_eq!(validity.until(), cap + Duration::from_secs(1));
+    }
+
+    #[test]
+    fn the_end_is_told_to_everybody_once() {
+        let session = Session::new(1, TTL, Clock::Boot.now());
+        let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
+        session.unhold(slot);
+        let (second, again) = session.hold(&name(), Instant::NEVER).unwrap();
+        assert_eq!(slot, again, "slots are used again");
+        assert!(session.end(LossReason::SessionEnded));
+        assert!(!session.end(LossReason::Expired));
+        assert_eq!((first.loss(), second.loss()), (None, Some(LossReason::SessionEnded)));
+        assert!(session.hold(&name(), Instant::NEVER).is_none());
+    }
+}

@@ -1,0 +1,279 @@
+//! The one keep-alive stream of a client: it renews all sessions.
+
+use std::{sync::Arc, time::Duration};
+
+use etcd_client::{LeaseKeepAliveResponse, LeaseKeepAliveStream, LeaseKeeper};
+use lock_core::{Clock, Instant, trace};
+use tokio::time::{sleep, timeout};
+
+use crate::{
+    error::{Failure, FailureKind, STORE},
+    session::{Session, due::Next, pool::Sessions},
+    wire::{
+        backoff::Pause,
+        connection::{Connection, Word},
+        member::ANSWER_LIMIT,
+    },
+};
+
+/// Renews all sessions until it is aborted.
+///
+/// A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
+/// answers each one, and when it does not, the stream and the connection below it are given up.
+pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
+    let mut pause = Pause::new();
+    loop {
+        let first = wait_for_first(&sessions, &connection).await;
+        let mut changes = connection.changes();
+        changes.mark_unchanged();
+        let generation = connection.member().generation;
+        let failure = match open(&sessions, &connection, &first).await {
+            Ok((keeper, replies)) => {
+                pause = Pause::new();
+                answered(&sessions, &first, true);
+                // While the stream lives, the session may become idle and make room for another.
+                drop(first);
+                connection.works(Word::Leader);
+                tokio::select! {
+                    failure = pump(&sessions, &connection, keeper, replies) => failure,
+                    // On another member from now on.
+                    _ = changes.changed() => None,
+                }
+            }
+            Err(failure) if failure.kind == FailureKind::LeaseGone => {
+                answered(&sessions, &first, false);
+                None
+            }
+            // On another member from now on.
+            Err(_) if connection.member().generation != generation => None,
+            Err(failure) => Some(failure),
+        };
+        let denied = failure.as_ref().filter(|failure| failure.kind == FailureKind::Denied);
+        if let Some(denied) = denied.and_then(|_| denied_one(&sessions.all())) {
+            denied.set_alone(true);
+            tokio::spawn(renew_alone(sessions.clone(), connection.clone(), denied));
+        }
+        for session in sessions.all() {
+            session.unpinged();
+        }
+        if let Some(failure) = failure {
+            trace::renewal_failed(STORE, &failure);
+            mend(&sessions, &connection, generation, failure).await;
+            sessions.expire(Clock::Boot.now());
+            pause.wait().await;
+        }
+    }
+}
+
+/// Goes on to another member or connection, and waits for it no longer than for an answer: a member
+/// that is silent at the login must not use up a TTL in which the one at hand may answer again.
+async fn mend(
+    sessions: &Sessions,
+    connection: &Arc<Connection>,
+    generation: u64,
+    failure: Failure,
+) {
+    let limit = sessions.all().iter().map(|session| session.answer_limit()).min();
+    let connection = connection.clone();
+    let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
+    // Beyond the limit it goes on by itself.
+    drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
+}
+
+/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
+/// one that it denies.
+fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
+    let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
+    under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())
+}
+
+/// Renews a session on streams of its own, until that is confirmed once or the session has ended.
+async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, session: Arc<Session>) {
+    while !session.ended.is_cancelled() {
+        let (sent, mut leases) = (Clock::Boot.now(), connection.member().lease.clone());
+        let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
+        match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
+            Ok(Ok(_)) => {
+                if !session.confirm_alone(sent) {
+                    sessions.expire(Clock::Boot.now());
+                }
+                return sessions.work.notify_one();
+            }
+            Ok(Err(failure)) if failure.kind == FailureKind::LeaseGone => {
+                return sessions.gone(&session);
+            }
+            // The common stream finds out about the connection.
+            _ => {}
+        }
+        tokio::select! {
+            () = sleep(session.ttl / 12) => {}
+            () = session.ended.cancelled() => {}
+        }
+    }
+}
+
+/// The session with the least time left of those whose keep-alive is due, when one is due.
+async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Session> {
+    loop {
+        let now = Clock::Boot.now();
+        sessions.expire(now);
+        let (first, wake) = due_first(&sessions.all(), now, connection.heard());
+        if let Some(first) = first {
+            return first;
+        }
+        wait(sessions, wake.since(now)).await;
+    }
+}
+
+/// The due session with the least time left, and when the next of the others is due.
+fn due_first(
+    sessions: &[Arc<Session>],
+    now: Instant,
+    heard: Instant,
+) -> (Option<Arc<Session>>, Instant) {
+    let (mut due, mut wake) = (Vec::new(), Instant::NEVER);
+    for session in sessions {
+        match session.next(now, heard) {
+            Next::Ping | Next::Silent => due.push(session),
+            Next::Wait(at) => wake = wake.min(at),
+        }
+    }
+    (due.into_iter().min_by_key(|session| session.until()).cloned(), wake)
+}
+
+async fn wait(sessions: &Sessions, time: Duration) {
+    tokio::select! {
+        () = sleep(time) => {}
+        () = sessions.work.notified() => {}
+    }
+}
+
+/// Opens the stream; its first keep-alive is answered when this returns. Gives up when another session
+/// cannot wait for it, or another connection is in use: what is answered there says nothing of this one.
+async fn open(
+    sessions: &Sessions,
+    connection: &Connection,
+    session: &Session,
+) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
+    let (mut changes, member) = (connection.changes(), connection.member());
+    let mut leases = member.lease.clone();
+    let began = Clock::Boot.now();
+    session.pinged(began);
+    let mut opening = std::pin::pin!(leases.keep_alive(session.lease));
+    loop {
+        let now = Clock::Boot.now();
+        sessions.expire(now);
+        let wake = match session.next(now, connection.heard()) {
+            Next::Wait(at) if !session.ended.is_cancelled() => at.since(now),
+            _ => return Err(Failure::silent(session.answer_limit())),
+        };
+        let others = sessions.all().into_iter().filter(|other| other.lease != session.lease);
+        let others = others.map(|other| (other.patience(began), other.answer_limit())).min();
+        let (patience, limit) = others.unwrap_or((Instant::NEVER, ANSWER_LIMIT));
+        if now >= patience {
+            return Err(Failure::silent(limit));
+        }
+        if *changes.borrow_and_update() > member.generation {
+            return Err(Failure::new(FailureKind::Refused, "another connection is in use"));
+        }
+        tokio::select! {
+            opened = &mut opening => return Ok(opened?),
+            _ = changes.changed() => {}
+            () = sleep(wake.min(patience.since(now))) => {}
+        }
+    }
+}
+
+/// Sends what is due and takes the answers until something fails. `None` is no failure.
+async fn pump(
+    sessions: &Sessions,
+    connection: &Connection,
+    keeper: LeaseKeeper,
+    mut replies: LeaseKeepAliveStream,
+) -> Option<Failure> {
+    loop {
+        let wake = match ping_due(sessions, connection, &keeper).await {
+            Ok(wake) => wake,
+            Err(failure) => return Some(failure),
+        };
+        tokio::select! {
+            reply = replies.message() => match reply {
+                Ok(Some(reply)) => take(sessions, &reply),
+                Ok(None) => return Some(Failure::new(FailureKind::Broken, "the keep-alives ended")),
+                Err(error) => return Some(Failure::of_stream(error)),
+            },
+            () = wait(sessions, wake) => {}
+        }
+    }
+}
+
+/// Sends the keep-alives that are due, and answers how long to wait for the next.
+async fn ping_due(
+    sessions: &Sessions,
+    connection: &Connection,
+    keeper: &LeaseKeeper,
+) -> Result<Duration, Failure> {
+    let now = Clock::Boot.now();
+    sessions.expire(now);
+    let mut wake = Instant::NEVER;
+    for session in sessions.all() {
+        match session.next(now, connection.heard()) {
+            Next::Ping => {
+                session.pinged(Clock::Boot.now());
+                let sender = keeper.sender.clone();
+                LeaseKeeper { id: session.lease, sender }.keep_alive().await?;
+                wake = wake.min(now + session.answer_limit());
+            }
+            Next::Silent => return Err(Failure::silent(session.answer_limit())),
+            Next::Wait(at) => wake = wake.min(at),
+        }
+    }
+    Ok(wake.since(now))
+}
+
+fn take(sessions: &Sessions, reply: &LeaseKeepAliveResponse) {
+    if let Some(session) = sessions.by_lease(reply.id()) {
+        answered(sessions, &session, reply.ttl() > 0);
+    }
+}
+
+fn answered(sessions: &Sessions, session: &Arc<Session>, alive: bool) {
+    if !alive {
+        sessions.gone(session);
+    } else if !session.confirm() {
+        sessions.expire(Clock::Boot.now());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(lease: i64, seconds: u64, age: u64) -> Arc<Session> {
+        let sent = Clock::Boot.now() - Duration::from_secs(age);
+        Arc::new(Session::new(lease, Duration::from_secs(seconds), sent))
+    }
+
+    #[test]
+    fn the_due_session_with_the_least_time_left_goes_first() {
+        let now = Clock::Boot.now();
+        let sessions = [session(1, 60, 30), session(2, 9, 6), session(3, 9, 1)];
+        let (first, wake) = due_first(&sessions, now, now);
+        assert_eq!(first.map(|session| session.lease), Some(2));
+        assert!(wake < now + Duration::from_secs(3));
+    }
+
+    #[test]
+    fn a_session_whose_keep_alive_is_denied_does_not_keep_the_others_from_theirs() {
+        let now = Clock::Boot.now();
+        let sessions = [session(1, 9, 6), session(2, 9, 5)];
+        sessions[0].pinged(now);
+        sessions[1].pinged(now + Duration::from_nanos(1));
+        let denied = denied_one(&sessions).unwrap();
+        assert_eq!(denied.lease, 1);
+        denied.set_alone(true);
+        sessions.iter().for_each(|session| session.unpinged());
+        let (first, _) = due_first(&sessions, now, now);
+        assert_eq!(first.map(|session| session.lease), Some(2));
+    }
+}

@@ -1,0 +1,55 @@
+//! Answers, taken apart.
+
+use etcd_client::{
+    ResponseHeader, TxnResponse,
+    proto::{PbRangeResponse, PbTxnOpResponse},
+};
+use lock_core::Facts;
+
+use crate::error::Failure;
+
+pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
+
+/// Who answered, and when.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Header {
+    revision: i64,
+    cluster: u64,
+    member: u64,
+    term: u64,
+}
+
+impl Header {
+    pub(crate) fn of(header: Option<&ResponseHeader>) -> Self {
+        header.map_or(Self::default(), |header| Self {
+            revision: header.revision(),
+            cluster: header.cluster_id(),
+            member: header.member_id(),
+            term: header.raft_term(),
+        })
+    }
+
+    pub(crate) fn revision(self) -> i64 {
+        self.revision
+    }
+
+    pub(crate) fn facts(self) -> Facts {
+        Facts::new([
+            ("revision", self.revision.unsigned_abs()),
+            ("cluster_id", self.cluster),
+            ("member_id", self.member),
+            ("raft_term", self.term),
+        ])
+    }
+}
+
+pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
+    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
+}
+
+pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {
+    answer.0.responses.into_iter().filter_map(|op| match op.response {
+        Some(PbTxnOpResponse::ResponseRange(range)) => Some(range),
+        _ => None,
+    })
+}

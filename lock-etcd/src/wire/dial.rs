@@ -1,0 +1,100 @@
+//! How connections to etcd are made, or taken from the caller.
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use etcd_client::{Client, ConnectOptions};
+
+use crate::{
+    error::Failure,
+    wire::member::{ANSWER_LIMIT, Member},
+};
+
+/// What the one endpoint is called that a client of the caller's is.
+const GIVEN: &str = "(the caller's client)";
+
+/// What connections are made from.
+#[derive(Clone)]
+pub(crate) enum Source {
+    /// These endpoints and options: each connection is to one member, and is ours.
+    Options(Vec<String>, Box<ConnectOptions>),
+    /// A client of the caller's, which is shared: whatever it is connected to.
+    Client(Box<Client>),
+}
+
+impl Source {
+    pub(crate) fn endpoints(&self) -> Vec<String> {
+        match self {
+            Self::Options(endpoints, _) => endpoints.clone(),
+            Self::Client(_) => vec![GIVEN.to_owned()],
+        }
+    }
+
+    /// Whether the connection is the caller's, too.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Client(_))
+    }
+
+    /// A connection to this member; the caller's again, perhaps after a `login`.
+    ///
+    /// Without a login of the options this sends nothing, and cannot fail for a well-formed endpoint.
+    ///
+    /// # Errors
+    ///
+    /// Why the login was refused.
+    pub(crate) async fn dial(
+        &self,
+        endpoint: &Arc<str>,
+        generation: u64,
+        login: bool,
+    ) -> Result<Member, Failure> {
+        let client = match self {
+            Self::Options(_, options) => {
+                Client::connect([&**endpoint], Some(for_locks(options))).await?
+            }
+            Self::Client(client) => {
+                if login {
+                    client.refresh_token().await?;
+                }
+                Client::clone(client)
+            }
+        };
+        Ok(Member {
+            generation,
+            endpoint: endpoint.clone(),
+            kv: client.kv_client(),
+            lease: client.lease_client(),
+            watch: client.watch_client(),
+            cluster: client.cluster_client(),
+            maintenance: client.maintenance_client(),
+        })
+    }
+}
+
+/// The options of a login alone.
+pub(crate) fn options(login: Option<(&str, &str)>) -> Box<ConnectOptions> {
+    let options = ConnectOptions::new();
+    Box::new(match login {
+        Some((user, password)) => options.with_user(user, password),
+        None => options,
+    })
+}
+
+/// Whatever the options say of it, a connection for locks is like this.
+fn for_locks(options: &ConnectOptions) -> ConnectOptions {
+    options
+        .clone()
+        // A member without a leader ends its streams instead of being silent for ever.
+        .with_require_leader(true)
+        .with_connect_timeout(ANSWER_LIMIT)
+        // No HTTP/2 pings: etcd drops a connection that pings more often than every 5 s. The
+        // lease keep-alives find out sooner that nobody answers.
+        .with_tcp_keepalive(Duration::from_secs(10))
+        .with_auto_token_refresh(true)
+}
+
+/// The options would show the password.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.endpoints()).finish()
+    }
+}

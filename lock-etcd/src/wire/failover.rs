@@ -1,0 +1,110 @@
+//! On to the next member when one fails, and a new login when one has expired.
+
+use std::sync::{Arc, PoisonError, atomic::Ordering};
+
+use lock_core::{Clock, trace};
+use tokio::time::timeout;
+
+use crate::{
+    error::{Failure, FailureKind, STORE},
+    wire::{
+        connection::{Connection, WATCH_LOGINS, limit_of_each},
+        member::Member,
+    },
+};
+
+impl Connection {
+    /// Something that went through the member of `generation` failed: goes on to the next member,
+    /// or logs in again, unless that has been done since.
+    ///
+    /// # Errors
+    ///
+    /// Why a new login was needed and refused.
+    pub(crate) async fn failed(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        tokio::select! {
+            biased;
+            () = self.closed.cancelled() => Ok(()),
+            mended = self.mend(generation, failure) => mended,
+        }
+    }
+
+    async fn mend(&self, generation: u64, failure: &Failure) -> Result<(), Failure> {
+        if failure.kind == FailureKind::LoggedOut {
+            return self.replace(generation, true).await;
+        }
+        if !failure.kind.is_passing() || failure.kind == FailureKind::Busy {
+            return Ok(());
+        }
+        if !self.down.swap(true, Ordering::Relaxed) {
+            trace::disconnected(STORE, failure);
+            self.reach.broke(failure);
+        }
+        // The client mends a connection that broke, but not one that is silent.
+        if !self.endpoints.is_one() || failure.kind == FailureKind::Silent {
+            return self.replace(generation, false).await;
+        }
+        Ok(())
+    }
+
+    /// A watch was refused through the member of `generation`, and what it is for may be read: logs in
+    /// again, unless that was done since, or a moment ago for another one.
+    ///
+    /// # Errors
+    ///
+    /// Why the login was refused.
+    pub(crate) async fn log_in_to_watch(&self, generation: u64) -> Result<(), Failure> {
+        let mut last = self.watch_login.lock().await;
+        let now = Clock::Boot.now();
+        if self.member().generation != generation
+            || last.is_some_and(|last| now < last + WATCH_LOGINS)
+        {
+            return Ok(());
+        }
+        *last = Some(now);
+        self.failed(generation, &Failure::new(FailureKind::LoggedOut, "a watch was refused")).await
+    }
+
+    /// Puts a new connection into use: to the `same` member, or to another if there is one. What
+    /// waits for a round of dialing shares what it comes to.
+    ///
+    /// # Errors
+    ///
+    /// Why a member refused the login.
+    async fn replace(&self, generation: u64, same: bool) -> Result<(), Failure> {
+        let dialed = self.dialed.load(Ordering::Acquire);
+        let _one_at_a_time = self.dialing.lock().await;
+        let old = self.member();
+        if old.generation != generation || self.dialed.load(Ordering::Acquire) != dialed {
+            return Ok(());
+        }
+        let dialed = self.dial_round(&old, same).await;
+        self.dialed.fetch_add(1, Ordering::AcqRel);
+        if let Some(member) = dialed? {
+            *self.member.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(member);
+            self.changes.send_replace(generation + 1);
+        }
+        Ok(())
+    }
+
+    /// Dials each member once, until one takes the login.
+    async fn dial_round(&self, old: &Member, same: bool) -> Result<Option<Member>, Failure> {
+        if !same {
+            self.endpoints.failed(&old.endpoint);
+        }
+        let mut to_try = self.endpoints.to_try();
+        if same {
+            to_try.insert(0, old.endpoint.clone());
+        }
+        let limit = limit_of_each(to_try.len());
+        let mut denied = Ok(None);
+        for endpoint in to_try {
+            match timeout(limit, self.source.dial(&endpoint, old.generation + 1, same)).await {
+                Ok(Ok(member)) => return Ok(Some(member)),
+                Ok(Err(failure)) if failure.kind == FailureKind::Denied => denied = Err(failure),
+                _ => {}
+            }
+            self.endpoints.failed(&endpoint);
+        }
+        denied
+    }
+}

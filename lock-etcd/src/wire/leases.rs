@@ -1,0 +1,69 @@
+//! The requests about etcd's leases.
+
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use crate::{
+    error::{Failure, FailureKind},
+    wire::{
+        answer::Answer,
+        connection::{Connection, Word},
+        member::Member,
+    },
+};
+
+/// Makes a lease with an id of our own and answers the TTL that etcd granted.
+pub(crate) fn send_grant(
+    member: &Member,
+    lease: i64,
+    seconds: u64,
+) -> impl Future<Output = Answer<u64>> + Send + use<> {
+    let mut leases = member.lease.clone();
+    let options = etcd_client::LeaseGrantOptions::new().with_id(lease);
+    let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+    async move {
+        let granted = leases.grant(seconds, Some(options)).await?;
+        Ok(granted.ttl().unsigned_abs())
+    }
+}
+
+/// A lease id that nobody else has: 63 random bits. etcd's own ids are no better.
+pub(crate) fn new_lease() -> i64 {
+    let (high, low) = Uuid::new_v4().as_u64_pair();
+    // The fixed bits of a UUID stand in the middle; folding hides them.
+    let id = (high ^ low.rotate_left(32)) >> 1;
+    i64::try_from(id).unwrap_or(i64::MAX).max(1)
+}
+
+/// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
+pub(crate) async fn ttl_left(
+    connection: &Connection,
+    lease: i64,
+) -> Result<Option<Duration>, Failure> {
+    let ask = |member: &Member| {
+        let mut leases = member.lease.clone();
+        async move { leases.time_to_live(lease, None).await }
+    };
+    // The leader answers it by its own clock, also when it is cut off.
+    let left = connection.look(Word::Member, ask).await?.ttl();
+    Ok(u64::try_from(left).ok().map(Duration::from_secs))
+}
+
+/// Ends a lease and deletes its keys. It has ended afterwards, whoever ended it.
+pub(crate) async fn revoke(
+    connection: &Connection,
+    lease: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let insisted = connection
+        .insist(give_up, |member| {
+            let mut leases = member.lease.clone();
+            async move { leases.revoke(lease).await.map(drop) }
+        })
+        .await;
+    match insisted.result {
+        Err(failure) if failure.kind == FailureKind::LeaseGone => Ok(()),
+        result => result,
+    }
+}

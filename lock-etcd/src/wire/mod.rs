@@ -1,0 +1,18 @@
+//! The way to etcd: connections, requests and their answers, and the streams of watches.
+
+pub(crate) mod answer;
+pub(crate) mod backoff;
+pub(crate) mod connection;
+pub(crate) mod deployment;
+pub(crate) mod dial;
+pub(crate) mod endpoints;
+mod failover;
+pub(crate) mod history;
+pub(crate) mod leases;
+pub(crate) mod member;
+pub(crate) mod reads;
+pub(crate) mod removals;
+pub(crate) mod requests;
+pub(crate) mod stream;
+pub(crate) mod turns;
+pub(crate) mod watches;

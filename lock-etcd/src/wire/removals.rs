@@ -1,0 +1,97 @@
+//! The requests that remove entries and what belongs to them.
+
+use etcd_client::{
+    Compare, CompareOp, DeleteOptions, GetOptions, Txn, TxnOp,
+    proto::{PbResponseOp, PbTxnOpResponse},
+};
+
+use crate::{
+    error::Failure,
+    layout::keys::{self, Role, end_of_entry, role},
+    wire::{
+        connection::Connection,
+        requests::{send_txn, stands},
+    },
+};
+
+/// The transaction that removes an entry and what belongs to it, if it is still the one that was
+/// seen. Sent again, it does nothing.
+pub(crate) fn remove(key: &str, revision: i64) -> Txn {
+    Txn::new().when([stands(key, revision)]).and_then(delete_entry(key))
+}
+
+/// As [`remove`], as long as the entry lives by this lease: one that was left to another process,
+/// or that another has adopted, stays.
+pub(crate) fn remove_of(lease: i64, key: &str, revision: i64) -> Txn {
+    let lives = Compare::lease(key, CompareOp::Equal, lease);
+    Txn::new().when([stands(key, revision), lives]).and_then(delete_entry(key))
+}
+
+/// Deletes an entry and what belongs to it.
+pub(crate) fn delete_entry(key: &str) -> Vec<TxnOp> {
+    let note = is_candidate(key).then(|| TxnOp::delete(keys::note(key), None));
+    std::iter::once(TxnOp::delete(key, Some(with_belongings(key)))).chain(note).collect()
+}
+
+fn is_candidate(key: &str) -> bool {
+    role(key.as_bytes()) == Role::Candidate
+}
+
+fn with_belongings(key: &str) -> DeleteOptions {
+    DeleteOptions::new().with_range(end_of_entry(key))
+}
+
+/// Sends removals, several in one transaction. Answers which of them found what they were to
+/// remove; nothing of the others is there any more.
+pub(crate) async fn remove_all(
+    connection: &Connection,
+    mut removals: Vec<Txn>,
+    give_up: impl Fn() -> bool,
+) -> Result<Vec<bool>, Failure> {
+    let alone = removals.len() == 1;
+    let txn = match removals.pop() {
+        None => return Ok(Vec::new()),
+        Some(only) if alone => only,
+        Some(last) => {
+            removals.push(last);
+            Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
+        }
+    };
+    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    if alone {
+        return Ok(vec![answer.succeeded()]);
+    }
+    let removed = |op: PbResponseOp| match op.response {
+        Some(PbTxnOpResponse::ResponseTxn(txn)) => Some(txn.succeeded),
+        _ => None,
+    };
+    Ok(answer.0.responses.into_iter().filter_map(removed).collect())
+}
+
+/// Removes what belongs to an entry that is gone, and had this create revision. The key must not be
+/// in use.
+pub(crate) async fn remove_belongings(
+    connection: &Connection,
+    key: &str,
+    revision: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let options = GetOptions::new().with_keys_only().with_range(end_of_entry(key));
+    let found = connection.insist(&give_up, |member| {
+        let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+        async move { kv.get(key, Some(options)).await }
+    });
+    let found = found.await.result?.0.kvs.into_iter();
+    let marks = found.filter(|kv| role(&kv.key).kind().is_none());
+    // A note is written with its entry.
+    let note = is_candidate(key).then(|| remove_written(keys::note(key).as_bytes(), revision));
+    let removals = marks.map(|kv| remove_written(&kv.key, kv.mod_revision)).chain(note).collect();
+    remove_all(connection, removals, give_up).await.map(drop)
+}
+
+/// The transaction that deletes a key if it was last written at this revision.
+pub(crate) fn remove_written(key: &[u8], revision: i64) -> Txn {
+    Txn::new()
+        .when([Compare::mod_revision(key, CompareOp::Equal, revision)])
+        .and_then([TxnOp::delete(key, None)])
+}

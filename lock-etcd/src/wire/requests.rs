@@ -1,0 +1,203 @@
+//! The requests that make an entry, and what they come to.
+
+use etcd_client::{Compare, CompareOp, GetOptions, PutOptions, Txn, TxnOp, TxnResponse};
+
+use crate::{
+    error::Failure,
+    layout::{
+        floor::Record,
+        keys,
+        listing::{QueueEntry, queue_entries},
+    },
+    wire::{
+        answer::{Answer, Header, ranges, revision},
+        member::Member,
+    },
+};
+
+/// An attempt's entry as the store has it.
+#[derive(Debug)]
+pub(crate) struct Entered {
+    pub(crate) header: Header,
+    /// Its create revision.
+    pub(crate) revision: i64,
+    /// The entries before it.
+    pub(crate) before: Vec<QueueEntry>,
+}
+
+/// An entry that is to be made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewEntry<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) lease: i64,
+    pub(crate) note: &'a [u8],
+    /// What a candidate says to everybody.
+    pub(crate) value: Option<&'a [u8]>,
+}
+
+impl NewEntry<'_> {
+    fn puts(&self) -> Vec<TxnOp> {
+        let Self { key, lease, note, value } = *self;
+        match value {
+            None => vec![put(key, lease, note)],
+            Some(value) => vec![put(key, lease, value), put(&keys::note(key), lease, note)],
+        }
+    }
+}
+
+/// What an acquiring transaction asks for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Guard<'a> {
+    pub(crate) key: &'a str,
+    pub(crate) epoch: i64,
+}
+
+impl Guard<'_> {
+    pub(crate) fn compare(&self) -> Compare {
+        Compare::mod_revision(self.key, CompareOp::Equal, self.epoch)
+    }
+
+    /// Tells the epoch of that moment.
+    pub(crate) fn read(&self) -> TxnOp {
+        TxnOp::get(self.key, Some(GetOptions::new().with_keys_only()))
+    }
+}
+
+/// What an acquiring transaction asks for besides its queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms<'a> {
+    pub(crate) guard: Guard<'a>,
+    /// The token floor's key, and what it must have.
+    pub(crate) floor: (&'a str, &'a Record),
+}
+
+impl Terms<'_> {
+    fn compares(&self) -> [Compare; 2] {
+        let (key, record) = self.floor;
+        [self.guard.compare(), record.compare(key)]
+    }
+
+    /// Tells what is there, if it is something else.
+    fn reads(&self) -> [TxnOp; 2] {
+        [self.guard.read(), TxnOp::get(self.floor.0, None)]
+    }
+}
+
+/// The transaction that queues up, and tells who was there before. Sent again, it does nothing.
+pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+    // The range comes first and so does not see the put.
+    let operations = std::iter::once(range(queue)).chain(entry.puts());
+    Txn::new()
+        .when(
+            [&terms.compares()[..], &[Compare::create_revision(entry.key, CompareOp::Equal, 0)]]
+                .concat(),
+        )
+        .and_then(operations.collect::<Vec<_>>())
+        .or_else(terms.reads())
+}
+
+/// The transaction that enters an empty queue only. Sent again, it does nothing.
+pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), terms).or_else(terms.reads())
+}
+
+/// As [`enter_if_free`], and tells who is there if the queue is not empty.
+pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
+    enter_all_if_free(std::iter::once((queue, entry)), terms)
+        .or_else([&terms.reads()[..], &[range(queue)]].concat())
+}
+
+/// As [`enter_if_free`] for several queues: all or none.
+pub(crate) fn enter_all<'a>(
+    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+    terms: Terms<'_>,
+) -> Txn {
+    enter_all_if_free(entries, terms).or_else(terms.reads())
+}
+
+fn enter_all_if_free<'a>(
+    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+    terms: Terms<'_>,
+) -> Txn {
+    let (mut free, mut puts) = (terms.compares().to_vec(), Vec::new());
+    for (queue, entry) in entries {
+        free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
+        puts.extend(entry.puts());
+    }
+    Txn::new().when(free).and_then(puts)
+}
+
+fn range(queue: &str) -> TxnOp {
+    TxnOp::get(queue, Some(GetOptions::new().with_prefix().with_keys_only()))
+}
+
+pub(crate) fn put(key: &str, lease: i64, value: &[u8]) -> TxnOp {
+    TxnOp::put(key, value, Some(PutOptions::new().with_lease(lease)))
+}
+
+/// Whether an entry is still the one that was seen.
+pub(crate) fn stands(key: &str, revision: i64) -> Compare {
+    Compare::create_revision(key, CompareOp::Equal, revision)
+}
+
+/// The epoch by what [`Guard::read`] found.
+pub(crate) fn found_epoch(kvs: Option<Vec<etcd_client::proto::PbKeyValue>>) -> i64 {
+    kvs.and_then(|kvs| kvs.first().map(|kv| kv.mod_revision)).unwrap_or_default()
+}
+
+/// What one of these came to.
+#[derive(Debug)]
+pub(crate) enum Outcome {
+    Entered(Entered),
+    /// It did nothing: these were there, as far as it looked.
+    Found(Vec<QueueEntry>),
+    /// It did nothing: its epoch is over.
+    Over,
+    /// It did nothing: the token floor is another one.
+    Raised(Record),
+}
+
+/// What one of these came to that was sent on these terms.
+pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, Failure> {
+    let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
+    let header = Header::of(answer.header());
+    let mut ranges = ranges(answer);
+    if !succeeded {
+        let mut next = || ranges.next().map(|range| range.kvs);
+        let (epoch, floor) = (found_epoch(next()), next().unwrap_or_default());
+        let floor = Record::read(floor.first())?;
+        if epoch != terms.guard.epoch {
+            return Ok(Outcome::Over);
+        } else if !floor.is_same(terms.floor.1) {
+            return Ok(Outcome::Raised(floor));
+        }
+    }
+    let found = ranges.next().map(|range| queue_entries(range.kvs)).unwrap_or_default();
+    Ok(match succeeded {
+        true => Outcome::Entered(Entered { header, revision, before: found }),
+        false => Outcome::Found(found),
+    })
+}
+
+/// Fails if etcd wants to know who we are: it grants leases to anybody. What the login may do is
+/// found out when it does it.
+pub(crate) async fn check_login(member: &Member) -> Answer<()> {
+    let anything = GetOptions::new().with_count_only().with_serializable();
+    match member.kv.clone().get("\0", Some(anything)).await {
+        Err(etcd_client::Error::GRpcStatus(status))
+            if status.code() == tonic::Code::PermissionDenied =>
+        {
+            Ok(())
+        }
+        answer => answer.map(drop),
+    }
+}
+
+/// Sends a transaction.
+pub(crate) fn send_txn(
+    member: &Member,
+    txn: &Txn,
+) -> impl Future<Output = Answer<TxnResponse>> + Send + use<> {
+    let (mut kv, txn) = (member.kv.clone(), txn.clone());
+    async move { kv.txn(txn).await }
+}
