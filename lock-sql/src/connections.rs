@@ -14,11 +14,13 @@ use tokio::{
 };
 
 use crate::{
-    dialect::{Dialect, stamp},
     error::{self, is_passing, is_read_only, may_have_run},
+    layout::{
+        dialect::{Dialect, stamp},
+        row::Row,
+    },
     limit::{self, Limit},
     pool::Way,
-    row::Row,
     session::CLOCK,
     turns::{NoTurn, Rank, Turn, Turns},
 };

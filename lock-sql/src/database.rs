@@ -7,12 +7,11 @@ use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 use crate::{
     config::{SqlConfig, Target},
     connections::{self, Failure},
-    dialect::Dialect,
     entry::Entry,
     grants::Grants,
+    layout::{dialect::Dialect, row::Row},
     limit::Limit,
     pool::{Kind, OwnPool},
-    row::Row,
     session::Session,
     turns::{NoTurn, Rank, Turn, Turns},
 };

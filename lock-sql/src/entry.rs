@@ -11,7 +11,7 @@ use lock_core::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{dialect::Dialect, session::CLOCK};
+use crate::{layout::dialect::Dialect, session::CLOCK};
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use lock_core::{FencingToken, LockName, Result, TokenFloor};
 use uuid::Uuid;
 
 use crate::{
+    layout::row::Row,
     operators::{LIMIT, patient},
-    row::Row,
     script::Script,
     session::Session,
     turns::Rank,

@@ -9,9 +9,9 @@ use lock_core::{Effect, Error, Instant, Result};
 use tokio::sync::{OwnedRwLockReadGuard, oneshot};
 
 use crate::{
-    dialect::Dialect,
     entry::Entry,
     error,
+    layout::dialect::Dialect,
     session::{CLOCK, Session},
 };
 

@@ -13,7 +13,7 @@ use lock_core::{
 use crate::{
     detach,
     entry::Entry,
-    row::Row,
+    layout::row::Row,
     script::Script,
     session::{CLOCK, Session},
     turns::Rank,

@@ -267,7 +267,6 @@ mod config;
 mod connections;
 mod database;
 mod detach;
-mod dialect;
 mod entry;
 mod error;
 #[cfg(all(feature = "properties", feature = "sqlite"))]
@@ -275,6 +274,7 @@ mod faults;
 mod floor;
 mod grants;
 mod janitor;
+mod layout;
 mod lease;
 mod limit;
 mod lock;
@@ -290,8 +290,6 @@ mod pool;
 mod postgres;
 mod queue;
 mod round;
-mod row;
-mod schema;
 mod script;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server;
@@ -308,9 +306,8 @@ pub use sqlx as client;
 pub use crate::faults::Faults;
 pub use crate::{
     config::{Server, SqlConfig, Target, Tls},
-    dialect::Dialect,
+    layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
     pool::OwnPool,
-    schema::schema,
 };

@@ -14,8 +14,8 @@ use uuid::Uuid;
 use crate::{
     config::{SqlConfig, TTL},
     detach,
-    dialect::Dialect,
     entry::Entry as Attempted,
+    layout::dialect::Dialect,
     lease::SqlLease,
     observe,
     pool::OwnPool,

@@ -11,11 +11,10 @@ use tokio::sync::Notify;
 
 use crate::{
     connections::Failure,
-    dialect::Dialect,
     entry::Entry,
     error::is_final,
+    layout::{dialect::Dialect, row::Row},
     round::{Book, until},
-    row::Row,
     session::{CLOCK, Session},
     turns::Rank,
 };

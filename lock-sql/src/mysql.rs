@@ -12,12 +12,11 @@ use sqlx::{
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
-    dialect::Dialect,
     error,
+    layout::{dialect::Dialect, row::Row},
     limit::Limit,
     place::Place,
     pool::{self, Way},
-    row::Row,
     server::PLACES,
     turns::{Turn, Turns},
 };

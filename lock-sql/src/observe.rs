@@ -18,9 +18,8 @@ use tokio::{
 
 use crate::{
     connections::Failure,
-    dialect::Dialect,
     error::{self, is_final},
-    row::Row,
+    layout::{dialect::Dialect, row::Row},
     session::Session,
     turns::Rank,
 };

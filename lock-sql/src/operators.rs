@@ -8,7 +8,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    row::Row,
+    layout::row::Row,
     script::{HEAD, Script},
     session::{CLOCK, Session},
     turns::Rank,

@@ -4,7 +4,7 @@ use std::{fmt, sync::Arc};
 
 use sqlx::{Connection, Database, Pool};
 
-use crate::dialect::Dialect;
+use crate::layout::dialect::Dialect;
 
 /// What a new connection is made with. Asked for each, since a pool may get a new password.
 pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Sync>;

@@ -16,11 +16,10 @@ use tokio::task::AbortHandle;
 use crate::{
     config::{Server, Tls},
     connections::{Connections, Failure},
-    dialect::Dialect,
     error,
+    layout::{dialect::Dialect, row::Row},
     limit::Limit,
     pool::{self, Way},
-    row::Row,
     server::PLACES,
     session::Session,
     turns::{Turn, Turns},

@@ -13,8 +13,8 @@ use lock_core::{
 use crate::{
     entry::{End, Entry},
     error,
+    layout::row::Row,
     looks::{blocked_for, next_look},
-    row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
     turns::Rank,

@@ -23,10 +23,12 @@ use self::{
     values::{KEPT, leads_among},
 };
 use crate::{
-    dialect::Dialect,
     entry::Entry,
     grants::Grants,
-    row::{self, EXCLUSIVE, PERMIT, SHARED},
+    layout::{
+        dialect::Dialect,
+        row::{self, EXCLUSIVE, PERMIT, SHARED},
+    },
 };
 
 /// How many entries of a queue are read to find out who holds the lock.

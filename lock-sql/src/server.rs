@@ -8,10 +8,9 @@ use tokio::time::sleep;
 use crate::{
     connections::Failure,
     database::Database,
-    dialect::Dialect,
     error::{self, Refusal},
     grants::Grants,
-    schema,
+    layout::{dialect::Dialect, schema},
     turns::Rank,
 };
 

@@ -11,8 +11,8 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     entry::Entry,
     error,
+    layout::row::Row,
     queue::TRY_LIMIT,
-    row::Row,
     script::{Script, Wish},
     session::{CLOCK, Session},
     turns::Rank,

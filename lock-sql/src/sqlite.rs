@@ -18,13 +18,11 @@ use tokio::time::sleep;
 
 use crate::{
     connections::{Connections, Failure},
-    dialect::Dialect,
     error::{self, is_final},
+    layout::{dialect::Dialect, row::Row, schema},
     limit::Limit,
     place::Place,
     pool::{self, Way},
-    row::Row,
-    schema,
     session::CLOCK,
     sqlite::file::Location,
     turns::{Rank, Turn},

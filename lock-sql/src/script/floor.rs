@@ -3,7 +3,7 @@
 use lock_core::FencingToken;
 
 use super::Script;
-use crate::{dialect::Dialect, schema::FLOOR};
+use crate::layout::{dialect::Dialect, schema::FLOOR};
 
 impl Script {
     /// Raises each counter to `above`, unless it is as high, and answers as

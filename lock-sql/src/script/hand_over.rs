@@ -4,7 +4,7 @@ use lock_core::{Instant, LockName};
 use uuid::Uuid;
 
 use super::{Grants, Script, floor::above};
-use crate::row::EXCLUSIVE;
+use crate::layout::row::EXCLUSIVE;
 
 /// Who has an entry, and who is to have it.
 pub(crate) struct HandOver<'a> {

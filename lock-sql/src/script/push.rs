@@ -7,9 +7,11 @@ use uuid::Uuid;
 
 use super::Script;
 use crate::{
-    dialect::Dialect,
     entry::Entry,
-    row::{EXCLUSIVE, PERMIT, SHARED},
+    layout::{
+        dialect::Dialect,
+        row::{EXCLUSIVE, PERMIT, SHARED},
+    },
 };
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.

@@ -4,7 +4,7 @@ use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
 use super::{Grants, Script, Wish};
-use crate::{
+use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
 };

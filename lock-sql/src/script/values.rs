@@ -6,7 +6,7 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
-use crate::dialect::Dialect;
+use crate::layout::dialect::Dialect;
 
 /// How long earlier values of leaders are kept for observers that have not seen them.
 pub(super) const KEPT: Duration = Duration::from_secs(60);

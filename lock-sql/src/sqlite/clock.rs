@@ -7,7 +7,7 @@ use std::{fs, io::ErrorKind, path::Path};
 
 use lock_core::{Effect, Error, Result};
 
-use crate::schema::FLOOR;
+use crate::layout::schema::FLOOR;
 
 /// How far tokens jump at each boot of the machine: a power cut may undo the last transactions, and each
 /// of them may have granted one. There are never so many before SQLite writes them to the disk.

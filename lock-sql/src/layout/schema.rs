@@ -1,6 +1,6 @@
 //! The tables, version 1.
 
-use crate::dialect::Dialect;
+use crate::layout::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 use crate::{grants::Grants, script::Script};
 
