@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use lock_core::{Result, StoreUrl};
 
-use crate::{layout::dialect::Dialect, pool::OwnPool};
+use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =

@@ -12,9 +12,11 @@ use uuid::Uuid;
 use crate::{
     entry::Entry,
     error,
-    script::{HandOver, Script},
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{
+        script::{HandOver, Script},
+        turns::Rank,
+    },
 };
 
 /// Gives the entry to nobody, who has this id.

@@ -6,9 +6,8 @@ use uuid::Uuid;
 use crate::{
     layout::row::Row,
     operators::{LIMIT, patient},
-    script::Script,
     session::Session,
-    turns::Rank,
+    wire::{script::Script, turns::Rank},
 };
 
 impl Session {

@@ -14,11 +14,10 @@ use lock_core::Instant;
 use tokio::sync::Notify;
 
 use crate::{
-    connections::Failure,
     entry::Entry,
     round::until,
     session::{CHUNK, CLOCK, Session},
-    turns::Rank,
+    wire::{connections::Failure, turns::Rank},
 };
 
 /// How long a lock is held before it is written down when it was granted.

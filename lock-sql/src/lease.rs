@@ -14,9 +14,8 @@ use crate::{
     detach,
     entry::Entry,
     layout::row::Row,
-    script::Script,
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.

@@ -264,50 +264,35 @@
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 
 mod config;
-mod connections;
-mod database;
 mod detach;
 mod entry;
 mod error;
-#[cfg(all(feature = "properties", feature = "sqlite"))]
-mod faults;
 mod floor;
 mod grants;
 mod janitor;
 mod layout;
 mod lease;
-mod limit;
 mod lock;
 mod looks;
-#[cfg(feature = "mysql")]
-mod mysql;
 mod observe;
 mod operators;
 #[cfg(any(feature = "sqlite", feature = "mysql"))]
 mod place;
-mod pool;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod queue;
 mod round;
-mod script;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod server;
 mod session;
 mod set;
-#[cfg(feature = "sqlite")]
-mod sqlite;
-mod turns;
+mod wire;
 
 /// The client library, in the version that this driver uses.
 pub use sqlx as client;
 
 #[cfg(all(feature = "properties", feature = "sqlite"))]
-pub use crate::faults::Faults;
+pub use crate::wire::faults::Faults;
 pub use crate::{
     config::{Server, SqlConfig, Target, Tls},
     layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    pool::OwnPool,
+    wire::own_client::OwnPool,
 };

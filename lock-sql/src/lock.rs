@@ -17,11 +17,10 @@ use crate::{
     entry::Entry as Attempted,
     layout::dialect::Dialect,
     lease::SqlLease,
-    observe,
-    pool::OwnPool,
-    queue,
+    observe, queue,
     session::{CLOCK, Session},
     set,
+    wire::own_client::OwnPool,
 };
 
 /// How late a waiter may notice that a holder has expired.

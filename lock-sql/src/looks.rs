@@ -10,13 +10,12 @@ use lock_core::{Instant, LockName, deadline::jitter, queue::admitted, trace};
 use tokio::sync::Notify;
 
 use crate::{
-    connections::Failure,
     entry::Entry,
     error::is_final,
     layout::{dialect::Dialect, row::Row},
     round::{Book, until},
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{connections::Failure, turns::Rank},
 };
 
 /// Looks that are due at about the same time are made together.

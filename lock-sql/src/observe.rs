@@ -17,11 +17,10 @@ use tokio::{
 };
 
 use crate::{
-    connections::Failure,
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row},
     session::Session,
-    turns::Rank,
+    wire::{connections::Failure, turns::Rank},
 };
 
 /// How many changes may wait for an observer that does not look.

@@ -9,9 +9,11 @@ use uuid::Uuid;
 
 use crate::{
     layout::row::Row,
-    script::{HEAD, Script},
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{
+        script::{HEAD, Script},
+        turns::Rank,
+    },
 };
 
 pub(crate) const LIMIT: Duration = Duration::from_secs(2);

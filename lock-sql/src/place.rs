@@ -9,7 +9,7 @@ use lock_core::LockName;
 
 use crate::session::Session;
 #[cfg(feature = "sqlite")]
-use crate::turns::Turns;
+use crate::wire::turns::Turns;
 
 type Places = HashMap<String, Weak<Place>>;
 
@@ -33,7 +33,7 @@ impl Place {
         known.upgrade().unwrap_or_else(|| {
             let place = Arc::new(Self {
                 #[cfg(feature = "sqlite")]
-                turns: Turns::new(crate::sqlite::PLACES),
+                turns: Turns::new(crate::wire::sqlite::PLACES),
                 sessions: Mutex::default(),
             });
             *known = Arc::downgrade(&place);

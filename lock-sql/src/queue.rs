@@ -15,9 +15,11 @@ use crate::{
     error,
     layout::row::Row,
     looks::{blocked_for, next_look},
-    script::{Script, Wish},
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{
+        script::{Script, Wish},
+        turns::Rank,
+    },
 };
 
 /// How long a try insists during an outage: lock-core gives up after 5 s.

@@ -12,11 +12,10 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    connections::Failure,
     entry::Entry,
     looks::Look,
     session::{CHUNK, CLOCK, Session},
-    turns::Rank,
+    wire::{connections::Failure, turns::Rank},
 };
 
 /// How often what is long dead is removed, at most.

@@ -14,8 +14,6 @@ use uuid::Uuid;
 
 use crate::{
     config::SqlConfig,
-    connections::Failure,
-    database::Database,
     entry::Entry,
     error::{self, is_final, told},
     grants::{self, Grants, Undated},
@@ -24,8 +22,7 @@ use crate::{
     looks,
     observe::Observers,
     round::{self, Book},
-    script::Script,
-    turns::Rank,
+    wire::{connections::Failure, database::Database, script::Script, turns::Rank},
 };
 
 /// The clock of all deadlines.

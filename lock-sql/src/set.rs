@@ -13,9 +13,11 @@ use crate::{
     error,
     layout::row::Row,
     queue::TRY_LIMIT,
-    script::{Script, Wish},
     session::{CLOCK, Session},
-    turns::Rank,
+    wire::{
+        script::{Script, Wish},
+        turns::Rank,
+    },
 };
 
 /// How many names one transaction takes at the most: the longest ones make a message of about

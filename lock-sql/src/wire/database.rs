@@ -6,14 +6,16 @@ use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
-    connections::{self, Failure},
     entry::Entry,
     grants::Grants,
     layout::{dialect::Dialect, row::Row},
-    limit::Limit,
-    pool::{Kind, OwnPool},
     session::Session,
-    turns::{NoTurn, Rank, Turn, Turns},
+    wire::{
+        connections::{self, Failure},
+        limit::Limit,
+        own_client::{Kind, OwnPool},
+        turns::{NoTurn, Rank, Turn, Turns},
+    },
 };
 
 type Answer = Result<(Instant, Vec<Row>), Failure>;
@@ -22,11 +24,11 @@ type Answer = Result<(Instant, Vec<Row>), Failure>;
 #[derive(Debug)]
 pub(crate) enum Database {
     #[cfg(feature = "sqlite")]
-    Sqlite(Box<crate::sqlite::Sqlite>),
+    Sqlite(Box<super::sqlite::Sqlite>),
     #[cfg(feature = "mysql")]
-    MySql(crate::mysql::MySql),
+    MySql(super::mysql::MySql),
     #[cfg(feature = "postgres")]
-    Postgres(Box<crate::postgres::Postgres>),
+    Postgres(Box<super::postgres::Postgres>),
 }
 
 impl Database {
@@ -39,28 +41,28 @@ impl Database {
         match &config.target {
             #[cfg(feature = "sqlite")]
             Target::File { path } => {
-                let file = crate::sqlite::Sqlite::open(path.as_deref()).await?;
+                let file = super::sqlite::Sqlite::open(path.as_deref()).await?;
                 // Each connection sees to the column: whoever may write a file may alter it.
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "sqlite")]
             Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
-                let file = crate::sqlite::Sqlite::of_pool(pool).await?;
+                let file = super::sqlite::Sqlite::of_pool(pool).await?;
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "mysql")]
-            Target::MySql(server) => Self::MySql(crate::mysql::MySql::new(server)).prepared().await,
+            Target::MySql(server) => Self::MySql(super::mysql::MySql::new(server)).prepared().await,
             #[cfg(feature = "mysql")]
             Target::Pool(OwnPool(Kind::MySql(pool))) => {
-                Self::MySql(crate::mysql::MySql::of_pool(pool)?).prepared().await
+                Self::MySql(super::mysql::MySql::of_pool(pool)?).prepared().await
             }
             #[cfg(feature = "postgres")]
             Target::Pool(OwnPool(Kind::Postgres(pool))) => {
-                Self::Postgres(Box::new(crate::postgres::Postgres::of_pool(pool))).prepared().await
+                Self::Postgres(Box::new(super::postgres::Postgres::of_pool(pool))).prepared().await
             }
             #[cfg(feature = "postgres")]
             Target::Postgres(server) => {
-                Self::Postgres(Box::new(crate::postgres::Postgres::new(server))).prepared().await
+                Self::Postgres(Box::new(super::postgres::Postgres::new(server))).prepared().await
             }
             #[allow(unreachable_patterns, reason = "all features may be there")]
             _ => {
@@ -73,7 +75,7 @@ impl Database {
 
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     async fn prepared(self) -> Result<(Self, Grants)> {
-        let grants = crate::server::prepare(&self).await?;
+        let grants = super::server::prepare(&self).await?;
         Ok((self, grants))
     }
 
@@ -249,11 +251,11 @@ impl Database {
     }
 
     #[cfg(all(feature = "properties", feature = "sqlite"))]
-    pub(crate) fn faults(&self) -> crate::Faults {
+    pub(crate) fn faults(&self) -> super::faults::Faults {
         match self {
             Self::Sqlite(sqlite) => sqlite.faults(),
             #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => crate::Faults::default(),
+            _ => super::faults::Faults::default(),
         }
     }
 

@@ -15,14 +15,16 @@ use tokio::task::AbortHandle;
 
 use crate::{
     config::{Server, Tls},
-    connections::{Connections, Failure},
     error,
     layout::{dialect::Dialect, row::Row},
-    limit::Limit,
-    pool::{self, Way},
-    server::PLACES,
     session::Session,
-    turns::{Turn, Turns},
+    wire::{
+        connections::{Connections, Failure},
+        limit::Limit,
+        own_client::{self, Way},
+        server::PLACES,
+        turns::{Turn, Turns},
+    },
 };
 
 /// A statement is to see what is there when it runs, is not to wait for others for long, and is to
@@ -72,7 +74,7 @@ impl Postgres {
 
     /// As a pool connects. Nothing is sent yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
-        Self::by(pool::way(pool, of_locks))
+        Self::by(own_client::way(pool, of_locks))
     }
 
     fn by(way: Way<PgConnection>) -> Self {

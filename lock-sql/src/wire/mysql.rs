@@ -11,14 +11,16 @@ use sqlx::{
 
 use crate::{
     config::{Server, Tls},
-    connections::{Connections, Failure},
     error,
     layout::{dialect::Dialect, row::Row},
-    limit::Limit,
     place::Place,
-    pool::{self, Way},
-    server::PLACES,
-    turns::{Turn, Turns},
+    wire::{
+        connections::{Connections, Failure},
+        limit::Limit,
+        own_client::{self, Way},
+        server::PLACES,
+        turns::{Turn, Turns},
+    },
 };
 
 /// A statement is to see what is there when it runs, and is not to wait for others for long. It
@@ -75,7 +77,7 @@ impl MySql {
             Some(socket) => socket.display().to_string(),
             None => format!("{}:{}", options.get_host(), options.get_port()),
         };
-        Ok(Self::by(format!("{server}/{database}"), pool::way(pool, of_locks)))
+        Ok(Self::by(format!("{server}/{database}"), own_client::way(pool, of_locks)))
     }
 
     fn by(place: String, way: Way<MySqlConnection>) -> Self {

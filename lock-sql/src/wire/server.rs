@@ -6,12 +6,10 @@ use lock_core::{Error, Result, deadline::jitter};
 use tokio::time::sleep;
 
 use crate::{
-    connections::Failure,
-    database::Database,
     error::{self, Refusal},
     grants::Grants,
     layout::{dialect::Dialect, schema},
-    turns::Rank,
+    wire::{connections::Failure, database::Database, turns::Rank},
 };
 
 /// How long a client waits for one answer while it connects.
@@ -19,7 +17,7 @@ const LIMIT: Duration = Duration::from_millis(3500);
 /// How many scripts of a client are on their way at the most: see [`Turns::new`]. Two are kept for
 /// renewals, and one of them for those only.
 ///
-/// [`Turns::new`]: crate::turns::Turns::new
+/// [`Turns::new`]: crate::wire::turns::Turns::new
 pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
 /// How often clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;

@@ -17,15 +17,17 @@ use sqlx::{
 use tokio::time::sleep;
 
 use crate::{
-    connections::{Connections, Failure},
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row, schema},
-    limit::Limit,
     place::Place,
-    pool::{self, Way},
     session::CLOCK,
-    sqlite::file::Location,
-    turns::{Rank, Turn},
+    wire::{
+        connections::{Connections, Failure},
+        limit::Limit,
+        own_client::{self, Way},
+        sqlite::file::Location,
+        turns::{Rank, Turn},
+    },
 };
 
 /// How long SQLite itself waits for another process's transaction, shorter than any request may
@@ -51,7 +53,7 @@ pub(crate) struct Sqlite {
     way: Way<SqliteConnection>,
     file: Mutex<File>,
     #[cfg(feature = "properties")]
-    faults: crate::Faults,
+    faults: crate::wire::faults::Faults,
 }
 
 /// What was found at the path. Later another file may be there.
@@ -116,7 +118,7 @@ impl Sqlite {
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;
-        Self::at(location, pool::way(pool, of_locks)).await
+        Self::at(location, own_client::way(pool, of_locks)).await
     }
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
@@ -127,7 +129,7 @@ impl Sqlite {
             file: Mutex::new(file),
             way,
             #[cfg(feature = "properties")]
-            faults: crate::Faults::default(),
+            faults: crate::wire::faults::Faults::default(),
         };
         let deadline = CLOCK.now() + OPEN_LIMIT;
         while let Err(failure) = sqlite.probe().await {
@@ -201,7 +203,7 @@ impl Sqlite {
     }
 
     #[cfg(feature = "properties")]
-    pub(crate) fn faults(&self) -> crate::Faults {
+    pub(crate) fn faults(&self) -> crate::wire::faults::Faults {
         self.faults.clone()
     }
 

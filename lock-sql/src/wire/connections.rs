@@ -19,10 +19,12 @@ use crate::{
         dialect::{Dialect, stamp},
         row::Row,
     },
-    limit::{self, Limit},
-    pool::Way,
     session::CLOCK,
-    turns::{NoTurn, Rank, Turn, Turns},
+    wire::{
+        limit::{self, Limit},
+        own_client::Way,
+        turns::{NoTurn, Rank, Turn, Turns},
+    },
 };
 
 /// How long a connection may take that is being made, even if the script that wants it waits for
@@ -253,11 +255,11 @@ macro_rules! connections {
 }
 
 #[cfg(feature = "mysql")]
-connections!(sqlx::MySqlConnection, Dialect::MySql, crate::mysql::connect);
+connections!(sqlx::MySqlConnection, Dialect::MySql, super::mysql::connect);
 #[cfg(feature = "postgres")]
-connections!(sqlx::PgConnection, Dialect::Postgres, crate::postgres::connect);
+connections!(sqlx::PgConnection, Dialect::Postgres, super::postgres::connect);
 #[cfg(feature = "sqlite")]
-connections!(sqlx::SqliteConnection, Dialect::Sqlite, crate::sqlite::connect);
+connections!(sqlx::SqliteConnection, Dialect::Sqlite, super::sqlite::connect);
 
 impl<C: Connection> Connections<C> {
     /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients

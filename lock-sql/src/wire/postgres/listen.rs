@@ -18,7 +18,10 @@ use tokio::{
 use uuid::Uuid;
 
 use super::{STATE, State, is_fit};
-use crate::{pool::Way, script::OBSERVERS, session::Session};
+use crate::{
+    session::Session,
+    wire::{own_client::Way, script::OBSERVERS},
+};
 
 /// Pauses between attempts to connect grow up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
