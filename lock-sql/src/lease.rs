@@ -11,10 +11,9 @@ use lock_core::{
 };
 
 use crate::{
-    detach,
-    entry::Entry,
+    acquire::detach,
     layout::row::Row,
-    session::{CLOCK, Session},
+    session::{CLOCK, Session, attempt::Entry},
     wire::{script::Script, turns::Rank},
 };
 

@@ -263,25 +263,16 @@
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 
+mod acquire;
 mod config;
-mod detach;
-mod entry;
+mod election;
 mod error;
-mod floor;
-mod grants;
-mod janitor;
 mod layout;
 mod lease;
 mod lock;
-mod looks;
-mod observe;
 mod operators;
-#[cfg(any(feature = "sqlite", feature = "mysql"))]
-mod place;
 mod queue;
-mod round;
 mod session;
-mod set;
 mod wire;
 
 /// The client library, in the version that this driver uses.

@@ -12,14 +12,12 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    acquire::{self, detach, set},
     config::{SqlConfig, TTL},
-    detach,
-    entry::Entry as Attempted,
+    election::observe,
     layout::dialect::Dialect,
     lease::SqlLease,
-    observe, queue,
-    session::{CLOCK, Session},
-    set,
+    session::{CLOCK, Session, attempt::Entry as Attempted},
     wire::own_client::OwnPool,
 };
 
@@ -116,7 +114,7 @@ impl SqlLock {
             }
             Err(end) => {
                 self.session.clean_up(vec![entry.clone()]);
-                Err(queue::ended(&self.session, entry, end))
+                Err(acquire::ended(&self.session, entry, end))
             }
         }
     }
@@ -170,7 +168,7 @@ impl DistributedLock for SqlLock {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let entry = Attempted::new(self.session.dialect(), &request, &attempt);
         self.session.enter(&entry)?;
-        let granted = queue::acquire(&self.session, &entry, &request, &attempt).await;
+        let granted = acquire::acquire(&self.session, &entry, &request, &attempt).await;
         let held = granted.and_then(|(sent, token)| self.hold(&entry, sent, token));
         held.inspect_err(|_| self.session.forget(&entry))
     }

@@ -2,7 +2,7 @@
 
 use crate::layout::dialect::Dialect;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::{grants::Grants, wire::script::Script};
+use crate::{session::grants::Grants, wire::script::Script};
 
 /// The row among the counters that tells what the token floor was raised to. No name counts with it.
 pub(crate) const FLOOR: i64 = -1;

@@ -6,10 +6,8 @@ use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
-    entry::Entry,
-    grants::Grants,
     layout::{dialect::Dialect, row::Row},
-    session::Session,
+    session::{Session, attempt::Entry, grants::Grants},
     wire::{
         connections::{self, Failure},
         limit::Limit,

@@ -13,7 +13,7 @@ use crate::{
     config::{Server, Tls},
     error,
     layout::{dialect::Dialect, row::Row},
-    place::Place,
+    session::neighbours::Place,
     wire::{
         connections::{Connections, Failure},
         limit::Limit,

@@ -7,8 +7,8 @@ use tokio::time::sleep;
 
 use crate::{
     error::{self, Refusal},
-    grants::Grants,
     layout::{dialect::Dialect, schema},
+    session::grants::Grants,
     wire::{connections::Failure, database::Database, turns::Rank},
 };
 

@@ -23,12 +23,11 @@ use self::{
     values::{KEPT, leads_among},
 };
 use crate::{
-    entry::Entry,
-    grants::Grants,
     layout::{
         dialect::Dialect,
         row::{self, EXCLUSIVE, PERMIT, SHARED},
     },
+    session::{attempt::Entry, grants::Grants},
 };
 
 /// How many entries of a queue are read to find out who holds the lock.

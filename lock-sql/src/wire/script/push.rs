@@ -7,11 +7,11 @@ use uuid::Uuid;
 
 use super::Script;
 use crate::{
-    entry::Entry,
     layout::{
         dialect::Dialect,
         row::{EXCLUSIVE, PERMIT, SHARED},
     },
+    session::attempt::Entry,
 };
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.

@@ -19,8 +19,7 @@ use tokio::time::sleep;
 use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row, schema},
-    place::Place,
-    session::CLOCK,
+    session::{CLOCK, neighbours::Place},
     wire::{
         connections::{Connections, Failure},
         limit::Limit,

@@ -9,10 +9,9 @@ use lock_core::{Effect, Error, Instant, Result};
 use tokio::sync::{OwnedRwLockReadGuard, oneshot};
 
 use crate::{
-    entry::Entry,
     error,
     layout::dialect::Dialect,
-    session::{CLOCK, Session},
+    session::{CLOCK, Session, attempt::Entry},
 };
 
 /// How many entries one request removes. PostgreSQL asks for each of their queues who is next, and

@@ -1,5 +1,8 @@
 //! How an attempt gets its lock, or waits for it in the queue.
 
+pub(crate) mod detach;
+pub(crate) mod set;
+
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
@@ -11,11 +14,13 @@ use lock_core::{
 };
 
 use crate::{
-    entry::{End, Entry},
     error,
     layout::row::Row,
-    looks::{blocked_for, next_look},
-    session::{CLOCK, Session},
+    queue::looks::{blocked_for, next_look},
+    session::{
+        CLOCK, Session,
+        attempt::{End, Entry},
+    },
     wire::{
         script::{Script, Wish},
         turns::Rank,

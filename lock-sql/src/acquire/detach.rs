@@ -10,9 +10,8 @@ use lock_core::{Attempt, Effect, Error, Instant, LossReason, Request, Result, Ti
 use uuid::Uuid;
 
 use crate::{
-    entry::Entry,
     error,
-    session::{CLOCK, Session},
+    session::{CLOCK, Session, attempt::Entry},
     wire::{
         script::{HandOver, Script},
         turns::Rank,

@@ -9,11 +9,10 @@ use lock_core::{Attempt, Effect, Instant, Result};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    entry::Entry,
+    acquire::TRY_LIMIT,
     error,
     layout::row::Row,
-    queue::TRY_LIMIT,
-    session::{CLOCK, Session},
+    session::{CLOCK, Session, attempt::Entry},
     wire::{
         script::{Script, Wish},
         turns::Rank,

@@ -14,9 +14,7 @@ use lock_core::Instant;
 use tokio::sync::Notify;
 
 use crate::{
-    entry::Entry,
-    round::until,
-    session::{CHUNK, CLOCK, Session},
+    session::{CHUNK, CLOCK, Session, attempt::Entry, renewal::until},
     wire::{connections::Failure, turns::Rank},
 };
 

@@ -1,5 +1,12 @@
 //! One client: its connections, and what it holds and waits for.
 
+pub(crate) mod attempt;
+pub(crate) mod grants;
+pub(crate) mod janitor;
+#[cfg(any(feature = "sqlite", feature = "mysql"))]
+pub(crate) mod neighbours;
+pub(crate) mod renewal;
+
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -12,16 +19,18 @@ use tokio::{
 };
 use uuid::Uuid;
 
+use self::{
+    attempt::Entry,
+    grants::{Grants, Undated},
+    janitor::Janitor,
+    renewal::Book,
+};
 use crate::{
     config::SqlConfig,
-    entry::Entry,
+    election::observe::Observers,
     error::{self, is_final, told},
-    grants::{self, Grants, Undated},
-    janitor::Janitor,
     layout::{dialect::Dialect, row::Row},
-    looks,
-    observe::Observers,
-    round::{self, Book},
+    queue::looks,
     wire::{connections::Failure, database::Database, script::Script, turns::Rank},
 };
 
@@ -74,7 +83,7 @@ impl Session {
             undated: Undated::default(),
         });
         session.database.join(&session);
-        tokio::spawn(round::run(Arc::downgrade(&session), session.round_due.clone()));
+        tokio::spawn(renewal::run(Arc::downgrade(&session), session.round_due.clone()));
         tokio::spawn(looks::run(Arc::downgrade(&session), session.look_due.clone()));
         tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)

@@ -10,11 +10,13 @@ use lock_core::{Instant, LockName, deadline::jitter, queue::admitted, trace};
 use tokio::sync::Notify;
 
 use crate::{
-    entry::Entry,
     error::is_final,
     layout::{dialect::Dialect, row::Row},
-    round::{Book, until},
-    session::{CLOCK, Session},
+    session::{
+        CLOCK, Session,
+        attempt::Entry,
+        renewal::{Book, until},
+    },
     wire::{connections::Failure, turns::Rank},
 };
 

@@ -12,9 +12,8 @@ use tokio::{sync::Notify, time::timeout};
 use uuid::Uuid;
 
 use crate::{
-    entry::Entry,
-    looks::Look,
-    session::{CHUNK, CLOCK, Session},
+    queue::looks::Look,
+    session::{CHUNK, CLOCK, Session, attempt::Entry},
     wire::{connections::Failure, turns::Rank},
 };
 

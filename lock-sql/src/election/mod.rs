@@ -1,0 +1,3 @@
+//! What observers of an election are told.
+
+pub(crate) mod observe;

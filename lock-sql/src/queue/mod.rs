@@ -1,0 +1,3 @@
+//! Who is before an attempt in a queue, and how its client hears that it is let in.
+
+pub(crate) mod looks;
