@@ -1,11 +1,21 @@
 //! The tables, version 1.
 
 use crate::layout::dialect::Dialect;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::{session::grants::Grants, wire::script::Script};
 
 /// The row among the counters that tells what the token floor was raised to. No name counts with it.
 pub(crate) const FLOOR: i64 = -1;
+
+/// Whether the tables have a column for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Grants {
+    Dated,
+    /// An earlier version has made them, and this user may not alter them.
+    #[cfg_attr(
+        not(any(feature = "mysql", feature = "postgres")),
+        allow(dead_code, reason = "whoever may write a file may alter its tables")
+    )]
+    Undated,
+}
 
 /// The statements that create what locks need, for a database whose user may not create tables: run
 /// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
@@ -113,19 +123,4 @@ pub(crate) fn fill(dialect: Dialect) -> String {
         Dialect::MySql => format!("INSERT IGNORE INTO distlock_v1_slots VALUES {rows};\n"),
         _ => format!("INSERT INTO distlock_v1_slots VALUES {rows} ON CONFLICT DO NOTHING;\n"),
     }
-}
-
-/// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
-/// counters there are.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) fn probe(dialect: Dialect, grants: Grants) -> String {
-    let column = match grants {
-        Grants::Dated => "granted",
-        Grants::Undated => "token",
-    };
-    format!(
-        "SELECT {column} FROM distlock_v1_entries WHERE name IS NULL; \
-         SELECT token FROM distlock_v1_values WHERE name IS NULL; {}",
-        Script(dialect, grants).counters()
-    )
 }

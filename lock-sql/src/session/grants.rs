@@ -14,6 +14,7 @@ use lock_core::Instant;
 use tokio::sync::Notify;
 
 use crate::{
+    layout::schema::Grants,
     session::{CHUNK, CLOCK, Session, attempt::Entry, renewal::until},
     wire::{connections::Failure, turns::Rank},
 };
@@ -23,18 +24,6 @@ const AFTER: Duration = Duration::from_millis(250);
 /// When it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// Whether the tables have a column for it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Grants {
-    Dated,
-    /// An earlier version has made them, and this user may not alter them.
-    #[cfg_attr(
-        not(any(feature = "mysql", feature = "postgres")),
-        allow(dead_code, reason = "whoever may write a file may alter its tables")
-    )]
-    Undated,
-}
 
 /// What is to be written down, mostly in order: what is tried again may keep others waiting.
 #[derive(Debug, Default)]

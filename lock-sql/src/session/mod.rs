@@ -19,17 +19,12 @@ use tokio::{
 };
 use uuid::Uuid;
 
-use self::{
-    attempt::Entry,
-    grants::{Grants, Undated},
-    janitor::Janitor,
-    renewal::Book,
-};
+use self::{attempt::Entry, grants::Undated, janitor::Janitor, renewal::Book};
 use crate::{
     config::SqlConfig,
     election::observe::Observers,
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Row, schema::Grants},
     queue::looks,
     wire::{connections::Failure, database::Database, script::Script, turns::Rank},
 };

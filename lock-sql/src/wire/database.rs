@@ -6,8 +6,8 @@ use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
 
 use crate::{
     config::{SqlConfig, Target},
-    layout::{dialect::Dialect, row::Row},
-    session::{Session, attempt::Entry, grants::Grants},
+    layout::{dialect::Dialect, row::Row, schema::Grants},
+    session::{Session, attempt::Entry},
     wire::{
         connections::{self, Failure},
         limit::Limit,

@@ -7,9 +7,11 @@ use tokio::time::sleep;
 
 use crate::{
     error::{self, Refusal},
-    layout::{dialect::Dialect, schema},
-    session::grants::Grants,
-    wire::{connections::Failure, database::Database, turns::Rank},
+    layout::{
+        dialect::Dialect,
+        schema::{self, Grants},
+    },
+    wire::{connections::Failure, database::Database, script::Script, turns::Rank},
 };
 
 /// How long a client waits for one answer while it connects.
@@ -32,7 +34,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
-        let missing = match database.run(Rank::Ask, &schema::probe(dialect, grants), LIMIT).await {
+        let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), LIMIT).await {
             Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
                 return Ok(grants);
             }

@@ -3,10 +3,11 @@
 use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
-use super::{Grants, Script, Wish};
+use super::{Script, acquire::Wish};
 use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
+    schema::Grants,
 };
 
 impl Script {

@@ -1,6 +1,6 @@
 //! Who is told of a change: PostgreSQL pushes, the others are asked.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 use lock_core::{Kind, LockName};
 use uuid::Uuid;
@@ -62,13 +62,6 @@ impl Script {
             Dialect::Postgres => self.after_arrivals(names),
             Dialect::Sqlite | Dialect::MySql => String::new(),
         }
-    }
-
-    /// The counters of these names, each once.
-    pub(super) fn slots<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
-        let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();
-        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
-        slots.join(", ")
     }
 
     /// Wakes the other clients that have somebody who is let in when these attempts have left a

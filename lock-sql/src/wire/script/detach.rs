@@ -3,8 +3,8 @@
 use lock_core::{Instant, LockName};
 use uuid::Uuid;
 
-use super::{Grants, Script, floor::above};
-use crate::layout::row::EXCLUSIVE;
+use super::{Script, floor::above};
+use crate::layout::{row::EXCLUSIVE, schema::Grants};
 
 /// Who has an entry, and who is to have it.
 pub(crate) struct HandOver<'a> {
