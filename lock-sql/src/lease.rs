@@ -7,14 +7,14 @@ use std::sync::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+    Error, FencingToken, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
 };
 
 use crate::{
     acquire::detach,
     layout::row::Row,
-    session::{CLOCK, Session, attempt::Entry},
-    wire::{script::Script, turns::Rank},
+    session::{Session, attempt::Entry},
+    wire::{clock::CLOCK, script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
@@ -26,21 +26,6 @@ pub struct SqlLease {
     /// How many values were published.
     version: AtomicU64,
     validity: Validity,
-}
-
-impl Session {
-    /// Renews one entry now. Answers when the confirmed request was sent; `None` if it has expired.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + entry.ttl / 2;
-        let renew = |script: Script| script.renew([entry.attempt]);
-        let (sent, rows) =
-            self.insist(("renew", Rank::Renew), renew, entry.patience(), deadline, None).await?;
-        Ok((!rows.is_empty()).then_some(sent))
-    }
 }
 
 impl SqlLease {
@@ -63,7 +48,7 @@ impl SqlLease {
         let (_, rows) =
             self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
         let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
-        self.session.database.changed(&self.session, &self.entry.name);
+        self.session.changed(&self.entry.name);
         Ok(row)
     }
 

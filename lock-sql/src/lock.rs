@@ -17,8 +17,8 @@ use crate::{
     election::observe,
     layout::dialect::Dialect,
     lease::SqlLease,
-    session::{CLOCK, Session, attempt::Entry as Attempted},
-    wire::own_client::OwnPool,
+    session::{Session, attempt::Entry as Attempted},
+    wire::{clock::CLOCK, own_client::OwnPool},
 };
 
 /// How late a waiter may notice that a holder has expired.

@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 use crate::{
     layout::row::Row,
-    session::{CLOCK, Session},
+    session::Session,
     wire::{
+        clock::CLOCK,
         script::{HEAD, Script},
         turns::Rank,
     },
@@ -87,7 +88,7 @@ impl Session {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
         let (_, rows) =
             self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
-        self.database.changed(self, name);
+        self.changed(name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
 

@@ -11,8 +11,9 @@ use uuid::Uuid;
 
 use crate::{
     error,
-    session::{CLOCK, Session, attempt::Entry},
+    session::{Session, attempt::Entry},
     wire::{
+        clock::CLOCK,
         script::{HandOver, Script},
         turns::Rank,
     },

@@ -16,12 +16,13 @@ use lock_core::{
 use crate::{
     error,
     layout::row::Row,
-    queue::looks::{blocked_for, next_look},
+    queue::schedule::{blocked_for, next_look},
     session::{
-        CLOCK, Session,
+        Session,
         attempt::{End, Entry},
     },
     wire::{
+        clock::CLOCK,
         script::{Script, Wish},
         turns::Rank,
     },
@@ -68,7 +69,7 @@ pub(crate) async fn acquire(
             entry.found_granted();
             session.date(entry);
         }
-        session.database.entered(session, entry);
+        session.entered(entry);
         return Ok((sent, queue[at].token));
     }
     let place = at + 1 - admitted(queue.iter().map(|row| row.kind));
@@ -129,7 +130,7 @@ async fn wait(
         Ok((sent, token)) => {
             let sent = confirm(session, entry, sent).await?;
             session.date(entry);
-            session.database.entered(session, entry);
+            session.entered(entry);
             Ok((sent, token))
         }
         Err(end) => Err(ended(session, entry, end)),

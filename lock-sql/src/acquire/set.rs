@@ -12,8 +12,9 @@ use crate::{
     acquire::TRY_LIMIT,
     error,
     layout::row::Row,
-    session::{CLOCK, Session, attempt::Entry},
+    session::{Session, attempt::Entry},
     wire::{
+        clock::CLOCK,
         script::{Script, Wish},
         turns::Rank,
     },

@@ -2,8 +2,7 @@
 //! missed.
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -20,7 +19,7 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row},
     session::Session,
-    wire::{connections::Failure, turns::Rank},
+    wire::{failure::Failure, turns::Rank},
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -40,38 +39,6 @@ fn pace(dialect: Dialect) -> Duration {
     }
 }
 
-/// Who observes what in a session.
-#[derive(Debug, Default)]
-pub(crate) struct Observers(Mutex<HashMap<LockName, Vec<Weak<Notify>>>>);
-
-impl Observers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Weak<Notify>>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, name: &LockName) -> Arc<Notify> {
-        let bell = Arc::new(Notify::new());
-        let mut observers = self.lock();
-        observers.retain(|_, bells| bells.iter().any(|bell| bell.strong_count() > 0));
-        observers.entry(name.clone()).or_default().push(Arc::downgrade(&bell));
-        bell
-    }
-
-    /// Whoever observes this name looks now.
-    pub(crate) fn ring(&self, name: &LockName) {
-        let observers = self.lock();
-        let bells = observers.get(name).into_iter().flatten();
-        bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
-    }
-
-    pub(crate) fn ring_all(&self) {
-        let observers = self.lock();
-        let bells = observers.values().flatten();
-        bells.filter_map(Weak::upgrade).for_each(|bell| bell.notify_one());
-    }
-}
-
 /// Observes a name.
 ///
 /// # Errors
@@ -81,7 +48,7 @@ pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let bell = session.observers.add(name);
+    let bell = session.waiters.observers.add(name);
     let mut observer = Observer {
         session: Arc::downgrade(session),
         dialect: session.dialect(),

@@ -11,7 +11,7 @@ use lock_core::{
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{layout::dialect::Dialect, session::CLOCK};
+use crate::{layout::dialect::Dialect, wire::clock::CLOCK};
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
@@ -97,7 +97,6 @@ impl Entry {
     }
 
     /// Its place among those who wait.
-    #[cfg(any(feature = "sqlite", feature = "mysql"))]
     pub(crate) fn waiting_token(&self) -> Option<u64> {
         match &*self.stage() {
             Stage::Waiting { token, .. } => Some(*token),

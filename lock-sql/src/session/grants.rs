@@ -5,18 +5,20 @@
 //! is held for less: no hand-over waits for it, and short holds cost nothing more.
 
 use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::Instant;
 use tokio::sync::Notify;
 
+use super::{CHUNK, Session, attempt::Entry};
 use crate::{
     layout::schema::Grants,
-    session::{CHUNK, CLOCK, Session, attempt::Entry, renewal::until},
-    wire::{connections::Failure, turns::Rank},
+    wire::{
+        clock::{CLOCK, until},
+        failure::Failure,
+        turns::Rank,
+    },
 };
 
 /// How long a lock is held before it is written down when it was granted.
@@ -24,40 +26,6 @@ const AFTER: Duration = Duration::from_millis(250);
 /// When it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
-
-/// What is to be written down, mostly in order: what is tried again may keep others waiting.
-#[derive(Debug, Default)]
-pub(crate) struct Undated {
-    waiting: Mutex<VecDeque<(Instant, Arc<Entry>)>>,
-    /// Rings when there is something, or the session ends.
-    pub(crate) some: Arc<Notify>,
-}
-
-impl Undated {
-    fn waiting(&self) -> MutexGuard<'_, VecDeque<(Instant, Arc<Entry>)>> {
-        // Nothing panics while it is held.
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn add(&self, due: Instant, entries: impl IntoIterator<Item = Arc<Entry>>) {
-        let mut waiting = self.waiting();
-        let was_empty = waiting.is_empty();
-        waiting.extend(entries.into_iter().map(|entry| (due, entry)));
-        if was_empty {
-            self.some.notify_one();
-        }
-    }
-
-    fn next_due(&self) -> Instant {
-        self.waiting().front().map_or(Instant::NEVER, |(due, _)| *due)
-    }
-
-    fn take_due(&self, now: Instant) -> Vec<Arc<Entry>> {
-        let mut waiting = self.waiting();
-        let due = waiting.iter().take_while(|(due, _)| *due <= now).count();
-        waiting.drain(..due).map(|(_, entry)| entry).collect()
-    }
-}
 
 impl Session {
     /// The entry was granted just now, or at least known to be, and its row does not say so.

@@ -1,100 +1,20 @@
 //! Removes what attempts leave behind: one at a time at once, many of them together.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::sync::Arc;
 
 use lock_core::{Effect, Error, Instant, Result};
-use tokio::sync::{OwnedRwLockReadGuard, oneshot};
+use tokio::sync::oneshot;
 
-use crate::{
-    error,
-    layout::dialect::Dialect,
-    session::{CLOCK, Session, attempt::Entry},
-};
+use super::{Session, attempt::Entry, departures::Departure};
+use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
 
-/// How many entries one request removes. PostgreSQL asks for each of their queues who is next, and
-/// keeps others out of them meanwhile.
-const TOGETHER: usize = 100;
-
-/// How many such requests are on their way at once. Others go together when one of them is
+/// How many requests to remove entries are on their way at once. Others go together when one of them is
 /// answered.
 fn requests(dialect: Dialect) -> usize {
     match dialect {
         // One write at a time.
         Dialect::Sqlite => 1,
         Dialect::MySql | Dialect::Postgres => 4,
-    }
-}
-
-/// What is to be removed.
-#[derive(Debug, Default)]
-pub(crate) struct Janitor(Mutex<State>);
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Departure>,
-    requests: usize,
-}
-
-/// Attempts that leave together.
-#[derive(Debug)]
-struct Departure {
-    entries: Vec<Arc<Entry>>,
-    /// A request of theirs may still be under way.
-    doubtful: bool,
-    deadline: Instant,
-    /// `close` waits for this.
-    _busy: Option<OwnedRwLockReadGuard<()>>,
-    /// Nobody, for what is cleaned up in the background.
-    told: Option<oneshot::Sender<Result<()>>>,
-}
-
-impl Departure {
-    fn tell(self, result: Result<()>) {
-        if let Some(told) = self.told {
-            // Who has left does not hear it.
-            let _ = told.send(result);
-        }
-    }
-}
-
-impl Janitor {
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Takes a departure in. Answers whether the caller is to send a request.
-    fn admit(&self, departure: Departure, most: usize) -> bool {
-        let mut state = self.state();
-        state.waiting.push_back(departure);
-        let free = state.requests < most;
-        state.requests += usize::from(free);
-        free
-    }
-
-    /// Those that leave with the next request.
-    fn take(&self) -> Vec<Departure> {
-        let mut state = self.state();
-        let (mut taken, mut room) = (Vec::new(), TOGETHER);
-        while let Some(next) = state.waiting.front() {
-            if !taken.is_empty() && next.entries.len() > room {
-                break;
-            }
-            room = room.saturating_sub(next.entries.len());
-            taken.extend(state.waiting.pop_front());
-        }
-        taken
-    }
-
-    /// Ends a request if nothing waits for another one.
-    fn finish_if_idle(&self) -> bool {
-        let mut state = self.state();
-        let idle = state.waiting.is_empty();
-        state.requests -= usize::from(idle);
-        idle
     }
 }
 
@@ -121,7 +41,7 @@ impl Sending {
     }
 
     fn finish_if_idle(&mut self) -> bool {
-        self.over = self.session.janitor.finish_if_idle();
+        self.over = self.session.departures.finish_if_idle();
         self.over
     }
 }
@@ -129,7 +49,7 @@ impl Sending {
 impl Drop for Sending {
     fn drop(&mut self) {
         if !self.over {
-            self.session.janitor.state().requests -= 1;
+            self.session.departures.state().requests -= 1;
         }
     }
 }
@@ -174,7 +94,7 @@ impl Session {
         let _busy = self.busy();
         entries.iter().for_each(|entry| self.forget(entry));
         let departure = Departure { entries, doubtful, deadline, _busy, told };
-        let first = self.janitor.admit(departure, requests(self.dialect()));
+        let first = self.departures.admit(departure, requests(self.dialect()));
         first.then(|| Sending { session: self.clone(), over: false })
     }
 
@@ -183,7 +103,7 @@ impl Session {
     async fn send_departures(&self) {
         let now = CLOCK.now();
         let (late, batch): (Vec<_>, Vec<_>) =
-            self.janitor.take().into_iter().partition(|departure| departure.deadline <= now);
+            self.departures.take().into_iter().partition(|departure| departure.deadline <= now);
         late.into_iter().for_each(|departure| departure.tell(Err(self.too_late())));
         let Some(deadline) = batch.iter().map(|departure| departure.deadline).min() else { return };
         let doubtful = batch.iter().any(|departure| departure.doubtful);
@@ -195,7 +115,7 @@ impl Session {
             match &left {
                 Ok(()) => departure.tell(Ok(())),
                 Err(Error::Unavailable { .. }) if departure.deadline > now => {
-                    self.janitor.state().waiting.push_back(departure);
+                    self.departures.state().waiting.push_back(departure);
                 }
                 Err(error) => departure.tell(Err(error::same(self.dialect(), error))),
             }

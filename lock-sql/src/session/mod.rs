@@ -1,89 +1,64 @@
 //! One client: its connections, and what it holds and waits for.
 
 pub(crate) mod attempt;
-pub(crate) mod grants;
-pub(crate) mod janitor;
-#[cfg(any(feature = "sqlite", feature = "mysql"))]
-pub(crate) mod neighbours;
-pub(crate) mod renewal;
+pub(crate) mod book;
+mod departures;
+mod grants;
+mod janitor;
+mod neighbours;
+mod renewal;
+mod start;
+mod undated;
+mod waiters;
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, MutexGuard},
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, Effect, Error, Instant, LockName, Result, deadline::jitter};
+use lock_core::{Attempt, Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
     time::{sleep, timeout},
 };
 use uuid::Uuid;
 
-use self::{attempt::Entry, grants::Undated, janitor::Janitor, renewal::Book};
+use self::{
+    attempt::Entry, book::Book, departures::Departures, neighbours::Neighbours, undated::Undated,
+    waiters::Waiters,
+};
 use crate::{
-    config::SqlConfig,
-    election::observe::Observers,
     error::{self, is_final, told},
     layout::{dialect::Dialect, row::Row, schema::Grants},
-    queue::looks,
-    wire::{connections::Failure, database::Database, script::Script, turns::Rank},
+    wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
-/// The clock of all deadlines.
-pub(crate) const CLOCK: Clock = Clock::Boot;
 /// Pauses between attempts grow up to the longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long `close` insists.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 /// How many entries one statement names.
-pub(crate) const CHUNK: usize = 500;
+const CHUNK: usize = 500;
 
 /// What a client is to the database.
 pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Database,
-    book: Mutex<Book>,
+    pub(crate) waiters: Arc<Waiters>,
+    /// The other clients of this process that have the same database; `None` where it wakes them.
+    neighbours: Option<Arc<Neighbours>>,
     /// Read by whatever may leave an entry in the database, or removes one; written when all of
     /// that is over.
     busy: Arc<RwLock<()>>,
-    pub(crate) observers: Observers,
-    pub(crate) janitor: Janitor,
+    departures: Departures,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    pub(crate) round_due: Arc<Notify>,
-    /// The same for looks.
-    pub(crate) look_due: Arc<Notify>,
-    pub(crate) grants: Grants,
-    pub(crate) undated: Undated,
+    round_due: Arc<Notify>,
+    grants: Grants,
+    undated: Undated,
 }
 
 impl Session {
-    /// Connects, once.
-    ///
-    /// # Errors
-    ///
-    /// Why it was not possible.
-    pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
-        let (database, grants) = Database::open(config).await?;
-        let session = Arc::new(Self {
-            id: Uuid::new_v4(),
-            database,
-            book: Mutex::default(),
-            busy: Arc::default(),
-            observers: Observers::default(),
-            janitor: Janitor::default(),
-            round_due: Arc::default(),
-            look_due: Arc::default(),
-            grants,
-            undated: Undated::default(),
-        });
-        session.database.join(&session);
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.round_due.clone()));
-        tokio::spawn(looks::run(Arc::downgrade(&session), session.look_due.clone()));
-        tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
-        Ok(session)
-    }
-
     pub(crate) fn dialect(&self) -> Dialect {
         self.database.dialect()
     }
@@ -94,8 +69,7 @@ impl Session {
 
     /// What is held and waited for. Never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        // Nothing panics while it is held.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        self.waiters.book()
     }
 
     /// Has the entry renewed and kept alive from now on.
@@ -125,27 +99,28 @@ impl Session {
         self.book().forget(entry);
     }
 
-    /// Something has changed in a queue: whoever of this client waits in it looks now.
-    pub(crate) fn ring(&self, name: &LockName) {
-        if self.book().ring(name) {
-            self.look_due.notify_one();
+    /// This session has changed a queue: whoever of this process waits in it looks.
+    pub(crate) fn changed(&self, name: &LockName) {
+        self.waiters.ring(name);
+        self.tell_neighbours(name);
+    }
+
+    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the others
+    /// hear of it from there.
+    pub(crate) fn tell_neighbours(&self, name: &LockName) {
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.ring(&self.waiters, name);
         }
-        self.observers.ring(name);
     }
 
-    /// Something has changed in a queue where others come first: only who is about to wait looks.
-    #[cfg(any(feature = "sqlite", feature = "mysql"))]
-    pub(crate) fn heard(&self, name: &LockName) {
-        self.book().rings += 1;
-        self.observers.ring(name);
-    }
-
-    /// Everything may have changed.
-    #[cfg(feature = "postgres")]
-    pub(crate) fn ring_all(&self) {
-        self.book().ring_all();
-        self.look_due.notify_one();
-        self.observers.ring_all();
+    /// The attempt holds the lock from now on.
+    pub(crate) fn entered(&self, entry: &Entry) {
+        if entry.leads {
+            self.changed(&entry.name);
+        } else if entry.kind != Kind::Exclusive {
+            // The next one may get in, too.
+            self.tell_neighbours(&entry.name);
+        }
     }
 
     /// Sends a script that may be executed twice, again and again until it is answered. Answers
@@ -239,7 +214,7 @@ impl Session {
         let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
         let leave = |script: Script| script.leave(entries, doubtful, self.id);
         let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
-        entries.iter().for_each(|entry| self.database.changed(self, &entry.name));
+        entries.iter().for_each(|entry| self.changed(&entry.name));
         left.map(drop)
     }
 
@@ -261,9 +236,9 @@ impl Session {
         // First: whoever is not busy yet would be let in behind what was removed.
         self.database.refuse();
         drop(busy);
-        self.observers.ring_all();
+        self.waiters.observers.ring_all();
         self.round_due.notify_one();
-        self.look_due.notify_one();
+        self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
         self.database.quit().await;
         match result {
@@ -277,7 +252,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         self.round_due.notify_one();
-        self.look_due.notify_one();
+        self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
     }
 }

@@ -1,4 +1,4 @@
-//! What the clients of one database share within a process.
+//! The clients of one database within this process, which wake each other.
 
 use std::{
     collections::HashMap,
@@ -7,62 +7,50 @@ use std::{
 
 use lock_core::LockName;
 
-use crate::session::Session;
-#[cfg(feature = "sqlite")]
-use crate::wire::turns::Turns;
+use super::waiters::Waiters;
 
-type Places = HashMap<String, Weak<Place>>;
+type Databases = HashMap<String, Weak<Neighbours>>;
 
-/// A database.
+/// All clients of one database.
 #[derive(Debug)]
-pub(crate) struct Place {
-    /// Where there is one writer, all clients of the process take turns.
-    #[cfg(feature = "sqlite")]
-    pub(crate) turns: Turns,
-    sessions: Mutex<Vec<Weak<Session>>>,
-}
+pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
 
-impl Place {
-    /// The database that is called so.
-    pub(crate) fn of(database: String) -> Arc<Self> {
-        static PLACES: LazyLock<Mutex<Places>> = LazyLock::new(Mutex::default);
+impl Neighbours {
+    /// Those of the database that is called so.
+    pub(super) fn of(database: &str) -> Arc<Self> {
+        static DATABASES: LazyLock<Mutex<Databases>> = LazyLock::new(Mutex::default);
         // Nothing panics while it is held.
-        let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
-        places.retain(|_, place| place.strong_count() > 0);
-        let known = places.entry(database).or_default();
+        let mut databases = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+        databases.retain(|_, neighbours| neighbours.strong_count() > 0);
+        let known = databases.entry(database.to_owned()).or_default();
         known.upgrade().unwrap_or_else(|| {
-            let place = Arc::new(Self {
-                #[cfg(feature = "sqlite")]
-                turns: Turns::new(crate::wire::sqlite::PLACES),
-                sessions: Mutex::default(),
-            });
-            *known = Arc::downgrade(&place);
-            place
+            let neighbours = Arc::new(Self(Mutex::default()));
+            *known = Arc::downgrade(&neighbours);
+            neighbours
         })
     }
 
-    fn sessions(&self) -> MutexGuard<'_, Vec<Weak<Session>>> {
+    fn clients(&self) -> MutexGuard<'_, Vec<Weak<Waiters>>> {
         // Nothing panics while it is held.
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn join(&self, session: &Arc<Session>) {
-        let mut sessions = self.sessions();
-        sessions.retain(|other| other.strong_count() > 0);
-        sessions.push(Arc::downgrade(session));
+    pub(super) fn join(&self, client: &Arc<Waiters>) {
+        let mut clients = self.clients();
+        clients.retain(|other| other.strong_count() > 0);
+        clients.push(Arc::downgrade(client));
     }
 
-    /// Wakes those of the other sessions who wait in this queue: the first of them, who wakes the
+    /// Wakes those of the other clients who wait in this queue: the first of them, who wakes the
     /// next one if he holds the lock together with others.
-    pub(crate) fn ring(&self, by: &Session, name: &LockName) {
-        let sessions: Vec<_> = self.sessions().iter().filter_map(Weak::upgrade).collect();
-        let first =
-            |session: &&Arc<Session>| session.book().first_waiting(name).unwrap_or(u64::MAX);
-        let first = sessions.iter().min_by_key(first).map(|session| session.id);
-        for session in sessions.iter().filter(|session| session.id != by.id) {
-            match Some(session.id) == first {
-                true => session.ring(name),
-                false => session.heard(name),
+    pub(super) fn ring(&self, by: &Waiters, name: &LockName) {
+        let clients: Vec<_> = self.clients().iter().filter_map(Weak::upgrade).collect();
+        let first = |client: &&Arc<Waiters>| client.book().first_waiting(name).unwrap_or(u64::MAX);
+        let first = clients.iter().min_by_key(first).map(|client| client.id);
+        for client in clients.iter().filter(|client| client.id != by.id) {
+            match Some(client.id) == first {
+                true => client.ring(name),
+                false => client.heard(name),
             }
         }
     }

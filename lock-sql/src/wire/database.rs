@@ -1,17 +1,14 @@
 //! The database of a client: what differs besides the language.
 
-use std::{path::Path, sync::Arc, time::Duration};
+use std::{path::Path, time::Duration};
 
-use lock_core::{Attempt, Error, Instant, LockName, Reach, Result};
+use lock_core::{Attempt, Instant, Reach};
 
 use crate::{
-    config::{SqlConfig, Target},
-    layout::{dialect::Dialect, row::Row, schema::Grants},
-    session::{Session, attempt::Entry},
+    layout::{dialect::Dialect, row::Row},
     wire::{
-        connections::{self, Failure},
+        failure::{self, Failure},
         limit::Limit,
-        own_client::{Kind, OwnPool},
         turns::{NoTurn, Rank, Turn, Turns},
     },
 };
@@ -30,53 +27,6 @@ pub(crate) enum Database {
 }
 
 impl Database {
-    /// Connects, and creates the tables if there are none.
-    ///
-    /// # Errors
-    ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
-    pub(crate) async fn open(config: &SqlConfig) -> Result<(Self, Grants)> {
-        match &config.target {
-            #[cfg(feature = "sqlite")]
-            Target::File { path } => {
-                let file = super::sqlite::Sqlite::open(path.as_deref()).await?;
-                // Each connection sees to the column: whoever may write a file may alter it.
-                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
-            }
-            #[cfg(feature = "sqlite")]
-            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
-                let file = super::sqlite::Sqlite::of_pool(pool).await?;
-                Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
-            }
-            #[cfg(feature = "mysql")]
-            Target::MySql(server) => Self::MySql(super::mysql::MySql::new(server)).prepared().await,
-            #[cfg(feature = "mysql")]
-            Target::Pool(OwnPool(Kind::MySql(pool))) => {
-                Self::MySql(super::mysql::MySql::of_pool(pool)?).prepared().await
-            }
-            #[cfg(feature = "postgres")]
-            Target::Pool(OwnPool(Kind::Postgres(pool))) => {
-                Self::Postgres(Box::new(super::postgres::Postgres::of_pool(pool))).prepared().await
-            }
-            #[cfg(feature = "postgres")]
-            Target::Postgres(server) => {
-                Self::Postgres(Box::new(super::postgres::Postgres::new(server))).prepared().await
-            }
-            #[allow(unreachable_patterns, reason = "all features may be there")]
-            _ => {
-                let store = config.dialect().store();
-                let what = format!("be used: build lock-sql with feature {store:?}");
-                Err(Error::Unsupported { store, what })
-            }
-        }
-    }
-
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
-    async fn prepared(self) -> Result<(Self, Grants)> {
-        let grants = super::server::prepare(&self).await?;
-        Ok((self, grants))
-    }
-
     pub(crate) fn dialect(&self) -> Dialect {
         match self {
             #[cfg(feature = "sqlite")]
@@ -91,7 +41,7 @@ impl Database {
     fn turns(&self) -> &Turns {
         match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => &sqlite.place().turns,
+            Self::Sqlite(sqlite) => sqlite.turns(),
             #[cfg(feature = "mysql")]
             Self::MySql(mysql) => mysql.turns(),
             #[cfg(feature = "postgres")]
@@ -119,7 +69,7 @@ impl Database {
         tokio::select! {
             biased;
             turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
-            () = cancelled(attempt) => Err(Failure::Down(connections::cancelled())),
+            () = cancelled(attempt) => Err(Failure::Down(failure::cancelled())),
         }
     }
 
@@ -139,7 +89,7 @@ impl Database {
             done = self.turns().while_answered(patience, wait) => {
                 done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
             }
-            () = attempt.cancelled() => Err(Failure::Down(connections::cancelled())),
+            () = attempt.cancelled() => Err(Failure::Down(failure::cancelled())),
         }
     }
 
@@ -186,49 +136,6 @@ impl Database {
         answer
     }
 
-    /// The session is one of those that use the database.
-    pub(crate) fn join(&self, session: &Arc<Session>) {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.place().join(session),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.place().join(session),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.listen(session),
-        }
-    }
-
-    /// This session has changed a queue: whoever of this process waits in it looks.
-    pub(crate) fn changed(&self, session: &Session, name: &LockName) {
-        session.ring(name);
-        self.changed_by(session, name);
-    }
-
-    /// As [`changed`](Self::changed), but the session itself knows.
-    pub(crate) fn changed_by(&self, session: &Session, name: &LockName) {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.place().ring(session, name),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.place().ring(session, name),
-            // They hear of it from the server.
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => {
-                let _ = (session, name);
-            }
-        }
-    }
-
-    /// The attempt holds the lock from now on.
-    pub(crate) fn entered(&self, session: &Session, entry: &Entry) {
-        if entry.leads {
-            self.changed(session, &entry.name);
-        } else if entry.kind != lock_core::Kind::Exclusive {
-            // The next one may get in, too.
-            self.changed_by(session, &entry.name);
-        }
-    }
-
     /// Whoever is told of changes makes sure, from time to time, that he is.
     pub(crate) fn check_pushes(&self) {
         match self {
@@ -236,6 +143,29 @@ impl Database {
             Self::Postgres(postgres) => postgres.check(),
             #[allow(unreachable_patterns, reason = "there may be no other feature")]
             _ => {}
+        }
+    }
+
+    /// The database's name within this process, where its clients wake each other; `None` where the
+    /// server wakes them.
+    pub(crate) fn known_as(&self) -> Option<&str> {
+        match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => Some(sqlite.real()),
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => Some(mysql.address()),
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => None,
+        }
+    }
+
+    /// The database, if it is one that pushes.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn pushing(&self) -> Option<&super::postgres::Postgres> {
+        match self {
+            Self::Postgres(postgres) => Some(postgres),
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
+            _ => None,
         }
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-use crate::wire::{connections::Failure, limit::Limit};
+use crate::wire::{failure::Failure, limit::Limit};
 
 /// Breaks one client's way to its file, as a disk that hangs would. Cheap to clone.
 #[derive(Clone, Debug, Default)]

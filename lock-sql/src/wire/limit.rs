@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 use lock_core::{Instant, duration::shown};
 use tokio::time::timeout;
 
-use crate::session::CLOCK;
+use crate::wire::clock::CLOCK;
 
 /// One deadline for all that a script waits for once it is its turn: a connection, the answer.
 #[derive(Debug)]

@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use lock_core::{Attempt, Error, Instant};
 use sqlx::{
-    ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
-    mysql::{MySqlConnectOptions, MySqlSslMode},
+    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
+    mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode},
     raw_sql,
 };
 
@@ -13,13 +13,12 @@ use crate::{
     config::{Server, Tls},
     error,
     layout::{dialect::Dialect, row::Row},
-    session::neighbours::Place,
     wire::{
-        connections::{Connections, Failure},
+        connections::{Connections, Link},
+        failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        server::PLACES,
-        turns::{Turn, Turns},
+        turns::{PLACES, Turn, Turns},
     },
 };
 
@@ -44,7 +43,7 @@ const STATEMENTS: &str = "the server writes its binary log by statement (binlog_
 /// One client's connections to a server.
 #[derive(Debug)]
 pub(crate) struct MySql {
-    place: Arc<Place>,
+    address: String,
     turns: Turns,
     connections: Arc<Connections<MySqlConnection>>,
 }
@@ -80,17 +79,13 @@ impl MySql {
         Ok(Self::by(format!("{server}/{database}"), own_client::way(pool, of_locks)))
     }
 
-    fn by(place: String, way: Way<MySqlConnection>) -> Self {
-        Self {
-            place: Place::of(place),
-            turns: Turns::new(PLACES),
-            connections: Connections::new(way, PLACES),
-        }
+    fn by(address: String, way: Way<MySqlConnection>) -> Self {
+        Self { address, turns: Turns::new(PLACES), connections: Connections::new(way, PLACES) }
     }
 
-    /// Whoever else of this process uses the database: those who name the server as this one does.
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    /// The server and the database, as this client names them.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
     }
 
     pub(crate) async fn run(
@@ -117,22 +112,33 @@ impl MySql {
     }
 }
 
-/// Makes a connection that knows how it is to work.
-///
-/// # Errors
-///
-/// [`Failure::Barred`] and [`Failure::Down`].
-pub(crate) async fn connect(options: &MySqlConnectOptions) -> Result<MySqlConnection, Failure> {
-    let connect = async {
-        let mut connection = MySqlConnection::connect_with(options).await?;
-        let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
-        let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
-        Ok((connection, settings.collect::<sqlx::Result<_>>()?))
-    };
-    let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
-    let (connection, settings) = connected?;
-    is_fit(&settings)?;
-    Ok(connection)
+impl Link for MySqlConnection {
+    const DIALECT: Dialect = Dialect::MySql;
+
+    async fn make(options: &MySqlConnectOptions) -> Result<Self, Failure> {
+        let connect = async {
+            let mut connection = MySqlConnection::connect_with(options).await?;
+            let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
+            let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+            Ok((connection, settings.collect::<sqlx::Result<_>>()?))
+        };
+        let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
+        let (connection, settings) = connected?;
+        is_fit(&settings)?;
+        Ok(connection)
+    }
+
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<MySqlRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
+    }
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &MySqlRow) -> sqlx::Result<Row> {
+        Row::read(row)
+    }
 }
 
 /// Whether a server with these settings can keep locks.

@@ -11,16 +11,11 @@ use crate::{
         dialect::Dialect,
         schema::{self, Grants},
     },
-    wire::{connections::Failure, database::Database, script::Script, turns::Rank},
+    wire::{database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
 /// How long a client waits for one answer while it connects.
 const LIMIT: Duration = Duration::from_millis(3500);
-/// How many scripts of a client are on their way at the most: see [`Turns::new`]. Two are kept for
-/// renewals, and one of them for those only.
-///
-/// [`Turns::new`]: crate::wire::turns::Turns::new
-pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
 /// How often clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);

@@ -11,7 +11,12 @@ use tokio::{
     time::timeout,
 };
 
-use crate::session::CLOCK;
+use crate::wire::clock::CLOCK;
+
+/// How many scripts of a client are on their way to a server at the most: see [`Turns::new`]. Two are
+/// kept for renewals, and one of them for those only.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
 
 /// What a script is for. The first of them goes before the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

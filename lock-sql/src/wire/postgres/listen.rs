@@ -1,69 +1,41 @@
-//! Pushes: one connection per client listens.
+//! The connection that pushes come by: one per client.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::Arc;
 
-use lock_core::{LockName, deadline::jitter, trace};
+use lock_core::LockName;
 use sqlx::{
-    Executor, PgConnection,
-    postgres::{PgConnectOptions, PgListener, PgNotification, PgPoolOptions},
+    PgConnection,
+    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
     raw_sql,
 };
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{STATE, State, is_fit};
-use crate::{
-    session::Session,
-    wire::{own_client::Way, script::OBSERVERS},
-};
+use super::fitness::{STATE, State, is_fit};
+use crate::wire::{own_client::Way, script::OBSERVERS};
 
-/// Pauses between attempts to connect grow up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How long one attempt may take, and an answer that shows that the connection is there.
-const LIMIT: Duration = Duration::from_secs(2);
+/// What it takes to listen to pushes.
+pub(crate) struct Pushes {
+    pub(crate) way: Way<PgConnection>,
+    pub(crate) doubts: Arc<Doubts>,
+}
 
 /// Whether pushes still come.
 #[derive(Debug, Default)]
-pub(super) struct Doubts {
+pub(crate) struct Doubts {
     /// Rings when another connection broke: this one may be broken, too.
-    pub(super) broken: Notify,
+    pub(crate) broken: Notify,
     /// Rings from time to time: nothing tells that the other end of a connection is gone, except
     /// that it does not answer.
-    pub(super) silent: Notify,
+    pub(crate) silent: Notify,
 }
 
-/// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
-pub(super) fn run(
-    session: &Arc<Session>,
-    way: Way<PgConnection>,
-    doubts: Arc<Doubts>,
-) -> impl Future<Output = ()> + use<> {
-    let (id, session) = (session.id, Arc::downgrade(session));
-    async move {
-        let mut pause = FIRST_PAUSE;
-        loop {
-            match timeout(LIMIT, connect(id, way())).await {
-                Ok(Ok(listener)) => {
-                    pause = FIRST_PAUSE;
-                    listen(&session, listener, &doubts).await;
-                }
-                Ok(Err(_)) | Err(_) => {
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
-            }
-        }
-    }
-}
-
-async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
+/// Connects, and listens to what concerns this client.
+///
+/// # Errors
+///
+/// Why it was not possible.
+pub(crate) async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
     listener.eager_reconnect(false);
@@ -77,54 +49,8 @@ async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener
     Ok(listener)
 }
 
-/// Passes pushes on until the connection is lost.
-async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
-    // Whatever was pushed before was missed.
-    match session.upgrade() {
-        Some(session) => {
-            session.ring_all();
-            tokio::spawn(async move { session.check_held().await });
-        }
-        None => return,
-    }
-    let lost = loop {
-        let pushed = tokio::select! {
-            pushed = listener.try_recv() => pushed,
-            () = doubts.broken.notified() => return,
-            () = doubts.silent.notified() => match timeout(LIMIT, listener.execute("")).await {
-                Ok(Ok(_)) => continue,
-                Ok(Err(error)) => break error.to_string(),
-                Err(_) => break "the connection for pushes is silent".to_owned(),
-            },
-        };
-        match pushed {
-            Ok(Some(push)) => match session.upgrade() {
-                Some(session) => heard(&session, &push),
-                None => return,
-            },
-            Ok(None) => break "the connection for pushes was closed".to_owned(),
-            Err(error) => break error.to_string(),
-        }
-    };
-    trace::disconnected("postgres", &lost);
-}
-
-fn heard(session: &Session, push: &PgNotification) {
-    let payload = push.payload();
-    if let Some(attempt) = payload.strip_prefix('-') {
-        let entry = Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
-        if let Some(entry) = entry {
-            entry.gone();
-        }
-    } else if let Some(name) = name(payload) {
-        match push.channel() {
-            OBSERVERS => session.observers.ring(&name),
-            _ => session.ring(&name),
-        }
-    }
-}
-
-fn name(hex: &str) -> Option<LockName> {
+/// The lock's name in a push.
+pub(crate) fn name(hex: &str) -> Option<LockName> {
     // A sign is no digit, but would be read with the number.
     let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
     let pairs = hex.as_bytes().chunks_exact(2).take_while(|_| is_hex);

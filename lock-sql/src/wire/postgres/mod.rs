@@ -1,29 +1,33 @@
 //! PostgreSQL.
 
-mod listen;
+mod fitness;
+pub(crate) mod listen;
 
 use std::sync::{Arc, OnceLock};
 
 use lock_core::{Attempt, Instant};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool, Row as _,
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
     postgres::{PgConnectOptions, PgRow, PgSslMode},
     raw_sql,
 };
 use tokio::task::AbortHandle;
 
+use self::{
+    fitness::{DIRECT, POOLED, STATE, State, is_fit},
+    listen::{Doubts, Pushes},
+};
 use crate::{
     config::{Server, Tls},
     error,
     layout::{dialect::Dialect, row::Row},
-    session::Session,
     wire::{
-        connections::{Connections, Failure},
+        connections::{Connections, Link},
+        failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        server::PLACES,
-        turns::{Turn, Turns},
+        turns::{PLACES, Turn, Turns},
     },
 };
 
@@ -37,25 +41,13 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SELECT set_config('synchronous_commit', 'on', false) \
     WHERE current_setting('synchronous_commit') = 'off'";
 
-/// What tells whether a server can keep locks.
-const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
-    current_setting('distlock.direct', true)";
-
-/// A setting that goes with the start of a connection. A pooler does not pass it on.
-const DIRECT: (&str, &str) = ("distlock.direct", "yes");
-
-/// What to do about a pooler, and why.
-const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
-    one session to several, so that pushes and settings get lost; name the server itself \
-    (a client has few connections, and shares them among all its locks)";
-
 /// One client's connections to a server.
 pub(crate) struct Postgres {
     way: Way<PgConnection>,
     turns: Turns,
     connections: Arc<Connections<PgConnection>>,
     listening: OnceLock<AbortHandle>,
-    doubts: Arc<listen::Doubts>,
+    doubts: Arc<Doubts>,
 }
 
 /// The library's options show the password.
@@ -107,11 +99,15 @@ impl Postgres {
         answer
     }
 
-    /// Listens to pushes for a session until it ends.
-    pub(crate) fn listen(&self, session: &Arc<Session>) {
-        let listen = listen::run(session, self.way.clone(), self.doubts.clone());
+    /// Ends the task that listens to pushes when the client ends.
+    pub(crate) fn listens(&self, task: AbortHandle) {
         // Called once.
-        let _ = self.listening.set(tokio::spawn(listen).abort_handle());
+        let _ = self.listening.set(task);
+    }
+
+    /// What it takes to listen to pushes.
+    pub(crate) fn pushes(&self) -> Pushes {
+        Pushes { way: self.way.clone(), doubts: self.doubts.clone() }
     }
 
     /// Asks whether pushes still come.
@@ -142,49 +138,31 @@ impl Drop for Postgres {
     }
 }
 
-/// Makes a connection that knows how it is to work.
-///
-/// # Errors
-///
-/// [`Failure::Barred`] and [`Failure::Down`].
-pub(crate) async fn connect(options: &PgConnectOptions) -> Result<PgConnection, Failure> {
-    let connect = async {
-        let mut connection = PgConnection::connect_with(options).await?;
-        let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
-        let answers = raw_sql(setup).fetch_all(&mut connection).await?;
-        Ok((connection, State::read(answers.last())?))
-    };
-    let (connection, state) = connect.await.map_err(unconnected)?;
-    is_fit(&state)?;
-    Ok(connection)
-}
+impl Link for PgConnection {
+    const DIALECT: Dialect = Dialect::Postgres;
 
-/// What a server says of itself.
-struct State {
-    recovery: String,
-    read_only: String,
-    direct: Option<String>,
-}
-
-impl State {
-    fn read(row: Option<&PgRow>) -> sqlx::Result<Self> {
-        let row = row.ok_or(sqlx::Error::RowNotFound)?;
-        let (recovery, read_only) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(Self { recovery, read_only, direct: row.try_get(2)? })
+    async fn make(options: &PgConnectOptions) -> Result<Self, Failure> {
+        let connect = async {
+            let mut connection = PgConnection::connect_with(options).await?;
+            let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
+            let answers = raw_sql(setup).fetch_all(&mut connection).await?;
+            Ok((connection, State::read(answers.last())?))
+        };
+        let (connection, state) = connect.await.map_err(unconnected)?;
+        is_fit(&state)?;
+        Ok(connection)
     }
-}
 
-/// Whether a server can keep locks.
-fn is_fit(State { recovery, read_only, direct }: &State) -> Result<(), Failure> {
-    if direct.as_deref() != Some(DIRECT.1) {
-        return Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED)));
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<PgRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
     }
-    match (recovery.as_str(), read_only.as_str()) {
-        ("false", "off") => Ok(()),
-        ("false", _) => {
-            Err(Failure::read_only("the server is read-only (default_transaction_read_only)"))
-        }
-        _ => Err(Failure::read_only("the server is a standby, which takes no writes")),
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &PgRow) -> sqlx::Result<Row> {
+        Row::read(row)
     }
 }
 

@@ -4,7 +4,7 @@ use lock_core::Instant;
 use uuid::Uuid;
 
 use super::Script;
-use crate::session::CLOCK;
+use crate::wire::clock::CLOCK;
 
 impl Script {
     /// The time of day at a moment of this client's past.

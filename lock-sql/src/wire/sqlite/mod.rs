@@ -2,6 +2,7 @@
 
 mod clock;
 mod file;
+mod line;
 
 use std::{
     path::Path,
@@ -12,20 +13,23 @@ use std::{
 use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
-    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteRow, SqliteSynchronous,
+    },
 };
 use tokio::time::sleep;
 
 use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row, schema},
-    session::{CLOCK, neighbours::Place},
     wire::{
-        connections::{Connections, Failure},
+        clock::CLOCK,
+        connections::{Connections, Link},
+        failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        sqlite::file::Location,
-        turns::{Rank, Turn},
+        sqlite::{file::Location, line::PLACES},
+        turns::{Rank, Turn, Turns},
     },
 };
 
@@ -38,17 +42,15 @@ const OPEN_LIMIT: Duration = Duration::from_secs(4);
 /// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
 
-/// SQLite lets one write at a time. Within a process in order, which is quicker than its trying
-/// again.
-pub(crate) const PLACES: [usize; 3] = [1, 1, 1];
-
 /// The script that does nothing but need a connection.
 const PROBE: &str = "SELECT 1";
 
 /// One client's way to a file.
 pub(crate) struct Sqlite {
     location: Location,
-    place: Arc<Place>,
+    /// The same for each symbolic link to the file.
+    real: String,
+    turns: Arc<Turns>,
     way: Way<SqliteConnection>,
     file: Mutex<File>,
     #[cfg(feature = "properties")]
@@ -122,8 +124,10 @@ impl Sqlite {
 
     async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
         let file = File::at(&location, &way)?;
+        let real = location.real()?;
         let sqlite = Self {
-            place: Place::of(location.real()?),
+            turns: line::turns(&real),
+            real,
             location,
             file: Mutex::new(file),
             way,
@@ -144,7 +148,7 @@ impl Sqlite {
     }
 
     async fn probe(&self) -> Result<(), Failure> {
-        let turn = self.place.turns.take(Rank::Ask, OPEN_LIMIT).await;
+        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
         let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
         self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
     }
@@ -164,7 +168,7 @@ impl Sqlite {
                 let rank = turn.rank;
                 drop(turn);
                 self.faults.request(limit).await?;
-                let again = self.place.turns.take(rank, limit.whole()).await;
+                let again = self.turns.take(rank, limit.whole()).await;
                 again.map_err(|why| Failure::no_turn(why, limit.whole()))?
             }
         };
@@ -197,8 +201,12 @@ impl Sqlite {
         &self.location.path
     }
 
-    pub(crate) fn place(&self) -> &Place {
-        &self.place
+    pub(crate) fn real(&self) -> &str {
+        &self.real
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
     }
 
     #[cfg(feature = "properties")]
@@ -211,37 +219,49 @@ impl Sqlite {
     }
 }
 
-/// Makes a connection, and sure that the tables are there and belong to this boot of the machine.
-///
-/// # Errors
-///
-/// [`Failure::Barred`] and [`Failure::Down`].
-pub(crate) async fn connect(options: &SqliteConnectOptions) -> Result<SqliteConnection, Failure> {
-    let settled = clock::settled().map_err(Failure::Barred)?;
-    let settle = clock::settle().map_err(Failure::Barred)?;
-    let connect = async {
-        let mut connection = SqliteConnection::connect_with(options).await?;
-        let settled = sqlx::query_scalar(AssertSqlSafe(settled));
-        // Mostly it was done before, and there is nothing to write.
-        let clock: String = match settled.fetch_optional(&mut connection).await {
-            Ok(Some(clock)) => clock,
-            _ => {
-                set_up(&mut connection, settle).await?;
-                let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
-                clock.fetch_one(&mut connection).await?
-            }
+impl Link for SqliteConnection {
+    const DIALECT: Dialect = Dialect::Sqlite;
+
+    /// Also makes sure that the tables are there and belong to this boot of the machine.
+    async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
+        let settled = clock::settled().map_err(Failure::Barred)?;
+        let settle = clock::settle().map_err(Failure::Barred)?;
+        let connect = async {
+            let mut connection = SqliteConnection::connect_with(options).await?;
+            let settled = sqlx::query_scalar(AssertSqlSafe(settled));
+            // Mostly it was done before, and there is nothing to write.
+            let clock: String = match settled.fetch_optional(&mut connection).await {
+                Ok(Some(clock)) => clock,
+                _ => {
+                    set_up(&mut connection, settle).await?;
+                    let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
+                    clock.fetch_one(&mut connection).await?
+                }
+            };
+            raw_sql(SETUP).execute(&mut connection).await?;
+            Ok((connection, clock))
         };
-        raw_sql(SETUP).execute(&mut connection).await?;
-        Ok((connection, clock))
-    };
-    match connect.await {
-        Ok((connection, clock)) => {
-            clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
+        match connect.await {
+            Ok((connection, clock)) => {
+                clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
+            }
+            Err(why) if is_final(Dialect::Sqlite, &why) => {
+                Err(Failure::Barred(refused(options.get_filename(), why)))
+            }
+            Err(why) => Err(Failure::Down(why)),
         }
-        Err(why) if is_final(Dialect::Sqlite, &why) => {
-            Err(Failure::Barred(refused(options.get_filename(), why)))
-        }
-        Err(why) => Err(Failure::Down(why)),
+    }
+
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<SqliteRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
+    }
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &SqliteRow) -> sqlx::Result<Row> {
+        Row::read(row)
     }
 }
 
