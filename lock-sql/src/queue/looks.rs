@@ -13,7 +13,7 @@ use super::schedule::{LIMIT, Look, TOGETHER, Why, blocked_for, next_look};
 use crate::{
     error::is_final,
     layout::{dialect::Dialect, row::Row},
-    session::{Session, attempt::Entry, book::Due},
+    session::{Session, attempt::Attempt, book::Due},
     wire::{
         clock::{CLOCK, until},
         failure::Failure,
@@ -27,9 +27,9 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// The entry waits: it is told when it is its turn.
-    pub(crate) fn wait(&self, entry: &Arc<Entry>, look: Look, rings: u64) {
-        if self.book().wait(entry, look, rings) {
+    /// The attempt waits: it is told when it is its turn.
+    pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
+        if self.book().wait(attempt, look, rings) {
             self.waiters.look_due.notify_one();
         }
     }
@@ -81,7 +81,7 @@ impl Session {
     fn looked(
         &self,
         name: &LockName,
-        waiting: &[Arc<Entry>],
+        waiting: &[Arc<Attempt>],
         rows: &[Row],
         seen: Option<(u64, Instant)>,
     ) {
@@ -90,15 +90,15 @@ impl Session {
         let places: HashMap<_, _> =
             queue.iter().enumerate().map(|(at, row)| (row.attempt, at)).collect();
         let holders = admitted(queue.iter().map(|row| row.kind));
-        for entry in waiting {
-            match places.get(&entry.attempt) {
-                Some(at) if queue[*at].left.is_zero() => entry.gone(),
-                Some(at) if *at < holders => entry.admitted(),
+        for attempt in waiting {
+            match places.get(&attempt.id) {
+                Some(at) if queue[*at].left.is_zero() => attempt.gone(),
+                Some(at) if *at < holders => attempt.admitted(),
                 Some(_) => {}
-                None => entry.gone(),
+                None => attempt.gone(),
             }
         }
-        let waits = |row: &&Row| waiting.iter().any(|entry| entry.attempt == row.attempt);
+        let waits = |row: &&Row| waiting.iter().any(|attempt| attempt.id == row.attempt);
         if let Some(first) = queue[holders.min(queue.len())..].iter().find(waits) {
             let at = places[&first.attempt];
             let look = next_look(self.dialect(), at - holders + 1, blocked_for(&queue, at));

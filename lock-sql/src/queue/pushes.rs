@@ -85,9 +85,10 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doub
 fn heard(session: &Session, push: &PgNotification) {
     let payload = push.payload();
     if let Some(attempt) = payload.strip_prefix('-') {
-        let entry = Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
-        if let Some(entry) = entry {
-            entry.gone();
+        let attempt =
+            Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
+        if let Some(attempt) = attempt {
+            attempt.gone();
         }
     } else if let Some(name) = name(payload) {
         match push.channel() {

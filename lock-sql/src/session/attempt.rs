@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{
-    Attempt, Instant, Kind, LockName, LossReason, Request, Term, Validity, deadline::safe_until,
+    Instant, Kind, LockName, LossReason, Request, Term, Validity, deadline::safe_until,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -15,8 +15,8 @@ use crate::{layout::dialect::Dialect, wire::clock::CLOCK};
 
 /// An attempt that this client makes, waits with, or holds a lock by.
 #[derive(Debug)]
-pub(crate) struct Entry {
-    pub(crate) attempt: Uuid,
+pub(crate) struct Attempt {
+    pub(crate) id: Uuid,
     pub(crate) name: LockName,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
@@ -54,10 +54,14 @@ pub(crate) enum End {
     Closed,
 }
 
-impl Entry {
-    pub(crate) fn new(dialect: Dialect, request: &Request, attempt: &Attempt) -> Arc<Self> {
+impl Attempt {
+    pub(crate) fn new(
+        dialect: Dialect,
+        request: &Request,
+        caller: &lock_core::Attempt,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            attempt: attempt.id(),
+            id: caller.id(),
             name: request.name.clone(),
             ttl: request.ttl,
             term: request.term,
@@ -79,7 +83,7 @@ impl Entry {
         self.stage.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long one request about this entry waits for its answer.
+    /// How long one request about this attempt waits for its answer.
     pub(crate) fn patience(&self) -> Duration {
         (self.ttl / 3).clamp(Duration::from_millis(100), Duration::from_secs(2))
     }

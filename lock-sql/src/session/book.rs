@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::{
     queue::schedule::{LIMIT, Look, TOGETHER, Why},
-    session::attempt::Entry,
+    session::attempt::Attempt,
     wire::clock::CLOCK,
 };
 
@@ -21,9 +21,9 @@ const SWEEP: Duration = Duration::from_secs(60);
 /// Everything that a client holds and waits for, and when it is due.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) entries: HashMap<Uuid, Arc<Entry>>,
+    pub(crate) attempts: HashMap<Uuid, Arc<Attempt>>,
     /// Who waits, by name.
-    pub(crate) waiting: HashMap<LockName, Vec<Arc<Entry>>>,
+    pub(crate) waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
     /// When to look at which queue, and why.
     pub(crate) looks: BTreeMap<LockName, Look>,
     /// Who of this client asks for a name does so in turn.
@@ -32,38 +32,38 @@ pub(crate) struct Book {
     turns_kept: usize,
     /// How often somebody has rung.
     pub(crate) rings: u64,
-    /// Per TTL, when its entries are due for renewal.
+    /// Per TTL, when its attempts are due for renewal.
     groups: BTreeMap<Duration, Instant>,
     swept: Instant,
     closed: bool,
 }
 
 /// A queue that is due, and who waits in it.
-pub(crate) type Due = (LockName, Look, Vec<Arc<Entry>>);
+pub(crate) type Due = (LockName, Look, Vec<Arc<Attempt>>);
 
 impl Book {
     /// Answers whether something is due earlier than before; nothing if the client is closed.
-    pub(crate) fn enter(&mut self, entry: &Arc<Entry>) -> Option<bool> {
+    pub(crate) fn enter(&mut self, attempt: &Arc<Attempt>) -> Option<bool> {
         if self.closed {
             return None;
         }
-        self.entries.insert(entry.attempt, entry.clone());
-        // A group outlives its entries until it is due, so that short holds do not set it up anew.
+        self.attempts.insert(attempt.id, attempt.clone());
+        // A group outlives its attempts until it is due, so that short holds do not set it up anew.
         let mut earlier = false;
-        self.groups.entry(entry.ttl).or_insert_with(|| {
+        self.groups.entry(attempt.ttl).or_insert_with(|| {
             earlier = true;
-            CLOCK.now() + entry.period
+            CLOCK.now() + attempt.period
         });
         Some(earlier)
     }
 
-    pub(crate) fn forget(&mut self, entry: &Entry) {
-        self.entries.remove(&entry.attempt);
-        if let Some(waiting) = self.waiting.get_mut(&entry.name) {
-            waiting.retain(|other| other.attempt != entry.attempt);
+    pub(crate) fn forget(&mut self, attempt: &Attempt) {
+        self.attempts.remove(&attempt.id);
+        if let Some(waiting) = self.waiting.get_mut(&attempt.name) {
+            waiting.retain(|other| other.id != attempt.id);
             if waiting.is_empty() {
-                self.waiting.remove(&entry.name);
-                self.looks.remove(&entry.name);
+                self.waiting.remove(&attempt.name);
+                self.looks.remove(&attempt.name);
             }
         }
     }
@@ -83,8 +83,8 @@ impl Book {
     }
 
     #[cfg(feature = "postgres")]
-    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Entry>> {
-        self.entries.get(&attempt).cloned()
+    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Attempt>> {
+        self.attempts.get(&attempt).cloned()
     }
 
     /// After a failed round.
@@ -95,13 +95,13 @@ impl Book {
         }
     }
 
-    /// Refuses new entries and hands out those that are there.
-    pub(crate) fn close(&mut self) -> Vec<Arc<Entry>> {
+    /// Refuses new attempts and hands out those that are there.
+    pub(crate) fn close(&mut self) -> Vec<Arc<Attempt>> {
         self.closed = true;
         self.groups.clear();
         self.looks.clear();
         self.waiting.clear();
-        self.entries.drain().map(|(_, entry)| entry).collect()
+        self.attempts.drain().map(|(_, attempt)| attempt).collect()
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -113,14 +113,14 @@ impl Book {
     }
 
     /// Takes out what is due now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Entry>> {
+    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Attempt>> {
         let due: BTreeSet<_> =
             self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
-        let of_group = |entry: &&Arc<Entry>| due.contains(&entry.ttl);
-        let taken: Vec<_> = self.entries.values().filter(of_group).cloned().collect();
+        let of_group = |attempt: &&Arc<Attempt>| due.contains(&attempt.ttl);
+        let taken: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
         for ttl in &due {
-            match taken.iter().find(|entry| entry.ttl == *ttl) {
-                Some(entry) => self.groups.insert(*ttl, now + entry.period),
+            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
+                Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
                 None => self.groups.remove(ttl),
             };
         }
@@ -149,7 +149,7 @@ impl Book {
 
     /// The first of this client who waits in this queue.
     pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
-        self.waiting.get(name)?.iter().filter_map(|entry| entry.waiting_token()).min()
+        self.waiting.get(name)?.iter().filter_map(|attempt| attempt.waiting_token()).min()
     }
 
     #[cfg(feature = "postgres")]
@@ -161,18 +161,19 @@ impl Book {
         }
     }
 
-    /// From now on the entry waits. `rings` is how often somebody had rung before it asked: whoever
-    /// rang since may have meant this queue. Answers whether a look is due earlier than before.
-    pub(crate) fn wait(&mut self, entry: &Arc<Entry>, mut look: Look, rings: u64) -> bool {
-        if !self.entries.contains_key(&entry.attempt) {
+    /// From now on the attempt waits. `rings` is how often somebody had rung before it asked:
+    /// whoever rang since may have meant this queue. Answers whether a look is due earlier than
+    /// before.
+    pub(crate) fn wait(&mut self, attempt: &Arc<Attempt>, mut look: Look, rings: u64) -> bool {
+        if !self.attempts.contains_key(&attempt.id) {
             return false;
         }
         if self.rings != rings {
             (look.at, look.why) = (Instant::default(), Why::Rung);
         }
         let before = self.next_look();
-        self.waiting.entry(entry.name.clone()).or_default().push(entry.clone());
-        self.schedule(&entry.name, look);
+        self.waiting.entry(attempt.name.clone()).or_default().push(attempt.clone());
+        self.schedule(&attempt.name, look);
         look.at < before
     }
 
@@ -197,7 +198,7 @@ impl Book {
         let mut taken = Vec::new();
         for (name, look) in due {
             let Some(waiting) = self.waiting.get_mut(&name) else { continue };
-            waiting.retain(|entry| entry.is_waiting());
+            waiting.retain(|attempt| attempt.is_waiting());
             if waiting.is_empty() {
                 self.waiting.remove(&name);
                 self.looks.remove(&name);

@@ -8,9 +8,9 @@ use std::{
 use lock_core::{Instant, Result};
 use tokio::sync::{OwnedRwLockReadGuard, oneshot};
 
-use crate::session::attempt::Entry;
+use crate::session::attempt::Attempt;
 
-/// How many entries one request removes. PostgreSQL asks for each of their queues who is next, and
+/// How many attempts one request removes. PostgreSQL asks for each of their queues who is next, and
 /// keeps others out of them meanwhile.
 const TOGETHER: usize = 100;
 
@@ -27,7 +27,7 @@ pub(super) struct State {
 /// Attempts that leave together.
 #[derive(Debug)]
 pub(super) struct Departure {
-    pub(super) entries: Vec<Arc<Entry>>,
+    pub(super) attempts: Vec<Arc<Attempt>>,
     /// A request of theirs may still be under way.
     pub(super) doubtful: bool,
     pub(super) deadline: Instant,
@@ -66,10 +66,10 @@ impl Departures {
         let mut state = self.state();
         let (mut taken, mut room) = (Vec::new(), TOGETHER);
         while let Some(next) = state.waiting.front() {
-            if !taken.is_empty() && next.entries.len() > room {
+            if !taken.is_empty() && next.attempts.len() > room {
                 break;
             }
-            room = room.saturating_sub(next.entries.len());
+            room = room.saturating_sub(next.attempts.len());
             taken.extend(state.waiting.pop_front());
         }
         taken

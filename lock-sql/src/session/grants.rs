@@ -11,7 +11,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use super::{CHUNK, Session, attempt::Entry};
+use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     layout::schema::Grants,
     wire::{
@@ -28,30 +28,30 @@ const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
-    /// The entry was granted just now, or at least known to be, and its row does not say so.
-    pub(crate) fn date(&self, entry: &Arc<Entry>) {
+    /// The attempt was granted just now, or at least known to be, and its row does not say so.
+    pub(crate) fn date(&self, attempt: &Arc<Attempt>) {
         if self.grants == Grants::Dated {
-            self.undated.add(CLOCK.now() + AFTER, [entry.clone()]);
+            self.undated.add(CLOCK.now() + AFTER, [attempt.clone()]);
         }
     }
 
     /// Takes out what is due and still held.
-    fn undated_now(&self) -> Vec<Arc<Entry>> {
+    fn undated_now(&self) -> Vec<Arc<Attempt>> {
         let mut due = self.undated.take_due(CLOCK.now());
         let book = self.book();
-        due.retain(|entry| book.entries.contains_key(&entry.attempt) && entry.is_held());
+        due.retain(|attempt| book.attempts.contains_key(&attempt.id) && attempt.is_held());
         due
     }
 
     async fn date_due(&self) {
-        for entries in self.undated_now().chunks(CHUNK) {
+        for attempts in self.undated_now().chunks(CHUNK) {
             let granted =
-                entries.iter().filter_map(|entry| Some((entry.attempt, entry.granted()?)));
+                attempts.iter().filter_map(|attempt| Some((attempt.id, attempt.granted()?)));
             let granted: Vec<_> = granted.collect();
             let script = self.script().date(&granted);
             let done = self.database.run(Rank::Ask, &script, LIMIT).await;
             if matches!(done, Err(Failure::Down(_) | Failure::Lost(_))) {
-                self.undated.add(CLOCK.now() + AGAIN, entries.iter().cloned());
+                self.undated.add(CLOCK.now() + AGAIN, attempts.iter().cloned());
             }
         }
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use lock_core::{Effect, Error, Instant, Result};
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Entry, departures::Departure};
+use super::{Session, attempt::Attempt, departures::Departure};
 use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
 
-/// How many requests to remove entries are on their way at once. Others go together when one of them is
-/// answered.
+/// How many requests that remove attempts are on their way at once. Others go together when one of
+/// them is answered.
 fn requests(dialect: Dialect) -> usize {
     match dialect {
         // One write at a time.
@@ -63,12 +63,12 @@ impl Session {
     /// As [`insist`](Self::insist).
     pub(crate) async fn withdraw(
         self: &Arc<Self>,
-        entries: &[Arc<Entry>],
+        attempts: &[Arc<Attempt>],
         doubtful: bool,
         deadline: Instant,
     ) -> Result<()> {
         let (told, answer) = oneshot::channel();
-        if let Some(sending) = self.depart(entries.to_vec(), doubtful, deadline, Some(told)) {
+        if let Some(sending) = self.depart(attempts.to_vec(), doubtful, deadline, Some(told)) {
             sending.run().await;
         }
         // Without an answer the runtime ends.
@@ -76,29 +76,29 @@ impl Session {
     }
 
     /// Removes in the background what attempts may have left that were made together.
-    pub(crate) fn clean_up(self: &Arc<Self>, entries: Vec<Arc<Entry>>) {
+    pub(crate) fn clean_up(self: &Arc<Self>, attempts: Vec<Arc<Attempt>>) {
         // By then they have expired.
-        let longest = entries.iter().map(|entry| entry.ttl).max().unwrap_or_default();
-        if let Some(sending) = self.depart(entries, true, CLOCK.now() + longest * 2, None) {
+        let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
+        if let Some(sending) = self.depart(attempts, true, CLOCK.now() + longest * 2, None) {
             tokio::spawn(sending.run_all());
         }
     }
 
     fn depart(
         self: &Arc<Self>,
-        entries: Vec<Arc<Entry>>,
+        attempts: Vec<Arc<Attempt>>,
         doubtful: bool,
         deadline: Instant,
         told: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending> {
         let _busy = self.busy();
-        entries.iter().for_each(|entry| self.forget(entry));
-        let departure = Departure { entries, doubtful, deadline, _busy, told };
+        attempts.iter().for_each(|attempt| self.forget(attempt));
+        let departure = Departure { attempts, doubtful, deadline, _busy, told };
         let first = self.departures.admit(departure, requests(self.dialect()));
         first.then(|| Sending { session: self.clone(), over: false })
     }
 
-    /// Removes the entries of those that come next, and tells them. Those with time left wait for
+    /// Removes the attempts of those that come next, and tells them. Those with time left wait for
     /// another request if the database did not answer this one.
     async fn send_departures(&self) {
         let now = CLOCK.now();
@@ -107,9 +107,9 @@ impl Session {
         late.into_iter().for_each(|departure| departure.tell(Err(self.too_late())));
         let Some(deadline) = batch.iter().map(|departure| departure.deadline).min() else { return };
         let doubtful = batch.iter().any(|departure| departure.doubtful);
-        let entries: Vec<_> =
-            batch.iter().flat_map(|departure| departure.entries.clone()).collect();
-        let left = self.leave("release", &entries, doubtful, deadline).await;
+        let attempts: Vec<_> =
+            batch.iter().flat_map(|departure| departure.attempts.clone()).collect();
+        let left = self.leave("release", &attempts, doubtful, deadline).await;
         let now = CLOCK.now();
         for departure in batch {
             match &left {

@@ -16,7 +16,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
+use lock_core::{Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
     time::{sleep, timeout},
@@ -24,7 +24,7 @@ use tokio::{
 use uuid::Uuid;
 
 use self::{
-    attempt::Entry, book::Book, departures::Departures, neighbours::Neighbours, undated::Undated,
+    attempt::Attempt, book::Book, departures::Departures, neighbours::Neighbours, undated::Undated,
     waiters::Waiters,
 };
 use crate::{
@@ -38,7 +38,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(5);
 const LONGEST_PAUSE: Duration = Duration::from_millis(250);
 /// How long `close` insists.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
-/// How many entries one statement names.
+/// How many attempts one statement names.
 const CHUNK: usize = 500;
 
 /// What a client is to the database.
@@ -48,7 +48,7 @@ pub(crate) struct Session {
     pub(crate) waiters: Arc<Waiters>,
     /// The other clients of this process that have the same database; `None` where it wakes them.
     neighbours: Option<Arc<Neighbours>>,
-    /// Read by whatever may leave an entry in the database, or removes one; written when all of
+    /// Read by whatever may leave an attempt in the database, or removes one; written when all of
     /// that is over.
     busy: Arc<RwLock<()>>,
     departures: Departures,
@@ -72,13 +72,13 @@ impl Session {
         self.waiters.book()
     }
 
-    /// Has the entry renewed and kept alive from now on.
+    /// Has the attempt renewed and kept alive from now on.
     ///
     /// # Errors
     ///
     /// [`Error::Closed`].
-    pub(crate) fn enter(&self, entry: &Arc<Entry>) -> Result<()> {
-        match self.book().enter(entry) {
+    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        match self.book().enter(attempt) {
             None => Err(error::closed(self.dialect())),
             Some(earlier) => {
                 if earlier {
@@ -95,8 +95,8 @@ impl Session {
         self.busy.clone().try_read_owned().ok()
     }
 
-    pub(crate) fn forget(&self, entry: &Entry) {
-        self.book().forget(entry);
+    pub(crate) fn forget(&self, attempt: &Attempt) {
+        self.book().forget(attempt);
     }
 
     /// This session has changed a queue: whoever of this process waits in it looks.
@@ -105,8 +105,8 @@ impl Session {
         self.tell_neighbours(name);
     }
 
-    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the others
-    /// hear of it from there.
+    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the
+    /// others hear of it from there.
     pub(crate) fn tell_neighbours(&self, name: &LockName) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.ring(&self.waiters, name);
@@ -114,12 +114,12 @@ impl Session {
     }
 
     /// The attempt holds the lock from now on.
-    pub(crate) fn entered(&self, entry: &Entry) {
-        if entry.leads {
-            self.changed(&entry.name);
-        } else if entry.kind != Kind::Exclusive {
+    pub(crate) fn entered(&self, attempt: &Attempt) {
+        if attempt.leads {
+            self.changed(&attempt.name);
+        } else if attempt.kind != Kind::Exclusive {
             // The next one may get in, too.
-            self.tell_neighbours(&entry.name);
+            self.tell_neighbours(&attempt.name);
         }
     }
 
@@ -138,12 +138,12 @@ impl Session {
         script: impl Fn(Script) -> String,
         limit: Duration,
         mut deadline: Instant,
-        attempt: Option<&Attempt>,
+        caller: Option<&lock_core::Attempt>,
     ) -> Result<(Instant, Vec<Row>)> {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
         loop {
             let asked = CLOCK.now();
-            let turn = self.database.turn(rank, deadline.since(asked), attempt).await;
+            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(Failure::Down(why)) => {
@@ -153,12 +153,12 @@ impl Session {
             };
             deadline = deadline + CLOCK.now().since(asked);
             // What it may have left goes with everything else.
-            if attempt.is_some() && self.book().is_closed() {
+            if caller.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
             let script = script(self.script());
-            let why = match self.database.run_in(turn, attempt, &script, limit).await {
+            let why = match self.database.run_in(turn, caller, &script, limit).await {
                 Ok(answer) => return Ok(answer),
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
@@ -171,10 +171,11 @@ impl Session {
                 }
                 Err(Failure::Refused(why) | Failure::Down(why)) => why,
             };
-            if attempt.is_some() && self.book().is_closed() {
+            if caller.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));
             }
-            let over = CLOCK.now() >= deadline || attempt.is_some_and(Attempt::is_cancelled);
+            let over =
+                CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
                 return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
             }
@@ -192,14 +193,14 @@ impl Session {
     pub(crate) async fn own_turn<T>(
         &self,
         patience: Duration,
-        attempt: &Attempt,
+        caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = self.database.while_answered(patience, attempt, turn).await;
+        let turn = self.database.while_answered(patience, caller, turn).await;
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
-    /// Removes entries from their queues.
+    /// Removes attempts from their queues.
     ///
     /// # Errors
     ///
@@ -207,14 +208,14 @@ impl Session {
     pub(crate) async fn leave(
         &self,
         op: &'static str,
-        entries: &[Arc<Entry>],
+        attempts: &[Arc<Attempt>],
         doubtful: bool,
         deadline: Instant,
     ) -> Result<()> {
-        let patience = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
-        let leave = |script: Script| script.leave(entries, doubtful, self.id);
+        let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+        let leave = |script: Script| script.leave(attempts, doubtful, self.id);
         let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
-        entries.iter().for_each(|entry| self.changed(&entry.name));
+        attempts.iter().for_each(|attempt| self.changed(&attempt.name));
         left.map(drop)
     }
 
@@ -225,13 +226,13 @@ impl Session {
     /// What was not given back, and why.
     pub(crate) async fn close(&self) -> Result<()> {
         let deadline = CLOCK.now() + CLOSE_LIMIT;
-        let entries = self.book().close();
-        entries.iter().for_each(|entry| entry.closed());
+        let attempts = self.book().close();
+        attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may enter its queue yet.
         let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
         let mut result = Ok(());
-        for entries in entries.chunks(CHUNK) {
-            result = result.and(self.leave("close", entries, true, deadline).await);
+        for attempts in attempts.chunks(CHUNK) {
+            result = result.and(self.leave("close", attempts, true, deadline).await);
         }
         // First: whoever is not busy yet would be let in behind what was removed.
         self.database.refuse();

@@ -10,7 +10,7 @@ use std::{
 use lock_core::{Instant, Result, trace};
 use tokio::sync::Notify;
 
-use super::{CHUNK, Session, attempt::Entry};
+use super::{CHUNK, Session, attempt::Attempt};
 use crate::wire::{
     clock::{CLOCK, until},
     failure::Failure,
@@ -19,51 +19,52 @@ use crate::wire::{
 };
 
 impl Session {
-    /// Renews one entry now. Answers when the confirmed request was sent; `None` if it has expired.
+    /// Renews one attempt now. Answers when the confirmed request was sent; `None` if it has
+    /// expired.
     ///
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + entry.ttl / 2;
-        let renew = |script: Script| script.renew([entry.attempt]);
+    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        let deadline = CLOCK.now() + attempt.ttl / 2;
+        let renew = |script: Script| script.renew([attempt.id]);
         let (sent, rows) =
-            self.insist(("renew", Rank::Renew), renew, entry.patience(), deadline, None).await?;
+            self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
         Ok((!rows.is_empty()).then_some(sent))
     }
 
     async fn round(&self) {
         let now = CLOCK.now();
-        let mut entries = self.book().take_due(now);
-        if !entries.is_empty() {
+        let mut attempts = self.book().take_due(now);
+        if !attempts.is_empty() {
             self.database.check_pushes();
         }
-        entries.retain(|entry| entry.is_renewed(now));
-        for entries in entries.chunks(CHUNK) {
-            if let Err(failure) = self.renew_chunk(entries).await {
+        attempts.retain(|attempt| attempt.is_renewed(now));
+        for attempts in attempts.chunks(CHUNK) {
+            if let Err(failure) = self.renew_chunk(attempts).await {
                 return self.round_failed(&failure);
             }
         }
-        let held = entries.iter().filter(|entry| entry.is_held()).count();
+        let held = attempts.iter().filter(|attempt| attempt.is_held()).count();
         if held > 0 {
             trace::renewed(self.dialect().store(), held);
         }
-        if !entries.is_empty() && self.book().sweeps(now) {
+        if !attempts.is_empty() && self.book().sweeps(now) {
             // If it fails, the next one will do. The next round waits for it: it waits for nobody.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
     }
 
-    async fn renew_chunk(&self, entries: &[Arc<Entry>]) -> Result<(), Failure> {
-        let limit = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
-        let script = self.script().renew(entries.iter().map(|entry| entry.attempt));
+    async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<(), Failure> {
+        let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+        let script = self.script().renew(attempts.iter().map(|attempt| attempt.id));
         let (sent, rows) = self.database.run(Rank::Renew, &script, limit).await?;
         let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
-        for entry in entries {
-            match alive.contains(&entry.attempt) {
-                true => entry.renewed(sent),
-                false => entry.gone(),
+        for attempt in attempts {
+            match alive.contains(&attempt.id) {
+                true => attempt.renewed(sent),
+                false => attempt.gone(),
             }
         }
         Ok(())
@@ -73,10 +74,10 @@ impl Session {
     /// told.
     #[cfg(feature = "postgres")]
     pub(crate) async fn check_held(&self) {
-        let held = |entry: &&Arc<Entry>| entry.is_held();
-        let entries: Vec<_> = self.book().entries.values().filter(held).cloned().collect();
-        for entries in entries.chunks(CHUNK) {
-            let script = self.script().held(entries.iter().map(|entry| entry.attempt));
+        let held = |attempt: &&Arc<Attempt>| attempt.is_held();
+        let attempts: Vec<_> = self.book().attempts.values().filter(held).cloned().collect();
+        for attempts in attempts.chunks(CHUNK) {
+            let script = self.script().held(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
             let Ok((_, rows)) =
                 self.database.run(Rank::HandOver, &script, Duration::from_secs(2)).await
@@ -84,8 +85,8 @@ impl Session {
                 return;
             };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
-            let gone = entries.iter().filter(|entry| !there.contains(&entry.attempt));
-            gone.for_each(|entry| entry.gone());
+            let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));
+            gone.for_each(|attempt| attempt.gone());
         }
     }
 
@@ -99,9 +100,9 @@ impl Session {
         let now = CLOCK.now();
         let mut book = self.book();
         book.try_soon();
-        let entries: Vec<_> = book.entries.values().cloned().collect();
+        let attempts: Vec<_> = book.attempts.values().cloned().collect();
         drop(book);
-        entries.iter().for_each(|entry| entry.expire_wait(now));
+        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
     }
 }
 

@@ -64,12 +64,12 @@ impl Database {
         &self,
         rank: Rank,
         patience: Duration,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<Turn, Failure> {
         tokio::select! {
             biased;
             turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
-            () = cancelled(attempt) => Err(Failure::Down(failure::cancelled())),
+            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
         }
     }
 
@@ -81,7 +81,7 @@ impl Database {
     pub(crate) async fn while_answered<T>(
         &self,
         patience: Duration,
-        attempt: &Attempt,
+        caller: &Attempt,
         wait: impl Future<Output = T>,
     ) -> Result<T, Failure> {
         tokio::select! {
@@ -89,7 +89,7 @@ impl Database {
             done = self.turns().while_answered(patience, wait) => {
                 done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
             }
-            () = attempt.cancelled() => Err(Failure::Down(failure::cancelled())),
+            () = caller.cancelled() => Err(Failure::Down(failure::cancelled())),
         }
     }
 
@@ -112,23 +112,23 @@ impl Database {
     pub(crate) async fn run_in(
         &self,
         turn: Turn,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
         script: &str,
         limit: Duration,
     ) -> Answer {
         let limit = &Limit::new(limit);
         let answer = match self {
             #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, attempt).await,
+            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, caller).await,
             #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit, turn, attempt).await,
+            Self::MySql(mysql) => mysql.run(script, limit, turn, caller).await,
             #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit, turn, attempt).await,
+            Self::Postgres(postgres) => postgres.run(script, limit, turn, caller).await,
         };
         match &answer {
             Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
             // Its caller has left, or this client has.
-            Err(_) if attempt.is_some_and(Attempt::is_cancelled) => {}
+            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
             Err(Failure::Closed) => {}
             Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
             Err(Failure::Barred(why)) => self.turns().reach.broke(why),
@@ -215,9 +215,9 @@ impl Database {
 }
 
 /// Waits until the caller of an attempt has left; for ever where there is none.
-async fn cancelled(attempt: Option<&Attempt>) {
-    match attempt {
-        Some(attempt) => attempt.cancelled().await,
+async fn cancelled(caller: Option<&Attempt>) {
+    match caller {
+        Some(caller) => caller.cancelled().await,
         None => std::future::pending().await,
     }
 }

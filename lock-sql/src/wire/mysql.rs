@@ -93,9 +93,9 @@ impl MySql {
         script: &str,
         limit: &Limit,
         turn: Turn,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        self.connections.run(script, limit, turn, attempt).await
+        self.connections.run(script, limit, turn, caller).await
     }
 
     pub(crate) fn turns(&self) -> &Turns {

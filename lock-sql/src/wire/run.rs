@@ -43,7 +43,7 @@ impl<C: Link> Connections<C> {
         script: &str,
         limit: &Limit,
         turn: Turn,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         if self.is_refusing() {
             return Err(Failure::Closed);
@@ -57,7 +57,7 @@ impl<C: Link> Connections<C> {
             None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
         };
         let mut busy = Busy::new(self, made, turn);
-        let unsent = match attempt.is_some_and(Attempt::is_cancelled) {
+        let unsent = match caller.is_some_and(Attempt::is_cancelled) {
             true => Some(cancelled()),
             // Nobody would wait for the answer, and the connection would be given up.
             false => limit.is_short().then(|| limit.over()),

@@ -85,9 +85,9 @@ impl Postgres {
         script: &str,
         limit: &Limit,
         turn: Turn,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
-        let answer = self.connections.run(script, limit, turn, attempt).await;
+        let answer = self.connections.run(script, limit, turn, caller).await;
         let doubtful = match &answer {
             Err(Failure::Lost(_)) => true,
             Err(Failure::Refused(why)) => error::is_read_only(Dialect::Postgres, why),

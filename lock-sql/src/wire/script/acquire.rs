@@ -11,7 +11,7 @@ use crate::{
         row::{self, PERMIT, SHARED},
         schema::Grants,
     },
-    session::attempt::Entry,
+    session::attempt::Attempt,
 };
 
 /// A new entry.
@@ -28,13 +28,13 @@ pub(crate) struct Wish<'a> {
 }
 
 impl<'a> Wish<'a> {
-    pub(crate) fn new(client: Uuid, entry: &'a Entry, request: &'a Request) -> Self {
+    pub(crate) fn new(client: Uuid, attempt: &'a Attempt, request: &'a Request) -> Self {
         Self {
-            name: &entry.name,
-            attempt: entry.attempt,
+            name: &attempt.name,
+            attempt: attempt.id,
             client,
             kind: request.kind,
-            ttl: entry.ttl,
+            ttl: attempt.ttl,
             wait: request.wait,
             holder: &request.holder,
             value: request.value.as_deref(),

@@ -6,32 +6,32 @@ use lock_core::LockName;
 use uuid::Uuid;
 
 use super::{Script, publish::leads_among, wake::Leaving};
-use crate::session::attempt::Entry;
+use crate::session::attempt::Attempt;
 
 impl Script {
     /// Removes entries, and wakes whoever is next. `doubtful`: a request to enter that was not
     /// answered may still be under way.
-    pub(crate) fn leave(self, entries: &[Arc<Entry>], doubtful: bool, client: Uuid) -> String {
+    pub(crate) fn leave(self, attempts: &[Arc<Attempt>], doubtful: bool, client: Uuid) -> String {
         let mut queues = BTreeMap::<_, Vec<_>>::new();
-        for entry in entries {
-            queues.entry(&entry.name).or_default().push(entry);
+        for attempt in attempts {
+            queues.entry(&attempt.name).or_default().push(attempt);
         }
         let names: Vec<_> = queues.keys().copied().collect();
         let after = match doubtful {
             true => self.after_arrivals(&names),
             false => self.after_arrivals_if_pushed(&names),
         };
-        let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+        let ids = self.ids(attempts.iter().map(|attempt| attempt.id));
         let names = self.names(names);
-        let one_by_one = |(name, entries): (&&LockName, &Vec<&Arc<Entry>>)| {
-            let ids = self.ids(entries.iter().map(|entry| entry.attempt));
-            self.wake(&self.name(name), &ids, Leaving::of(entries.iter().copied()), client)
+        let one_by_one = |(name, attempts): (&&LockName, &Vec<&Arc<Attempt>>)| {
+            let ids = self.ids(attempts.iter().map(|attempt| attempt.id));
+            self.wake(&self.name(name), &ids, Leaving::of(attempts.iter().copied()), client)
         };
-        let wake = match Leaving::of(entries.iter()) {
+        let wake = match Leaving::of(attempts.iter()) {
             Leaving::Writers if queues.len() > 1 => self.wake_after_writers(&names, &ids, client),
             _ => queues.iter().map(one_by_one).collect(),
         };
-        let (remove, leads) = (remove(&ids, &names), entries.iter().any(|entry| entry.leads));
+        let (remove, leads) = (remove(&ids, &names), attempts.iter().any(|attempt| attempt.leads));
         if !leads && after.is_empty() {
             return remove;
         }

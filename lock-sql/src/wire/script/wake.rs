@@ -11,7 +11,7 @@ use crate::{
         dialect::Dialect,
         row::{EXCLUSIVE, PERMIT, SHARED},
     },
-    session::attempt::Entry,
+    session::attempt::Attempt,
 };
 
 /// Where PostgreSQL tells that a leader, or its value, has changed.
@@ -29,8 +29,8 @@ pub(super) enum Leaving {
 }
 
 impl Leaving {
-    pub(super) fn of<'a>(entries: impl Iterator<Item = &'a Arc<Entry>> + Clone) -> Self {
-        let all = |is: fn(Kind) -> bool| entries.clone().all(|entry| is(entry.kind));
+    pub(super) fn of<'a>(attempts: impl Iterator<Item = &'a Arc<Attempt>> + Clone) -> Self {
+        let all = |is: fn(Kind) -> bool| attempts.clone().all(|attempt| is(attempt.kind));
         if all(|kind| kind == Kind::Exclusive) {
             Self::Writers
         } else if all(|kind| matches!(kind, Kind::Permit { .. })) {

@@ -158,7 +158,7 @@ impl Sqlite {
         script: &str,
         limit: &Limit,
         turn: Turn,
-        attempt: Option<&Attempt>,
+        caller: Option<&Attempt>,
     ) -> Result<(Instant, Vec<Row>), Failure> {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
@@ -173,7 +173,7 @@ impl Sqlite {
             }
         };
         let connections = self.connections().map_err(Failure::Barred)?;
-        let answer = connections.run(script, limit, turn, attempt).await;
+        let answer = connections.run(script, limit, turn, caller).await;
         #[cfg(feature = "properties")]
         self.faults.reply(limit).await?;
         answer
