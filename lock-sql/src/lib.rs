@@ -72,7 +72,7 @@
 //! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind
 //! readers, on one connection per client besides its others. So whoever leaves has the name's
 //! counter to himself until his transaction ends. A look every 2.5 to 5 s, and one after each
-//! reconnect, makes up for a lost push. With each round of renewals the client asks whether the
+//! reconnect, makes up for a lost push. With each renewal the client asks whether the
 //! connection for pushes is still there: one that has died in silence is replaced within a third of
 //! a TTL and 2 s.
 //!

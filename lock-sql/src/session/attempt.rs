@@ -172,8 +172,8 @@ impl Attempt {
         self.moved.notify_one();
     }
 
-    /// Whether a round is to renew it. A lock that was confirmed just now waits for the next round, so
-    /// that short holds are never renewed.
+    /// Whether a renewal that is due concerns it. A lock that was confirmed just now waits for the
+    /// next one, so that short holds are never renewed.
     pub(crate) fn is_renewed(&self, now: Instant) -> bool {
         match &*self.stage() {
             Stage::Waiting { .. } => true,

@@ -87,7 +87,7 @@ impl Book {
         self.attempts.get(&attempt).cloned()
     }
 
-    /// After a failed round.
+    /// After a failed renewal.
     pub(super) fn try_soon(&mut self) {
         let now = CLOCK.now();
         for (ttl, due) in &mut self.groups {

@@ -53,7 +53,7 @@ pub(crate) struct Session {
     busy: Arc<RwLock<()>>,
     departures: Departures,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    round_due: Arc<Notify>,
+    renewal_due: Arc<Notify>,
     grants: Grants,
     undated: Undated,
 }
@@ -82,7 +82,7 @@ impl Session {
             None => Err(error::closed(self.dialect())),
             Some(earlier) => {
                 if earlier {
-                    self.round_due.notify_one();
+                    self.renewal_due.notify_one();
                 }
                 Ok(())
             }
@@ -238,7 +238,7 @@ impl Session {
         self.database.refuse();
         drop(busy);
         self.waiters.observers.ring_all();
-        self.round_due.notify_one();
+        self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
         self.database.quit().await;
@@ -252,7 +252,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.round_due.notify_one();
+        self.renewal_due.notify_one();
         self.waiters.look_due.notify_one();
         self.undated.some.notify_one();
     }

@@ -1,4 +1,4 @@
-//! The renewal round: one script keeps all locks and all waiting attempts of a client alive.
+//! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
 use std::{
     collections::HashSet,
@@ -33,7 +33,7 @@ impl Session {
         Ok((!rows.is_empty()).then_some(sent))
     }
 
-    async fn round(&self) {
+    async fn renew_due(&self) {
         let now = CLOCK.now();
         let mut attempts = self.book().take_due(now);
         if !attempts.is_empty() {
@@ -42,7 +42,7 @@ impl Session {
         attempts.retain(|attempt| attempt.is_renewed(now));
         for attempts in attempts.chunks(CHUNK) {
             if let Err(failure) = self.renew_chunk(attempts).await {
-                return self.round_failed(&failure);
+                return self.renewal_failed(&failure);
             }
         }
         let held = attempts.iter().filter(|attempt| attempt.is_held()).count();
@@ -50,7 +50,7 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !attempts.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next one will do. The next round waits for it: it waits for nobody.
+            // If it fails, the next one will do. The next renewal waits for it: it waits for nobody.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
@@ -90,7 +90,7 @@ impl Session {
         }
     }
 
-    fn round_failed(&self, failure: &Failure) {
+    fn renewal_failed(&self, failure: &Failure) {
         let why: &dyn Display = match failure {
             Failure::Closed => return,
             Failure::Barred(error) => error,
@@ -106,14 +106,14 @@ impl Session {
     }
 }
 
-/// Runs rounds until the session is gone.
+/// Renews until the session is gone.
 pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
     loop {
         let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
         until(due, &earlier).await;
         let Some(session) = session.upgrade() else { return };
         if session.book().next_due() <= CLOCK.now() {
-            session.round().await;
+            session.renew_due().await;
         }
     }
 }

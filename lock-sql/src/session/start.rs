@@ -29,12 +29,12 @@ impl Session {
             database,
             busy: Arc::default(),
             departures: Departures::default(),
-            round_due: Arc::default(),
+            renewal_due: Arc::default(),
             grants,
             undated: Undated::default(),
         });
         session.join();
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.round_due.clone()));
+        tokio::spawn(renewal::run(Arc::downgrade(&session), session.renewal_due.clone()));
         tokio::spawn(looks::run(Arc::downgrade(&session), session.waiters.look_due.clone()));
         tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
