@@ -23,7 +23,7 @@ use crate::{
     },
     wire::{
         clock::CLOCK,
-        script::{Script, Wish},
+        script::{NewEntry, Script},
         turns::Rank,
     },
 };
@@ -89,12 +89,12 @@ async fn ask(
     caller: &lock_core::Attempt,
     deadline: Instant,
 ) -> Result<(Instant, Vec<Row>)> {
-    let wish = Wish::new(session.id, attempt, request);
+    let entry = NewEntry::new(session.id, attempt, request);
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    let script = |script: Script| script.acquire(&wish);
+    let script = |script: Script| script.acquire(&entry);
     let answer = session
         .insist(("acquire", Rank::Ask), script, attempt.patience(), deadline, Some(caller))
         .await;

@@ -15,7 +15,7 @@ use crate::{
     session::{Session, attempt::Attempt},
     wire::{
         clock::CLOCK,
-        script::{Script, Wish},
+        script::{NewEntry, Script},
         turns::Rank,
     },
 };
@@ -73,10 +73,11 @@ async fn ask(
     deadline: Instant,
 ) -> Result<(Instant, Vec<Row>)> {
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    let wished = attempts.iter().zip(wishes);
-    let wished = wished.map(|(attempt, (request, _))| Wish::new(session.id, attempt, request));
-    let wished: Vec<_> = wished.collect();
-    let script = |script: Script| script.acquire_all(&wished, session.id);
+    let entries = attempts.iter().zip(wishes);
+    let entries =
+        entries.map(|(attempt, (request, _))| NewEntry::new(session.id, attempt, request));
+    let entries: Vec<_> = entries.collect();
+    let script = |script: Script| script.acquire_all(&entries, session.id);
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
     let answer =
         session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;

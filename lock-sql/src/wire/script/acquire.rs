@@ -16,7 +16,7 @@ use crate::{
 
 /// A new entry.
 #[derive(Debug)]
-pub(crate) struct Wish<'a> {
+pub(crate) struct NewEntry<'a> {
     pub(crate) name: &'a LockName,
     pub(crate) attempt: Uuid,
     pub(crate) client: Uuid,
@@ -27,7 +27,7 @@ pub(crate) struct Wish<'a> {
     pub(crate) value: Option<&'a [u8]>,
 }
 
-impl<'a> Wish<'a> {
+impl<'a> NewEntry<'a> {
     pub(crate) fn new(client: Uuid, attempt: &'a Attempt, request: &'a Request) -> Self {
         Self {
             name: &attempt.name,
@@ -45,16 +45,16 @@ impl<'a> Wish<'a> {
 impl Script {
     /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards
     /// is whoever does not want to wait and would have to, and whoever counts with other permits.
-    pub(crate) fn acquire(self, wish: &Wish<'_>) -> String {
-        let (name, id) = (self.name(wish.name), self.id(wish.attempt));
-        let slot = self.0.slot(wish.name.as_str().as_bytes());
-        let (kind, weight, limit) = row::written(wish.kind);
-        let (now, wall, ttl) = (self.0.now(), self.0.wall(), wish.ttl.as_micros());
-        let client = self.id(wish.client);
-        let holder = self.0.bytes(wish.holder.as_bytes());
-        let value = self.0.maybe_bytes(wish.value);
-        let admitted = admission(wish, &name);
-        let (column, granted) = self.granted_at_once(wish, &name);
+    pub(crate) fn acquire(self, entry: &NewEntry<'_>) -> String {
+        let (name, id) = (self.name(entry.name), self.id(entry.attempt));
+        let slot = self.0.slot(entry.name.as_str().as_bytes());
+        let (kind, weight, limit) = row::written(entry.kind);
+        let (now, wall, ttl) = (self.0.now(), self.0.wall(), entry.ttl.as_micros());
+        let client = self.id(entry.client);
+        let holder = self.0.bytes(entry.holder.as_bytes());
+        let value = self.0.maybe_bytes(entry.value);
+        let admitted = admission(entry, &name);
+        let (column, granted) = self.granted_at_once(entry, &name);
         let enter = format!(
             "INSERT INTO distlock_v1_entries (name, token, attempt, client, kind, weight, lim, ttl, \
              expires, since, holder, value, version{column}) \
@@ -62,20 +62,20 @@ impl Script {
              {wall}, {holder}, {value}, 0{granted} FROM distlock_v1_slots WHERE slot = {slot} \
              AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE attempt = {id}) AND {admitted};"
         );
-        let take = self.next_token(wish.name) + &self.bury(&name) + &enter;
-        let tell = if wish.value.is_some() { self.tell_observers(&name) } else { String::new() };
+        let take = self.next_token(entry.name) + &self.bury(&name) + &enter;
+        let tell = if entry.value.is_some() { self.tell_observers(&name) } else { String::new() };
         self.0.transaction(&(take + &tell + &self.queues(&name, false)))
     }
 
     /// The column, and what a new entry has in it: this moment, unless it has to wait.
-    fn granted_at_once(self, wish: &Wish<'_>, name: &str) -> (&'static str, String) {
+    fn granted_at_once(self, entry: &NewEntry<'_>, name: &str) -> (&'static str, String) {
         let wall = self.0.wall();
-        match (self.1, wish.wait) {
+        match (self.1, entry.wait) {
             (Grants::Undated, _) => ("", String::new()),
             // It does not enter otherwise.
             (Grants::Dated, Wait::Try) => (", granted", format!(", {wall}")),
             (Grants::Dated, _) => {
-                let room = room(wish.kind, name);
+                let room = room(entry.kind, name);
                 (", granted", format!(", CASE WHEN {room} THEN {wall} END"))
             }
         }
@@ -83,8 +83,8 @@ impl Script {
 }
 
 /// The queue rule as a condition, for whoever must not enter if it does not hold.
-fn admission(wish: &Wish<'_>, name: &str) -> String {
-    match (wish.wait, wish.kind) {
+fn admission(entry: &NewEntry<'_>, name: &str) -> String {
+    match (entry.wait, entry.kind) {
         (Wait::Try, kind) => room(kind, name),
         // Only the first one sets the number: see `queue::other_limit`.
         (_, Kind::Permit { limit, .. }) => format!(

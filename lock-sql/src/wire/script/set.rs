@@ -3,7 +3,7 @@
 use lock_core::{Kind, LockName};
 use uuid::Uuid;
 
-use super::{Script, acquire::Wish};
+use super::{Script, acquire::NewEntry};
 use crate::layout::{
     dialect::Dialect,
     row::{self, SHARED},
@@ -13,10 +13,11 @@ use crate::layout::{
 impl Script {
     /// Enters all of these queues if all leave room, and answers the entries: all of them or none. Sent
     /// again, it finds those of the first time.
-    pub(crate) fn acquire_all(self, wishes: &[Wish<'_>], client: Uuid) -> String {
-        let names = self.names(wishes.iter().map(|wish| wish.name));
-        let ids = self.ids(wishes.iter().map(|wish| wish.attempt));
-        let shared = wishes.iter().filter(|wish| wish.kind == Kind::Shared).map(|wish| wish.name);
+    pub(crate) fn acquire_all(self, entries: &[NewEntry<'_>], client: Uuid) -> String {
+        let names = self.names(entries.iter().map(|entry| entry.name));
+        let ids = self.ids(entries.iter().map(|entry| entry.attempt));
+        let shared =
+            entries.iter().filter(|entry| entry.kind == Kind::Shared).map(|entry| entry.name);
         let shared = self.names(shared);
         // Its own readers are there when it is sent again.
         let beside = match shared.as_str() {
@@ -25,7 +26,7 @@ impl Script {
                 " AND NOT (kind = {SHARED} AND name IN ({shared}) AND attempt NOT IN ({ids}))"
             ),
         };
-        let rows: Vec<_> = wishes.iter().map(|wish| self.wished(wish)).collect();
+        let rows: Vec<_> = entries.iter().map(|entry| self.wished(entry)).collect();
         let (client, rows) = (self.id(client), rows.join(" UNION ALL "));
         let (now, wall, nothing) = (self.0.now(), self.0.wall(), self.0.maybe_bytes(None));
         let (column, granted) = match self.1 {
@@ -40,15 +41,15 @@ impl Script {
              FROM ({rows}) AS wished JOIN distlock_v1_slots AS counter ON counter.slot = wished.slot \
              WHERE NOT EXISTS (SELECT 1 FROM distlock_v1_entries WHERE name IN ({names}){beside});"
         );
-        let take = self.next_tokens(wishes.iter().map(|wish| wish.name)) + &self.bury(&names);
+        let take = self.next_tokens(entries.iter().map(|entry| entry.name)) + &self.bury(&names);
         self.0.transaction(&(take + &enter + &self.own(&ids)))
     }
 
-    fn wished(self, wish: &Wish<'_>) -> String {
-        let (name, id) = (self.name(wish.name), self.id(wish.attempt));
-        let slot = self.0.slot(wish.name.as_str().as_bytes());
-        let (ttl, holder) = (wish.ttl.as_micros(), self.0.bytes(wish.holder.as_bytes()));
-        let (kind, ..) = row::written(wish.kind);
+    fn wished(self, entry: &NewEntry<'_>) -> String {
+        let (name, id) = (self.name(entry.name), self.id(entry.attempt));
+        let slot = self.0.slot(entry.name.as_str().as_bytes());
+        let (ttl, holder) = (entry.ttl.as_micros(), self.0.bytes(entry.holder.as_bytes()));
+        let (kind, ..) = row::written(entry.kind);
         format!(
             "SELECT {name} AS name, {id} AS attempt, {slot} AS slot, {ttl} AS ttl, {holder} AS holder, \
              {kind} AS kind"
