@@ -65,19 +65,19 @@ pub(crate) struct Connections<C: Connection> {
     /// Rings when one comes back.
     back: Notify,
     /// For each connection that there is, also while it is being made.
-    places: Arc<Semaphore>,
+    seats: Arc<Semaphore>,
     most: usize,
     /// For scripts that the server still executes, though their clients have given up. They do not
     /// keep others from their turns, as long as there are few of them.
     pub(super) stragglers: Turns,
 }
 
-/// A connection in its place.
+/// A connection in its seat.
 pub(super) struct Made<C> {
     pub(super) connection: C,
     /// When it was last seen to work.
     pub(super) answered: Instant,
-    pub(super) place: OwnedSemaphorePermit,
+    pub(super) seat: OwnedSemaphorePermit,
 }
 
 impl<C: Link> Connections<C> {
@@ -98,16 +98,16 @@ impl<C: Link> Connections<C> {
         }
     }
 
-    /// Makes one more connection as soon as there is a place for it. Goes on when nobody waits for
+    /// Makes one more connection as soon as there is a seat for it. Goes on when nobody waits for
     /// it any more: MySQL blocks a host that leaves many connections half-made.
     async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
-        let place = self.places.clone().acquire_owned().await;
-        let (connections, place) = (self.clone(), place.map_err(|_| Failure::Closed)?);
+        let seat = self.seats.clone().acquire_owned().await;
+        let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
         let making = tokio::spawn(async move {
             let made = Limit::new(limit).keep(C::make(&(connections.way)())).await;
             let connection = made.map_err(Failure::Down)??;
             let answered = CLOCK.now();
-            connections.put_back(Made { connection, answered, place });
+            connections.put_back(Made { connection, answered, seat });
             Ok(())
         });
         match making.await {
@@ -124,21 +124,21 @@ impl<C: Link> Connections<C> {
 impl<C: Connection> Connections<C> {
     /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
     /// have given up.
-    pub(crate) fn new(way: Way<C>, places: [usize; 3]) -> Arc<Self> {
-        let most = places[0];
+    pub(crate) fn new(way: Way<C>, seats: [usize; 3]) -> Arc<Self> {
+        let most = seats[0];
         Arc::new(Self {
             way,
             idle: Mutex::new(Some(Vec::new())),
             reserved: Mutex::new(None),
             back: Notify::new(),
-            places: Arc::new(Semaphore::new(most)),
+            seats: Arc::new(Semaphore::new(most)),
             most,
-            stragglers: Turns::new(places),
+            stragglers: Turns::new(seats),
         })
     }
 
     fn has_others(&self) -> bool {
-        self.places.available_permits() < self.most
+        self.seats.available_permits() < self.most
     }
 
     async fn unused(&self) -> Made<C> {
@@ -161,7 +161,7 @@ impl<C: Connection> Connections<C> {
 
     pub(super) fn put_back_of(&self, rank: Rank, made: Made<C>) {
         let mut reserved = self.reserved();
-        let are_several = self.most - self.places.available_permits() > 1;
+        let are_several = self.most - self.seats.available_permits() > 1;
         let keeps = rank == Rank::Renew && are_several && !self.is_refusing();
         match &*reserved {
             None if keeps => *reserved = Some(made),
@@ -200,11 +200,11 @@ impl<C: Connection> Connections<C> {
 
     /// Runs no script any more.
     pub(crate) fn refuse(&self) {
-        self.places.close();
+        self.seats.close();
     }
 
     pub(crate) fn is_refusing(&self) -> bool {
-        self.places.is_closed()
+        self.seats.is_closed()
     }
 
     /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that
@@ -214,8 +214,7 @@ impl<C: Connection> Connections<C> {
         self.refuse();
         let (idle, reserved) = (self.idle().take(), self.reserved().take());
         let quits = async {
-            for Made { connection, place: _place, .. } in idle.into_iter().flatten().chain(reserved)
-            {
+            for Made { connection, seat: _seat, .. } in idle.into_iter().flatten().chain(reserved) {
                 let _ = connection.close().await;
             }
         };

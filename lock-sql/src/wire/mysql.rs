@@ -18,7 +18,7 @@ use crate::{
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        turns::{PLACES, Turn, Turns},
+        turns::{SEATS, Turn, Turns},
     },
 };
 
@@ -80,7 +80,7 @@ impl MySql {
     }
 
     fn by(address: String, way: Way<MySqlConnection>) -> Self {
-        Self { address, turns: Turns::new(PLACES), connections: Connections::new(way, PLACES) }
+        Self { address, turns: Turns::new(SEATS), connections: Connections::new(way, SEATS) }
     }
 
     /// The server and the database, as this client names them.

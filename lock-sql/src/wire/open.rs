@@ -7,7 +7,7 @@ use crate::{
     layout::schema::Grants,
     wire::{
         database::Database,
-        own_client::{Kind, OwnPool},
+        own_client::{AnyPool, OwnPool},
     },
 };
 
@@ -26,18 +26,18 @@ impl Database {
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "sqlite")]
-            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
+            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
                 let file = super::sqlite::Sqlite::of_pool(pool).await?;
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "mysql")]
             Target::MySql(server) => Self::MySql(super::mysql::MySql::new(server)).prepared().await,
             #[cfg(feature = "mysql")]
-            Target::Pool(OwnPool(Kind::MySql(pool))) => {
+            Target::Pool(OwnPool(AnyPool::MySql(pool))) => {
                 Self::MySql(super::mysql::MySql::of_pool(pool)?).prepared().await
             }
             #[cfg(feature = "postgres")]
-            Target::Pool(OwnPool(Kind::Postgres(pool))) => {
+            Target::Pool(OwnPool(AnyPool::Postgres(pool))) => {
                 Self::Postgres(Box::new(super::postgres::Postgres::of_pool(pool))).prepared().await
             }
             #[cfg(feature = "postgres")]

@@ -15,10 +15,10 @@ pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Syn
 /// Locks take from it how to connect, and none of its connections:
 /// [the front page](crate#your-own-client) says why.
 #[derive(Clone)]
-pub struct OwnPool(pub(crate) Kind);
+pub struct OwnPool(pub(crate) AnyPool);
 
 #[derive(Clone)]
-pub(crate) enum Kind {
+pub(crate) enum AnyPool {
     #[cfg(feature = "sqlite")]
     Sqlite(sqlx::SqlitePool),
     #[cfg(feature = "mysql")]
@@ -31,11 +31,11 @@ impl OwnPool {
     pub(crate) fn dialect(&self) -> Dialect {
         match &self.0 {
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(_) => Dialect::Sqlite,
+            AnyPool::Sqlite(_) => Dialect::Sqlite,
             #[cfg(feature = "mysql")]
-            Kind::MySql(_) => Dialect::MySql,
+            AnyPool::MySql(_) => Dialect::MySql,
             #[cfg(feature = "postgres")]
-            Kind::Postgres(_) => Dialect::Postgres,
+            AnyPool::Postgres(_) => Dialect::Postgres,
         }
     }
 }
@@ -52,21 +52,21 @@ pub(crate) fn way<D: Database>(
 #[cfg(feature = "sqlite")]
 impl From<&sqlx::SqlitePool> for OwnPool {
     fn from(pool: &sqlx::SqlitePool) -> Self {
-        Self(Kind::Sqlite(pool.clone()))
+        Self(AnyPool::Sqlite(pool.clone()))
     }
 }
 
 #[cfg(feature = "mysql")]
 impl From<&sqlx::MySqlPool> for OwnPool {
     fn from(pool: &sqlx::MySqlPool) -> Self {
-        Self(Kind::MySql(pool.clone()))
+        Self(AnyPool::MySql(pool.clone()))
     }
 }
 
 #[cfg(feature = "postgres")]
 impl From<&sqlx::PgPool> for OwnPool {
     fn from(pool: &sqlx::PgPool) -> Self {
-        Self(Kind::Postgres(pool.clone()))
+        Self(AnyPool::Postgres(pool.clone()))
     }
 }
 

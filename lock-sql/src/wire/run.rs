@@ -23,7 +23,7 @@ use crate::{
 const STALL: Duration = Duration::from_secs(4);
 
 /// A connection that executes a script, in its turn. Given up before the answer, it keeps its
-/// place, or one of the stragglers', until the server has ended the script: so a stall cannot use
+/// seat, or one of the stragglers', until the server has ended the script: so a stall cannot use
 /// up the server's connections.
 struct Busy<C: Connection + 'static> {
     made: Option<Made<C>>,
@@ -148,10 +148,10 @@ impl<C: Connection + 'static> Drop for Busy<C> {
         else {
             return;
         };
-        let Made { connection, place, .. } = made;
+        let Made { connection, seat, .. } = made;
         match self.connections.stragglers.try_take(turn.rank) {
             Some(held) => drop(runtime.spawn(end(connection, held))),
-            None => drop(runtime.spawn(end(connection, (turn, place)))),
+            None => drop(runtime.spawn(end(connection, (turn, seat)))),
         }
     }
 }

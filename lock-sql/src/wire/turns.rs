@@ -16,7 +16,7 @@ use crate::wire::clock::CLOCK;
 /// How many scripts of a client are on their way to a server at the most: see [`Turns::new`]. Two are
 /// kept for renewals, and one of them for those only.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
-pub(crate) const PLACES: [usize; 3] = [10, 9, 8];
+pub(crate) const SEATS: [usize; 3] = [10, 9, 8];
 
 /// What a script is for. The first of them goes before the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,7 +33,7 @@ pub(crate) enum Rank {
 /// those of one rank in order of arrival.
 ///
 /// A script passes one gate after the other, from that of its rank to the first. No gate has more
-/// places than the next one. So a script waits for those of its own rank, and for as many of the
+/// seats than the next one. So a script waits for those of its own rank, and for as many of the
 /// lower ranks as have passed their gates, however many more of them wait.
 #[derive(Debug)]
 pub(crate) struct Turns {
@@ -59,10 +59,10 @@ pub(crate) enum NoTurn {
 }
 
 impl Turns {
-    /// `places`: how many scripts may be on their way at once; at most as many of the rank
+    /// `seats`: how many scripts may be on their way at once; at most as many of the rank
     /// [`HandOver`](Rank::HandOver) and those after it; of the rank [`Ask`](Rank::Ask).
-    pub(crate) fn new(places: [usize; 3]) -> Self {
-        let gates = places.map(|places| Arc::new(Semaphore::new(places)));
+    pub(crate) fn new(seats: [usize; 3]) -> Self {
+        let gates = seats.map(|seats| Arc::new(Semaphore::new(seats)));
         Self { gates, answered: Mutex::default(), reach: Reach::default() }
     }
 

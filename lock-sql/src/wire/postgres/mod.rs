@@ -27,7 +27,7 @@ use crate::{
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        turns::{PLACES, Turn, Turns},
+        turns::{SEATS, Turn, Turns},
     },
 };
 
@@ -70,10 +70,10 @@ impl Postgres {
     }
 
     fn by(way: Way<PgConnection>) -> Self {
-        let connections = Connections::new(way.clone(), PLACES);
+        let connections = Connections::new(way.clone(), SEATS);
         Self {
             way,
-            turns: Turns::new(PLACES),
+            turns: Turns::new(SEATS),
             connections,
             listening: OnceLock::new(),
             doubts: Arc::default(),

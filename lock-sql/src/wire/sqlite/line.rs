@@ -9,7 +9,7 @@ use crate::wire::turns::Turns;
 
 /// SQLite lets one write at a time. Within a process in order, which is quicker than its trying
 /// again.
-pub(super) const PLACES: [usize; 3] = [1, 1, 1];
+pub(super) const SEATS: [usize; 3] = [1, 1, 1];
 
 /// The turns of all clients of this file.
 pub(super) fn turns(file: &str) -> Arc<Turns> {
@@ -19,7 +19,7 @@ pub(super) fn turns(file: &str) -> Arc<Turns> {
     lines.retain(|_, line| line.strong_count() > 0);
     let known = lines.entry(file.to_owned()).or_default();
     known.upgrade().unwrap_or_else(|| {
-        let turns = Arc::new(Turns::new(PLACES));
+        let turns = Arc::new(Turns::new(SEATS));
         *known = Arc::downgrade(&turns);
         turns
     })

@@ -28,7 +28,7 @@ use crate::{
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
-        sqlite::{file::Location, line::PLACES},
+        sqlite::{file::Location, line::SEATS},
         turns::{Rank, Turn, Turns},
     },
 };
@@ -72,7 +72,7 @@ impl File {
         let identity = location.make()?;
         let (path, way) = (location.path.clone(), way.clone());
         let way = Arc::new(move || way().filename(&path));
-        Ok(Self { identity, connections: Connections::new(way, PLACES) })
+        Ok(Self { identity, connections: Connections::new(way, SEATS) })
     }
 }
 
