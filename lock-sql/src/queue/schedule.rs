@@ -11,7 +11,7 @@ use crate::{
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
-/// How much later than the entry before it expires the head looks, and the others: the head goes
+/// How much later than the attempt before it expires the head looks, and the others: the head goes
 /// first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
@@ -38,7 +38,7 @@ pub(crate) enum Why {
     Pace,
     /// Somebody said that something has changed.
     Rung,
-    /// The entry before has expired unless it was renewed.
+    /// The attempt before has expired unless it was renewed.
     Expiry,
 }
 
