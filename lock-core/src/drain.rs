@@ -89,21 +89,21 @@ impl Drop for Stay {
 
 impl Client {
     /// An acquire, which is over when the connection is being drained: who still waits then is a
-    /// newcomer, too.
+    /// newcomer, too. Of one that comes later nothing is begun, so the store never hears of it.
     ///
     /// # Errors
     ///
     /// Its own, and [`Error::Closed`] by [`ClosedBy::Drain`].
-    pub(crate) async fn unless_drained<T>(
+    pub(crate) async fn unless_drained<T, F: Future<Output = Result<T>>>(
         &self,
-        acquire: impl Future<Output = Result<T>>,
+        acquire: impl FnOnce() -> F,
     ) -> Result<T> {
         if self.drain.begun.is_cancelled() {
             return Err(self.drained_error());
         }
         tokio::select! {
             biased;
-            acquired = acquire => acquired.map_err(|error| self.of_newcomer(error)),
+            acquired = acquire() => acquired.map_err(|error| self.of_newcomer(error)),
             () = self.drain.begun.cancelled() => Err(self.drained_error()),
         }
     }

@@ -1,21 +1,10 @@
 //! A lock that is held.
 
-use std::{
-    fmt,
-    ops::Deref,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    alarm::Slot,
-    drain::Stay,
-    grip::{Beginning, Grip},
-    held::Inner,
-    locks::Client,
-    owned::Owned,
-    trace,
+    drain::Stay, grip::Beginning, held::Inner, locks::Client, owned::Owned, trace,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -36,7 +25,7 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
-    /// What a drain waits for.
+    /// What a drain waits for; goes with the release.
     stay: Option<Stay>,
 }
 
@@ -53,23 +42,18 @@ impl LockGuard {
         term: Term,
         cap: Instant,
     ) -> Result<Self> {
-        let (grip, slot) = (Grip::new(kind), Slot::new());
-        let (granted, floor) = (client.clock.now(), OnceLock::new());
-        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
-        let inner = Arc::new(inner);
-        inner.client.alarm.add(&inner, inner.until());
-        let stay = inner.client.drain.enter();
-        let guard = Self { held: Held(inner), counts: true, stay };
+        let held = Held::begin(client, name, kind, lease, ttl, term, cap);
+        let stay = held.0.client.drain.enter();
+        let guard = Self { held, counts: true, stay };
         match guard.stay {
             Some(_) => Ok(guard),
             None => Err(guard.held.0.client.drained_error()),
         }
     }
 
-    /// A guard that has been counted among those of its grant.
-    pub(crate) fn counted(held: Held) -> Self {
-        let stay = Some(held.0.client.drain.enter_again());
-        Self { held, counts: true, stay }
+    /// A guard that has been counted among those of its grant, and among those of the client.
+    pub(crate) fn counted(held: Held, stay: Stay) -> Self {
+        Self { held, counts: true, stay: Some(stay) }
     }
 
     pub(crate) fn granted(&self) -> Instant {
@@ -154,7 +138,7 @@ impl LockGuard {
         let last = self.leave();
         if last && inner.lease.validity().lose(LossReason::NotCollected) {
             inner.client.alarm.remove(&*inner);
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+            inner.client.home.runtime.spawn(inner.clone().give_back(self.stay.take()));
         }
         inner.loss_error(inner.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
@@ -190,7 +174,7 @@ impl LockGuard {
             Some(until) => inner.release_at(until).await,
             None if inner.end() => {
                 let home = inner.client.home.clone();
-                Owned::new(&home, inner.give_back(), || {}).await
+                Owned::new(&home, inner.give_back(self.stay.take()), || {}).await
             }
             // Lost between the check and here.
             None => inner.check(),
@@ -250,13 +234,13 @@ impl LockGuard {
         }
         inner.client.alarm.remove(&*inner);
         let home = inner.client.home.clone();
-        let left = Owned::new(&home, leave(inner), || {}).await;
+        let left = Owned::new(&home, leave(inner, self.stay.take()), || {}).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }
 
 /// Asks the store to keep the lock for whoever has the ticket.
-async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
+async fn leave(inner: Arc<Inner>, stay: Option<Stay>) -> Result<Ticket> {
     let _turn = inner.grip.turn.lock().await;
     match inner.lease.detach().await {
         Ok(place) => {
@@ -264,7 +248,7 @@ async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
             Ok(inner.ticket(place))
         }
         Err(error) => {
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+            inner.client.home.runtime.spawn(inner.clone().give_back(stay));
             Err(error)
         }
     }
@@ -286,7 +270,10 @@ impl Drop for LockGuard {
         let inner = &self.held.0;
         match inner.kept_until() {
             Some(until) => drop(inner.clone().release_at(until)),
-            None if inner.end() => drop(inner.client.home.runtime.spawn(inner.clone().give_back())),
+            None if inner.end() => {
+                let release = inner.clone().give_back(self.stay.take());
+                inner.client.home.runtime.spawn(release);
+            }
             None => {}
         }
     }

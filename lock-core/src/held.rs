@@ -13,6 +13,7 @@ use crate::{
     Validity,
     alarm::{HasSlot, Slot, Watched},
     deadline,
+    drain::Stay,
     grip::Grip,
     locks::Client,
     owned::Owned,
@@ -43,6 +44,24 @@ pub(crate) struct Inner {
 }
 
 impl Held {
+    /// A new grant, whose deadline is watched from now on.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        name: LockName,
+        kind: Kind,
+        lease: Box<dyn Lease>,
+        ttl: Duration,
+        term: Term,
+        cap: Instant,
+    ) -> Self {
+        let (grip, slot) = (Grip::new(kind), Slot::new());
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
+        let inner = Arc::new(inner);
+        inner.client.alarm.add(&inner, inner.until());
+        Self(inner)
+    }
+
     /// The lock's name.
     pub fn name(&self) -> &LockName {
         &self.0.name
@@ -121,8 +140,13 @@ impl Held {
         }
     }
 
-    /// Renews the lock for one TTL now. Only needed for a fixed term; the watchdog does it
-    /// otherwise. The maximum hold time still counts from the grant.
+    /// Renews the lock for one TTL now. A fixed term needs it to go on; otherwise the watchdog
+    /// renews. The maximum hold time still counts from the grant.
+    ///
+    /// It is also the question whether the lock is still held, and the store answers it. After a
+    /// fenced write was refused, `Ok` says that nobody came later: the resource has seen a greater
+    /// token of another store, or of the time before a restore. Raise the
+    /// [token floor](crate::Locks::raise_token_floor) then.
     ///
     /// # Errors
     ///
@@ -227,10 +251,15 @@ impl Inner {
         first
     }
 
-    /// Removes the grant's entry from the store.
-    pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
-        let result = self.lease.release().await;
+    /// Removes the grant's entry from the store. A drain waits for it if it has a `stay`.
+    pub(crate) async fn give_back(self: Arc<Self>, stay: Option<Stay>) -> Result<()> {
+        let mut result = self.lease.release().await;
+        if matches!(result, Err(Error::Closed { .. })) && self.client.closed.is_cancelled() {
+            // The close has come before it, and gives back everything.
+            result = self.client.close().await;
+        }
         self.trace_release(&result);
+        drop(stay);
         result
     }
 

@@ -8,20 +8,20 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Clock, ClosedBy, Error, Instant, Result,
     alarm::Alarm,
+    end::End,
     owned::{Moves, Owned},
 };
 
 /// Where work goes that leaves its caller's task, and what notices that there is no such place any
 /// more.
 ///
-/// The task of the alarm holds a guard, which a runtime drops with its tasks when it ends. So one
-/// flag says it for all stores, however the runtime ends, and nobody asks a driver any more whose
-/// tasks are gone.
+/// A runtime drops its tasks when it ends, and that of the alarm tells it then. So one flag says it
+/// for all stores, however the runtime ends, and nobody asks a driver any more whose tasks are gone.
 pub(crate) struct Home {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<dyn Moves>>,
-    ended: CancellationToken,
+    end: Arc<End>,
     store: &'static str,
     origin: Origin,
 }
@@ -37,10 +37,10 @@ impl Home {
         store: &'static str,
         place: &'static Location<'static>,
     ) -> Arc<Self> {
-        let (runtime, ended) = (Handle::current(), CancellationToken::new());
-        let alarm = Alarm::start(clock, &runtime, Some(ended.clone().drop_guard()));
+        let (runtime, end) = (Handle::current(), Arc::new(End::default()));
+        let alarm = Alarm::start(clock, &runtime, Some(end.clone()));
         let origin = Origin::here(&runtime, place);
-        Arc::new(Self { runtime, clock, alarm, ended, store, origin })
+        Arc::new(Self { runtime, clock, alarm, end, store, origin })
     }
 
     pub(crate) fn is_here(&self) -> bool {
@@ -58,7 +58,7 @@ impl Home {
     ///
     /// [`Error::Closed`] if the runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.ended.is_cancelled() {
+        match self.end.has_come() {
             true => Err(self.closed()),
             false => Ok(()),
         }
@@ -72,7 +72,7 @@ impl Home {
 
     /// Tells when the runtime has ended. It keeps nothing alive.
     pub(crate) fn ended(&self) -> CancellationToken {
-        self.ended.clone()
+        self.end.token().clone()
     }
 
     /// Does something with the driver in the runtime where its timers and connections live. A caller
@@ -85,9 +85,15 @@ impl Home {
         self: Arc<Self>,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        match self.is_here() {
-            true => work.await,
-            false => Owned::new(&self, work, || {}).await,
+        if !self.is_here() {
+            return Owned::new(&self, work, || {}).await;
+        }
+        self.check()?;
+        tokio::select! {
+            biased;
+            // By the runtime's handle a caller outlives it. Timers of the work would panic then.
+            () = self.end.token().cancelled() => Err(self.closed()),
+            done = work => done,
         }
     }
 }

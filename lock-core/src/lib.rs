@@ -24,6 +24,7 @@
 mod adopt;
 mod alarm;
 pub mod blocking;
+mod close;
 mod connect;
 pub mod deadline;
 mod diagnosis;
@@ -31,6 +32,7 @@ mod drain;
 mod driver;
 pub mod duration;
 mod election;
+mod end;
 mod entry;
 mod error;
 mod facts;

@@ -158,9 +158,9 @@ impl Lock {
     /// while the lock was held.
     ///
     /// ```no_run
-    /// # async fn write(_: u64) {}
+    /// # async fn write(_: i64) {}
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// locks.lock("report")?.run(|held| async move { write(held.token().value()).await }).await
+    /// locks.lock("report")?.run(|held| async move { write(held.token().as_i64()).await }).await
     /// # }
     /// ```
     ///
@@ -181,18 +181,19 @@ impl Lock {
         async move { run_while_held(guard.await?, work).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's.
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's. Where its
+    /// result goes through a `?`, nothing else tells the type of the error, and the work names it:
     ///
     /// ```no_run
-    /// # async fn save(_: u64) -> std::io::Result<()> { Ok(()) }
+    /// # async fn save(_: i64) -> std::io::Result<()> { Ok(()) }
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
     /// let lock = locks.lock("report")?;
     /// lock.try_run(|held| async move {
-    ///     save(held.token().value()).await?;
+    ///     save(held.token().as_i64()).await?;
     ///     Ok::<_, Box<dyn std::error::Error>>(())
     /// })
-    /// .await
-    /// # }
+    /// .await?;
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors
@@ -271,8 +272,10 @@ impl Lock {
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
         let ttl = self.request.ttl;
-        let owned = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-            .collected_within(ttl, |granted| Err(granted?.not_collected()));
+        let owned = || {
+            Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+                .collected_within(ttl, |granted| Err(granted?.not_collected()))
+        };
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
@@ -321,10 +324,18 @@ impl Lock {
                 let nothing = Err(self.in_vain(waited, Found::default()));
                 tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
             }
-            Some(found) => Err(self.in_vain(waited, found)),
+            Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
             // Slow, but there: others' answers have come meanwhile, or its own that it waits.
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
             None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
+        }
+    }
+
+    /// Where the store shows nobody and took no request, that is an outage and not a busy lock.
+    fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
+        match (&found, attempt.refusal().take()) {
+            (Found { holder: None, place: None }, Some(why)) => self.unavailable("acquire", why),
+            _ => self.in_vain(waited, found),
         }
     }
 
@@ -348,12 +359,12 @@ impl Lock {
     }
 
     fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        Error::Unavailable {
-            store: self.client.driver.guarantees().store,
-            op,
-            effect: Effect::Unknown,
-            source: format!("no answer within {}", shown(limit)).into(),
-        }
+        self.unavailable(op, format!("no answer within {}", shown(limit)))
+    }
+
+    fn unavailable(&self, op: &'static str, why: String) -> Error {
+        let store = self.client.driver.guarantees().store;
+        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
     }
 }
 

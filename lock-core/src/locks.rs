@@ -1,11 +1,6 @@
 //! A connected store.
 
-use std::{
-    fmt,
-    panic::Location,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, panic::Location, sync::Arc, time::Duration};
 
 use futures_util::Stream;
 use tokio_util::sync::CancellationToken;
@@ -13,14 +8,12 @@ use uuid::Uuid;
 
 use crate::{
     Clock, ClosedBy, ConnectionState, DistributedLock, Effect, Election, Entry, Error,
-    FencingToken, Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result,
-    Semaphore, Ticket, TokenFloor, adopt::adopt, alarm::Alarm, drain::Drain, duration::shown,
+    FencingToken, Guarantees, Kind, Lock, LockGuard, LockName, LockSet, Reach, Result, Semaphore,
+    Ticket, TokenFloor, adopt::adopt, alarm::Alarm, close::Close, drain::Drain, duration::shown,
     floor, held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
     vain::Looks,
 };
 
-/// How long [`Locks::close`] may take at the most.
-const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 /// How long [`Locks::ping`] may take at the most.
 const PING_LIMIT: Duration = Duration::from_secs(5);
 /// The name that [`Locks::ping`] looks at.
@@ -62,8 +55,7 @@ pub(crate) struct Client {
     pub(crate) closed: CancellationToken,
     /// The servers' addresses, where a URL named them.
     servers: Option<String>,
-    /// Why the first close was not confirmed.
-    unconfirmed: OnceLock<String>,
+    pub(crate) close: Close,
 }
 
 impl Client {
@@ -75,24 +67,6 @@ impl Client {
                 self.home.check().err().unwrap_or(error)
             }
             error => self.placed(error.of(op)),
-        }
-    }
-
-    /// What the first close came to, for those after it, too: what it did not get confirmed they
-    /// cannot confirm.
-    fn first_close(&self, closed: Result<()>) -> Result<()> {
-        match (closed, self.unconfirmed.get()) {
-            (Err(error), None) => {
-                let _ = self.unconfirmed.set(error.to_string());
-                Err(error)
-            }
-            (Ok(()), Some(first)) => Err(Error::Unavailable {
-                store: self.driver.guarantees().store,
-                op: "close",
-                effect: Effect::Unknown,
-                source: format!("the first close was not confirmed: {first}").into(),
-            }),
-            (closed, _) => closed,
         }
     }
 
@@ -135,7 +109,7 @@ impl Locks {
             reach,
             closed: CancellationToken::new(),
             servers,
-            unconfirmed: OnceLock::new(),
+            close: Close::default(),
         };
         Self { client: Arc::new(client) }
     }
@@ -278,8 +252,18 @@ impl Locks {
 
     /// Asks the store for something small, and tells how long the answer took: whether an acquire
     /// would be answered now. For a readiness check; whether the program itself is well does not
-    /// depend on it. It looks at the queue of the name `distlock/ping` and changes nothing; a login
-    /// that is limited to some names needs the permission to read that one, too.
+    /// depend on it. It changes nothing.
+    ///
+    /// | store | what it asks | what passes, too |
+    /// |---|---|---|
+    /// | SQLite, PostgreSQL, MySQL | an update of no row: refused while the store takes no writes or somebody keeps the file locked | a full disk; a login that may update and not insert |
+    /// | etcd | a read that a majority confirms | a database that is full (`NOSPACE`); a login that may not write |
+    /// | Redis | a script that reads | a server that refuses writes: a replica, `min-replicas-to-write` without one, no memory left |
+    /// | ZooKeeper | a read of the server that it is connected to | for some time, a member that is cut off from its leader; a login that may not create |
+    /// | memory | the store, through its scripted network | - |
+    ///
+    /// Where the table says a read, it is the queue of the name `distlock/ping`, which a login that is
+    /// limited to some names must be allowed to read.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) {
@@ -303,9 +287,11 @@ impl Locks {
     /// If it is polled outside a tokio runtime.
     pub async fn ping(&self) -> Result<Duration> {
         let started = self.client.clock.now();
-        match tokio::time::timeout(PING_LIMIT, self.inspect(PING_NAME)).await {
-            Ok(Ok(_)) => Ok(self.client.clock.now().since(started)),
-            Ok(Err(error)) => Err(error.of("ping")),
+        let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
+        let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
+        match tokio::time::timeout(PING_LIMIT, ping).await {
+            Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
+            Ok(Err(error)) => Err(self.client.told("ping", error)),
             Err(_) => Err(self.client.placed(Error::Unavailable {
                 store: self.guarantees().store,
                 op: "ping",
@@ -329,10 +315,11 @@ impl Locks {
 
     /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
     /// follow each other faster than they are read may be left out; the last one is not. The stream ends
-    /// after [`ConnectionState::Closed`], and does not keep the connection.
+    /// after [`ConnectionState::Closed`], and does not keep the connection. Its `next` is that of
+    /// `StreamExt`, of the crate `futures-util` or `tokio-stream`.
     ///
     /// ```no_run
-    /// use futures_util::StreamExt;
+    /// use futures_util::StreamExt; // futures-util = "0.3"
     ///
     /// # async fn example(locks: lock_core::Locks) {
     /// let mut states = locks.connections();
@@ -352,9 +339,11 @@ impl Locks {
     /// their locks from.
     ///
     /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
-    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain). An [`Owner`](crate::Owner) may acquire again what
-    /// it holds. A guard counts until it is dropped or its release is confirmed, also when its lock was
-    /// lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain), and the store hears of nobody new. An
+    /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that is under
+    /// way counts as a guard. A guard counts until its release is confirmed, also when it was dropped,
+    /// and until it is dropped when its lock was lost; what [`at_least`](crate::Lock::at_least) keeps
+    /// after that is given back by the close.
     ///
     /// A limit of zero waits for nobody.
     ///
@@ -430,10 +419,10 @@ impl Locks {
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
-    /// guards say that they are lost ([`LossReason::Closed`]), waiters and later calls are told
-    /// [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
-    /// of each lock, and traced as one. Closing again does nothing, and answers what the first close
-    /// came to.
+    /// guards say that they are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and
+    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted at
+    /// once. It is a release of each lock, and traced as one. Closing again does nothing: it waits
+    /// for the first close, and answers what that came to.
     ///
     /// # Errors
     ///
@@ -446,23 +435,7 @@ impl Locks {
     pub async fn close(&self) -> Result<()> {
         self.client.closed.cancel();
         let client = self.client.clone();
-        let close = async move {
-            let mut held = client.alarm.drain();
-            // Before the store hears of it, so that nobody is granted a lock that still counts as held.
-            held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
-            let closed = match tokio::time::timeout(CLOSE_LIMIT, client.driver.close()).await {
-                Ok(closed) => closed,
-                Err(_) => Err(Error::Unavailable {
-                    store: client.driver.guarantees().store,
-                    op: "close",
-                    effect: Effect::Unknown,
-                    source: format!("not confirmed within {}", shown(CLOSE_LIMIT)).into(),
-                }),
-            };
-            let closed = client.first_close(closed).map_err(|error| client.told("close", error));
-            held.iter().for_each(|grant| grant.trace_release(&closed));
-            closed
-        };
+        let close = async move { client.close().await };
         Owned::new(&self.client.home, close, || {}).await
     }
 

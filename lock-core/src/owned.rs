@@ -12,7 +12,6 @@ use std::{
 };
 
 use futures_util::FutureExt;
-use tokio_util::sync::WaitForCancellationFutureOwned;
 use tracing::{Instrument, Span};
 
 use crate::{
@@ -39,7 +38,8 @@ const STAY: Duration = Duration::from_millis(50);
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
 /// they were first polled, and that one may end before the work does. If the client's ends before,
-/// the work is gone with it, and the caller is told [`Error::Closed`].
+/// the work is gone with it, and the caller is told [`Error::Closed`]; also one that waits by that
+/// runtime's handle, which outlives it.
 pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
     place: Place<F>,
     on_drop: Option<D>,
@@ -47,8 +47,6 @@ pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + 
     collect: Option<Collect<F::Output>>,
     /// Makes an output of an error.
     refuse: fn(Error) -> F::Output,
-    /// Tells a caller elsewhere that there will be no answer.
-    ended: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 enum Place<F: Future> {
@@ -82,7 +80,7 @@ where
     pub(crate) fn new(home: &Arc<Home>, work: F, on_drop: D) -> Self {
         let place = Place::New(Box::pin(work));
         let (on_drop, home) = (Some(on_drop), home.clone());
-        Self { place, on_drop, home, collect: None, refuse: Err, ended: None }
+        Self { place, on_drop, home, collect: None, refuse: Err }
     }
 }
 
@@ -101,13 +99,11 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
 
     /// Polls the work for the first time, which is often the only one in memory.
     fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
+        }
         let is_here = self.home.is_here();
-        if !is_here {
-            if let Err(closed) = self.home.check() {
-                return Poll::Ready((self.refuse)(closed));
-            }
-            self.ended = Some(Box::pin(self.home.ended().cancelled_owned()));
-        } else if let Poll::Ready(done) = work.as_mut().poll(cx) {
+        if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
         let moving = Arc::new(Moving {
@@ -122,18 +118,12 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
             true => moving.wake_at(now + STAY),
             false => drop(moving.clone().ring(now)),
         }
-        self.place = Place::Begun(moving);
-        self.unless_ended(cx)
-    }
-
-    /// The end of the client's runtime, for a caller elsewhere whose work is not done.
-    fn unless_ended(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(ended) = &mut self.ended else { return Poll::Pending };
-        if ended.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
+        // It may have ended before the alarm had it.
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
         }
-        self.place = Place::Over;
-        Poll::Ready((self.refuse)(self.home.closed()))
+        self.place = Place::Begun(moving);
+        Poll::Pending
     }
 }
 
@@ -145,14 +135,14 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
         // Taken out while it is polled: work that panics must not be polled again.
         match mem::replace(&mut this.place, Place::Over) {
             Place::New(work) => this.begin(work, cx),
-            Place::Begun(moving) => {
-                let polled = moving.poll(cx);
-                if polled.is_ready() {
-                    return polled;
+            Place::Begun(moving) => match moving.poll(cx) {
+                Poll::Ready(Some(done)) => Poll::Ready(done),
+                Poll::Ready(None) => Poll::Ready((this.refuse)(this.home.closed())),
+                Poll::Pending => {
+                    this.place = Place::Begun(moving);
+                    Poll::Pending
                 }
-                this.place = Place::Begun(moving);
-                this.unless_ended(cx)
-            }
+            },
             // Polling again after the end is the caller's mistake; waiting for ever is no answer to
             // anything but does not panic.
             Place::Over => Poll::Pending,
@@ -193,6 +183,8 @@ enum State<F: Future> {
     There(Waker),
     /// Not collected yet.
     Done(thread::Result<F::Output>),
+    /// Gone with its runtime.
+    Gone,
     /// The caller has all that there was, or has left.
     Over,
 }
@@ -208,20 +200,14 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         self.home.alarm.add(&watched, at);
     }
 
-    fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
+    /// Polls it for the caller; `None` if the runtime has ended, and there will be no answer.
+    fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let mut state = self.state();
         match mem::replace(&mut *state, State::Polled) {
-            State::Here(mut work, _) => {
+            State::Here(work, _) => {
                 // Unlocked: the alarm must not wait for the work.
                 drop(state);
-                match work.as_mut().poll(cx) {
-                    Poll::Pending => *self.state() = State::Here(work, cx.waker().clone()),
-                    Poll::Ready(done) => {
-                        *self.state() = State::Over;
-                        self.home.alarm.remove(self);
-                        return Poll::Ready(done);
-                    }
-                }
+                return self.poll_here(work, cx);
             }
             State::There(_) => *state = State::There(cx.waker().clone()),
             State::Done(done) => {
@@ -229,13 +215,53 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
                 drop(state);
                 self.home.alarm.remove(self);
                 match done {
-                    Ok(done) => return Poll::Ready(done),
+                    Ok(done) => return Poll::Ready(Some(done)),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
+            }
+            State::Gone => {
+                *state = State::Over;
+                return Poll::Ready(None);
             }
             State::Polled | State::Over => {}
         }
         Poll::Pending
+    }
+
+    fn poll_here(&self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let has_ended = || self.home.check().is_err();
+        // After the end its timers would panic.
+        let polled = match has_ended() {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(cx).map(Some),
+        };
+        if polled.is_ready() {
+            *self.state() = State::Over;
+            self.home.alarm.remove(self);
+            return polled;
+        }
+        *self.state() = State::Here(work, cx.waker().clone());
+        if has_ended() {
+            // Told while it was polled, and then there was no waker to call.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// The runtime has ended: tells the caller, who finds out when it polls.
+    fn end(&self) {
+        let mut state = self.state();
+        let caller = match &*state {
+            State::Here(_, caller) => caller.clone(),
+            State::There(caller) => {
+                let caller = caller.clone();
+                *state = State::Gone;
+                caller
+            }
+            State::Polled | State::Done(_) | State::Gone | State::Over => return,
+        };
+        drop(state);
+        caller.wake();
     }
 
     /// The caller drops it.
@@ -246,18 +272,31 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
             self.home.runtime.spawn(work.instrument(self.span.clone()));
         }
     }
+}
 
-    async fn finish(self: Arc<Self>, work: Pin<Box<F>>) {
+/// What a task of its own has of the work, which a runtime drops with its tasks when it ends.
+struct Finishing<F: Future<Output: Send> + Send + 'static>(Arc<Moving<F>>);
+
+impl<F: Future<Output: Send> + Send + 'static> Finishing<F> {
+    async fn finish(self, work: Pin<Box<F>>) {
         let done = AssertUnwindSafe(work).catch_unwind().await;
-        let mut state = self.state();
+        let moving = &self.0;
+        let mut state = moving.state();
         // What the caller has left behind is dropped with the task: a guard is released.
         let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
         *state = State::Done(done);
         drop(state);
-        if let Some(collect) = self.collect {
-            self.wake_at(self.home.clock.now() + collect.within);
+        if let Some(collect) = moving.collect {
+            moving.wake_at(moving.home.clock.now() + collect.within);
         }
         caller.wake();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for Finishing<F> {
+    /// Tells nobody anything if the work is done.
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -279,7 +318,7 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
             (State::Here(work, caller), _) => {
                 *state = State::There(caller);
                 drop(state);
-                let finish = self.clone().finish(work).instrument(self.span.clone());
+                let finish = Finishing(self.clone()).finish(work).instrument(self.span.clone());
                 self.home.runtime.spawn(finish);
             }
             (State::Polled, _) => return Some(now + STAY),
@@ -289,6 +328,10 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
             (other, _) => *state = other,
         }
         None
+    }
+
+    fn silenced(self: Arc<Self>) {
+        self.end();
     }
 }
 

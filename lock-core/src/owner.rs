@@ -22,7 +22,8 @@ use crate::{
 /// explicit: give clones of it to whatever belongs together.
 ///
 /// ```no_run
-/// use lock_core::Owner;
+/// # use lock_core as distlock;
+/// use distlock::Owner;
 ///
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
 /// let owner = Owner::new();
@@ -154,8 +155,11 @@ impl Lock {
     fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
         let held = seat.held().upgrade();
         let Some(inner) = held.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
+        // Before it counts for the grant: if the last guard leaves in between, a drain must not find
+        // that nobody is left.
+        let stay = inner.client.drain.enter_again();
         match inner.grip.enter(self.request.kind) {
-            Entering::Counted => Ok(Some(LockGuard::counted(Held(inner)))),
+            Entering::Counted => Ok(Some(LockGuard::counted(Held(inner), stay))),
             Entering::Over => Ok(None),
             Entering::Shared => Err(Error::Unsupported {
                 store: self.client.driver.guarantees().store,

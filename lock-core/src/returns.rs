@@ -82,6 +82,21 @@ impl Returns {
         // Nothing panics while it is held.
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Gives nothing back any more, as the client is being closed, and tells those who wait for it.
+    /// What is left are the grants that were lost.
+    pub(crate) fn end(&self) -> Vec<Arc<Inner>> {
+        let grants = std::mem::take(&mut self.due().grants);
+        self.earlier.notify_one();
+        let lost = |returned| match returned {
+            Returned::Lost(grant) => Some(grant),
+            Returned::Kept(grant, done) => {
+                let _ = done.send(grant.check());
+                None
+            }
+        };
+        grants.into_values().filter_map(lost).collect()
+    }
 }
 
 impl Due {
@@ -102,10 +117,10 @@ impl Returned {
     /// A failure is traced.
     async fn give_back(self) {
         match self {
-            Self::Lost(grant) => drop(grant.give_back().await),
+            Self::Lost(grant) => drop(grant.give_back(None).await),
             Self::Kept(grant, done) => {
                 let released = match grant.check() {
-                    Ok(()) if grant.end() => grant.give_back().await,
+                    Ok(()) if grant.end() => grant.give_back(None).await,
                     Ok(()) => grant.check(),
                     lost => lost,
                 };

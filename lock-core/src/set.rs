@@ -48,7 +48,7 @@ impl LockSet {
         let exclusive = |name| Ok((LockName::new(name)?, Kind::Exclusive));
         let members = names.into_iter().map(exclusive).collect::<Result<BTreeMap<_, _>>>()?;
         let Some(first) = members.keys().next().cloned() else {
-            let reason = "a set of locks needs at least one name".to_owned();
+            let reason = "a set needs at least one name".to_owned();
             return Err(Error::InvalidName { name: String::new(), reason });
         };
         Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, members, alone_too: false })
@@ -170,12 +170,12 @@ impl LockSet {
     /// lost, the work is dropped at its next await point and never polled again; as [`Lock::run`].
     ///
     /// ```no_run
-    /// # async fn transfer(_: u64, _: u64) {}
+    /// # async fn transfer(_: i64, _: i64) {}
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
     /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
     /// accounts
     ///     .run(|held| async move {
-    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.value()).collect();
+    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.as_i64()).collect();
     ///         transfer(tokens[0], tokens[1]).await
     ///     })
     ///     .await
@@ -236,11 +236,13 @@ impl LockSet {
                 done = work => done,
             }
         };
-        let owned = Owned::new(&self.lock.client.home, work, move || caller.cancel())
-            .collected_within(self.lock.request.ttl, |held| match held? {
+        let owned = || {
+            let owned = Owned::new(&self.lock.client.home, work, move || caller.cancel());
+            owned.collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
-            });
+            })
+        };
         let held = self.lock.client.unless_drained(owned).await?;
         if let Some(held) = &held {
             held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;

@@ -34,7 +34,8 @@ impl FencingToken {
     /// [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(FencingToken::new(34).as_i64(), 34);
     /// assert_eq!("34".parse::<FencingToken>()?, FencingToken::from(34));
@@ -64,7 +65,10 @@ impl FromStr for FencingToken {
     ///
     /// [`Error::InvalidOption`] for what is no number from 0 to 2^64 - 1 in decimal digits.
     fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self).map_err(|_| Error::InvalidOption {
+        // Of its own, `parse` takes a sign.
+        let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|digits| digits.parse().ok());
+        number.map(Self).ok_or_else(|| Error::InvalidOption {
             option: "token".to_owned(),
             value: text.chars().take(24).collect(),
             allowed: "a number from 0 to 2^64 - 1 in decimal digits".to_owned(),
@@ -78,7 +82,8 @@ impl TryFrom<FencingToken> for i64 {
     /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(i64::try_from(FencingToken::new(34))?, 34);
     /// assert!(i64::try_from(FencingToken::new(1 << 63)).is_err());
@@ -106,6 +111,15 @@ impl From<FencingToken> for u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_read_from_digits_only() {
+        assert_eq!("034".parse::<FencingToken>().unwrap(), FencingToken::new(34));
+        for text in ["", "+5", "-0", " 5", "5 ", "٥", "18446744073709551616"] {
+            let error = text.parse::<FencingToken>().unwrap_err().to_string();
+            assert!(error.contains("decimal digits"), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn no_two_tokens_become_one_number_of_a_signed_type() {

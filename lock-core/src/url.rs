@@ -9,7 +9,8 @@ use crate::{Error, Result};
 /// A store URL, taken apart. `Debug` and `Display` never show the password.
 ///
 /// ```
-/// use lock_core::StoreUrl;
+/// # use lock_core as distlock;
+/// use distlock::StoreUrl;
 ///
 /// let url = StoreUrl::parse("redis://me:se%40cret@10.0.0.1,10.0.0.2:7000/3?ttl=10s")?;
 /// assert_eq!(url.hosts(6379), ["10.0.0.1:6379", "10.0.0.2:7000"]);
@@ -289,8 +290,8 @@ fn is_host(host: &str) -> bool {
     }
 }
 
-/// What people write as options although it is nobody's to see.
-const SECRETS: [&str; 4] = ["password", "pass", "token", "secret"];
+/// What people write as options although it is nobody's to see, in lower case.
+const SECRETS: [&str; 7] = ["password", "passwd", "pass", "pwd", "auth", "token", "secret"];
 
 /// Whether there is an `@` that does not end a login. It may be part of a password, or follow a
 /// password with a character that ends the authority; taken apart as it is, parts of a password
@@ -314,7 +315,7 @@ fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (option, value) =
             pair.split_once('=').ok_or_else(|| format!("option {pair:?} has no value"))?;
-        if SECRETS.contains(&option) {
+        if SECRETS.contains(&option.to_ascii_lowercase().as_str()) {
             return Err(format!("a {option} belongs before the host: SCHEME://USER:PASSWORD@HOST"));
         }
         if options.insert(option.to_owned(), decode(value)?).is_some() {
@@ -360,9 +361,10 @@ fn without_login(url: &str) -> String {
 
 /// The URL with `***` instead of everything from a secret option's value on.
 fn without_secret_options(url: &str) -> String {
+    let lower = url.to_ascii_lowercase();
     let value = |secret: &&str| {
         let starts = ["?", "&"].map(|before| format!("{before}{secret}="));
-        starts.iter().filter_map(|start| Some(url.find(start)? + start.len())).min()
+        starts.iter().filter_map(|start| Some(lower.find(start)? + start.len())).min()
     };
     match SECRETS.iter().filter_map(value).min() {
         Some(value) => format!("{}***", &url[..value]),
@@ -425,9 +427,16 @@ mod tests {
 
     #[test]
     fn a_password_among_the_options_is_not_shown() {
-        for url in
-            ["redis://h?password=QXZ", "sqlite:x?ttl=5s&token=QXZ@x&a=b", "etcd://u:p@h?pass=QXZ"]
-        {
+        for url in [
+            "redis://h?password=QXZ",
+            "sqlite:x?ttl=5s&token=QXZ@x&a=b",
+            "etcd://u:p@h?pass=QXZ",
+            "redis://h?Password=QXZ",
+            "redis://h?ttl=5s&PWD=QXZ",
+            "mysql://h/d?passwd=QXZ",
+            "zookeeper://h?auth=QXZ",
+        ] {
+            assert!(!without_password(url).contains("QXZ"), "{url}");
             let error = StoreUrl::parse(url).unwrap_err();
             assert!(!format!("{error} {error:?}").contains("QXZ"), "{error}");
         }

@@ -167,7 +167,9 @@ impl Session {
         }
     }
 
-    pub(crate) fn close(&self) {
+    /// Ends all that there is for this client. The answer is what the store has yet to forget: after
+    /// all have been told, as that lets others in.
+    pub(crate) fn end(&self) -> Vec<(Uuid, LockName)> {
         let records: Vec<_> = {
             let mut records = self.records();
             self.closed.store(true, std::sync::atomic::Ordering::Release);
@@ -179,11 +181,8 @@ impl Session {
             left.push((attempt, record.name.clone()));
             record.end(LossReason::Closed);
         }
-        // After all have been told: leaving lets others in.
-        if self.network.now().crashed.is_none() {
-            left.iter().for_each(|(attempt, name)| self.store.leave(name, *attempt));
-        }
         self.changed.notify_one();
+        left
     }
 
     fn told(&self, told: Told) {
@@ -332,7 +331,11 @@ async fn renew_all(session: Weak<Session>, changed: Arc<Notify>) {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        let left = self.end();
+        // Nobody waits for an answer, so no way is too long.
+        if self.network.now().crashed.is_none() {
+            left.iter().for_each(|(attempt, name)| self.store.leave(name, *attempt));
+        }
         // The delivering task may wait for the end of a cut; there is nothing left to deliver.
         self.network.change(|trouble| *trouble = Trouble::default());
     }

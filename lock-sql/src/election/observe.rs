@@ -19,7 +19,7 @@ use crate::{
     error::{self, is_final},
     layout::{dialect::Dialect, row::Row},
     session::Session,
-    wire::{failure::Failure, turns::Rank},
+    wire::{failure::Failure, script::Script, turns::Rank},
 };
 
 /// How many changes may wait for an observer that does not look.
@@ -109,8 +109,9 @@ impl Observer {
         loop {
             let closed = || error::closed(self.dialect);
             let session = self.session.upgrade().ok_or_else(closed)?;
-            let script = session.script().observe(&self.name, self.known.token, self.known.version);
-            let answer = session.database.run(Rank::Ask, &script, LIMIT).await;
+            let Known { token, version, .. } = self.known;
+            let observe = |script: Script| script.observe(&self.name, token, version);
+            let answer = session.run(Rank::Ask, observe, LIMIT).await;
             drop(session);
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows)),

@@ -2,6 +2,7 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
+mod column;
 mod departures;
 mod grants;
 mod janitor;
@@ -24,12 +25,12 @@ use tokio::{
 use uuid::Uuid;
 
 use self::{
-    attempt::Attempt, book::Book, departures::Departures, neighbours::Neighbours, undated::Undated,
-    waiters::Waiters,
+    attempt::Attempt, book::Book, column::Column, departures::Departures, neighbours::Neighbours,
+    undated::Undated, waiters::Waiters,
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Row, schema::Grants},
+    layout::{dialect::Dialect, row::Row},
     wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
@@ -54,7 +55,7 @@ pub(crate) struct Session {
     departures: Departures,
     /// Rings when a renewal is due earlier than before, or the session ends.
     renewal_due: Arc<Notify>,
-    grants: Grants,
+    column: Column,
     undated: Undated,
 }
 
@@ -64,7 +65,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), self.grants)
+        Script(self.dialect(), self.column.grants())
     }
 
     /// What is held and waited for. Never held across an await.
@@ -157,9 +158,10 @@ impl Session {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
-            let script = script(self.script());
-            let why = match self.database.run_in(turn, caller, &script, limit).await {
+            let writer = self.script();
+            let why = match self.database.run_in(turn, caller, &script(writer), limit).await {
                 Ok(answer) => return Ok(answer),
+                Err(failure) if self.column_is_gone(writer, &failure) => continue,
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
                     return Err(error::after(effect, error::convert(dialect, op, why)));
@@ -169,7 +171,13 @@ impl Session {
                     effect = Effect::Unknown;
                     why
                 }
-                Err(Failure::Refused(why) | Failure::Down(why)) => why,
+                Err(Failure::Refused(why)) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&why);
+                    }
+                    why
+                }
+                Err(Failure::Down(why)) => why,
             };
             if caller.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));

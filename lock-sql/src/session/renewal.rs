@@ -58,8 +58,8 @@ impl Session {
 
     async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<(), Failure> {
         let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-        let script = self.script().renew(attempts.iter().map(|attempt| attempt.id));
-        let (sent, rows) = self.database.run(Rank::Renew, &script, limit).await?;
+        let renew = |script: Script| script.renew(attempts.iter().map(|attempt| attempt.id));
+        let (sent, rows) = self.run(Rank::Renew, renew, limit).await?;
         let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
         for attempt in attempts {
             match alive.contains(&attempt.id) {
@@ -77,13 +77,10 @@ impl Session {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
         let attempts: Vec<_> = self.book().attempts.values().filter(held).cloned().collect();
         for attempts in attempts.chunks(CHUNK) {
-            let script = self.script().held(attempts.iter().map(|attempt| attempt.id));
+            let held = |script: Script| script.held(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
-            let Ok((_, rows)) =
-                self.database.run(Rank::HandOver, &script, Duration::from_secs(2)).await
-            else {
-                return;
-            };
+            let answer = self.run(Rank::HandOver, held, Duration::from_secs(2)).await;
+            let Ok((_, rows)) = answer else { return };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
             let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));
             gone.for_each(|attempt| attempt.gone());

@@ -6,8 +6,8 @@ use lock_core::Result;
 use uuid::Uuid;
 
 use super::{
-    Session, departures::Departures, grants, neighbours::Neighbours, renewal, undated::Undated,
-    waiters::Waiters,
+    Session, column::Column, departures::Departures, grants, neighbours::Neighbours, renewal,
+    undated::Undated, waiters::Waiters,
 };
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
@@ -30,7 +30,7 @@ impl Session {
             busy: Arc::default(),
             departures: Departures::default(),
             renewal_due: Arc::default(),
-            grants,
+            column: Column::new(grants),
             undated: Undated::default(),
         });
         session.join();

@@ -18,5 +18,5 @@ pub(crate) mod script;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 mod server;
 #[cfg(feature = "sqlite")]
-mod sqlite;
+pub(crate) mod sqlite;
 pub(crate) mod turns;

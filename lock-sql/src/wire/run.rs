@@ -7,7 +7,7 @@ use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    error::{is_read_only, may_have_run},
+    error::{is_spent, may_have_run},
     layout::{dialect::stamp, row::Row},
     wire::{
         clock::CLOCK,
@@ -89,8 +89,7 @@ impl<C: Link> Connections<C> {
             self.forget();
             return Err(Failure::Lost(error));
         }
-        if is_read_only(C::DIALECT, &error) {
-            // The address may lead to another server by now.
+        if is_spent(C::DIALECT, &error) {
             busy.discard();
             self.forget();
             return Err(Failure::Refused(error));

@@ -1,9 +1,7 @@
 //! What a database says of itself.
 
 use super::Script;
-use crate::layout::dialect::Dialect;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::layout::schema::Grants;
+use crate::layout::{dialect::Dialect, schema::Grants};
 
 impl Script {
     /// Answers, as a token, a number that changes whenever another connection changes anything at
@@ -29,9 +27,13 @@ impl Script {
         format!("{};", self.number(outlives))
     }
 
+    /// Writes nothing, but is refused where a write would be.
+    pub(crate) fn ping(self) -> String {
+        self.0.transaction("UPDATE distlock_v1_entries SET version = version WHERE 1 = 0;")
+    }
+
     /// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
     /// counters there are.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn probe(self) -> String {
         let column = match self.1 {
             Grants::Dated => "granted",
@@ -45,7 +47,6 @@ impl Script {
     }
 
     /// Answers, as a token, how many counters for tokens there are.
-    #[cfg(any(feature = "mysql", feature = "postgres"))]
     fn counters(self) -> String {
         format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
