@@ -5,8 +5,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 use lock_core::{Result, StoreUrl};
 
 #[cfg(feature = "sqlite")]
-use crate::pool::Kind;
-use crate::{dialect::Dialect, pool::OwnPool};
+use crate::wire::{own_client::AnyPool, sqlite};
+use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
@@ -149,9 +149,9 @@ impl SqlConfig {
     #[cfg(feature = "sqlite")]
     pub fn path(&self) -> Option<PathBuf> {
         let path = match &self.target {
-            Target::File { path } => crate::sqlite::path(path.as_deref()),
-            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
-                crate::sqlite::path(Some(pool.connect_options().get_filename()))
+            Target::File { path } => sqlite::path(path.as_deref()),
+            Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
+                sqlite::path(Some(pool.connect_options().get_filename()))
             }
             _ => return None,
         };

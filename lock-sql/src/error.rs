@@ -14,7 +14,7 @@
 use lock_core::{BoxError, Effect, Error};
 use sqlx::error::DatabaseError;
 
-use crate::dialect::Dialect;
+use crate::layout::dialect::Dialect;
 
 /// What a database says about a request that it refuses.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -7,78 +7,61 @@ use std::sync::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+    Error, FencingToken, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
 };
 
 use crate::{
-    detach,
-    entry::Entry,
-    row::Row,
-    script::Script,
-    session::{CLOCK, Session},
-    turns::Rank,
+    acquire::detach,
+    layout::row::Row,
+    session::{Session, attempt::Attempt},
+    wire::{clock::CLOCK, script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
 #[derive(Debug)]
 pub struct SqlLease {
     session: Arc<Session>,
-    entry: Arc<Entry>,
+    attempt: Arc<Attempt>,
     token: AtomicU64,
     /// How many values were published.
     version: AtomicU64,
     validity: Validity,
 }
 
-impl Session {
-    /// Renews one entry now. Answers when the confirmed request was sent; `None` if it has expired.
-    ///
-    /// # Errors
-    ///
-    /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, entry: &Entry) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + entry.ttl / 2;
-        let renew = |script: Script| script.renew([entry.attempt]);
-        let (sent, rows) =
-            self.insist(("renew", Rank::Renew), renew, entry.patience(), deadline, None).await?;
-        Ok((!rows.is_empty()).then_some(sent))
-    }
-}
-
 impl SqlLease {
     pub(crate) fn new(
         session: Arc<Session>,
-        entry: Arc<Entry>,
+        attempt: Arc<Attempt>,
         token: u64,
         validity: Validity,
     ) -> Self {
-        Self { session, entry, token: token.into(), version: 0.into(), validity }
+        Self { session, attempt, token: token.into(), version: 0.into(), validity }
     }
 
-    /// Sends a script that changes the entry and answers it.
+    /// Sends a script that changes the row and answers it.
     ///
     /// # Errors
     ///
     /// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
-        let (deadline, patience) = (CLOCK.now() + self.entry.ttl / 2, self.entry.patience());
+        let (deadline, patience) = (CLOCK.now() + self.attempt.ttl / 2, self.attempt.patience());
         let (_, rows) =
             self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
         let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
-        self.session.database.changed(&self.session, &self.entry.name);
+        self.session.changed(&self.attempt.name);
         Ok(row)
     }
 
     fn gone(&self) -> Error {
         self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.entry.name.clone(), reason: LossReason::EntryGone }
+        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
     }
 }
 
 impl Drop for SqlLease {
     /// What was lost is not released, and must not stay in the session's book.
     fn drop(&mut self) {
-        self.session.forget(&self.entry);
+        self.session.forget(&self.attempt);
     }
 }
 
@@ -93,16 +76,16 @@ impl Lease for SqlLease {
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let Entry { name, attempt, .. } = &*self.entry;
+        let Attempt { name, id, .. } = &*self.attempt;
         let (token, client) = (self.token().value(), self.session.id);
-        let downgrade = |script: Script| script.downgrade(name, *attempt, token, client);
+        let downgrade = |script: Script| script.downgrade(name, *id, token, client);
         self.change("downgrade", downgrade).await.map(drop)
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let Entry { name, attempt, .. } = &*self.entry;
+        let Attempt { name, id, .. } = &*self.attempt;
         let token = self.token().value();
-        let row = self.change("upgrade", |script| script.upgrade(name, *attempt, token)).await?;
+        let row = self.change("upgrade", |script| script.upgrade(name, *id, token)).await?;
         let done = row.kind == Kind::Exclusive;
         if done {
             self.token.store(row.token, Ordering::Release);
@@ -114,19 +97,19 @@ impl Lease for SqlLease {
         // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
         // comes first, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
-        let Entry { name, attempt, .. } = &*self.entry;
-        let publish = |script: Script| script.publish(name, *attempt, version, value);
+        let Attempt { name, id, .. } = &*self.attempt;
+        let publish = |script: Script| script.publish(name, *id, version, value);
         self.change("publish", publish).await.map(drop)
     }
 
     async fn detach(&self) -> Result<String> {
-        let detached = detach::detach(&self.session, &self.entry, self.token().value()).await;
+        let detached = detach::detach(&self.session, &self.attempt, self.token().value()).await;
         detached.map(|to| to.simple().to_string())
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.entry).await? {
-            self.validity.extend(safe_until(sent, self.entry.ttl));
+        if let Some(sent) = self.session.renew(&self.attempt).await? {
+            self.validity.extend(safe_until(sent, self.attempt.ttl));
             return Ok(());
         }
         Err(self.gone())
@@ -138,8 +121,8 @@ impl Lease for SqlLease {
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the entry has expired, whatever renewals are still on their way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.entry.ttl;
-        self.session.withdraw(std::slice::from_ref(&self.entry), false, deadline).await
+        // By then the attempt has expired, whatever renewals are still on their way.
+        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
+        self.session.withdraw(std::slice::from_ref(&self.attempt), false, deadline).await
     }
 }

@@ -72,7 +72,7 @@
 //! PostgreSQL tells those who are let in by `NOTIFY`, and besides them at most a writer behind
 //! readers, on one connection per client besides its others. So whoever leaves has the name's
 //! counter to himself until his transaction ends. A look every 2.5 to 5 s, and one after each
-//! reconnect, makes up for a lost push. With each round of renewals the client asks whether the
+//! reconnect, makes up for a lost push. With each renewal the client asks whether the
 //! connection for pushes is still there: one that has died in silence is replaced within a third of
 //! a TTL and 2 s.
 //!
@@ -275,54 +275,27 @@
 
 #![cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
 
+mod acquire;
 mod config;
-mod connections;
-mod database;
-mod detach;
-mod dialect;
-mod entry;
+mod election;
 mod error;
-#[cfg(all(feature = "properties", feature = "sqlite"))]
-mod faults;
-mod floor;
-mod grants;
-mod janitor;
+mod layout;
 mod lease;
-mod limit;
 mod lock;
-mod looks;
-#[cfg(feature = "mysql")]
-mod mysql;
-mod observe;
 mod operators;
-#[cfg(any(feature = "sqlite", feature = "mysql"))]
-mod place;
-mod pool;
-#[cfg(feature = "postgres")]
-mod postgres;
 mod queue;
-mod round;
-mod row;
-mod schema;
-mod script;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-mod server;
 mod session;
-mod set;
-#[cfg(feature = "sqlite")]
-mod sqlite;
-mod turns;
+mod wire;
 
 /// The client library, in the version that this driver uses.
 pub use sqlx as client;
 
 #[cfg(all(feature = "properties", feature = "sqlite"))]
-pub use crate::faults::Faults;
+pub use crate::wire::faults::Faults;
 pub use crate::{
     config::{Server, SqlConfig, Target, Tls},
-    dialect::Dialect,
+    layout::{dialect::Dialect, schema::schema},
     lease::SqlLease,
     lock::SqlLock,
-    pool::OwnPool,
-    schema::schema,
+    wire::own_client::OwnPool,
 };

@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
+    Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
     Guarantees, Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request,
     Result, Ticket, TokenFloor, Wake, Wish,
 };
@@ -12,16 +12,13 @@ use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
+    acquire::{self, detach, set},
     config::{SqlConfig, TTL},
-    detach,
-    dialect::Dialect,
-    entry::Entry as Attempted,
+    election::observe,
+    layout::dialect::Dialect,
     lease::SqlLease,
-    observe,
-    pool::OwnPool,
-    queue,
-    session::{CLOCK, Session},
-    set,
+    session::{Session, attempt::Attempt},
+    wire::{clock::CLOCK, own_client::OwnPool},
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -108,15 +105,15 @@ impl SqlLock {
 impl SqlLock {
     /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
     /// same.
-    fn hold(&self, entry: &Arc<Attempted>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        match entry.hold(sent) {
+    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
+        match attempt.hold(sent) {
             Ok(validity) => {
-                let (session, entry) = (self.session.clone(), entry.clone());
-                Ok(Box::new(SqlLease::new(session, entry, token, validity)))
+                let (session, attempt) = (self.session.clone(), attempt.clone());
+                Ok(Box::new(SqlLease::new(session, attempt, token, validity)))
             }
             Err(end) => {
-                self.session.clean_up(vec![entry.clone()]);
-                Err(queue::ended(&self.session, entry, end))
+                self.session.clean_up(vec![attempt.clone()]);
+                Err(acquire::ended(&self.session, attempt, end))
             }
         }
     }
@@ -167,30 +164,35 @@ impl DistributedLock for SqlLock {
         Some(self.session.database.reach())
     }
 
-    async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        let entry = Attempted::new(self.session.dialect(), &request, &attempt);
-        self.session.enter(&entry)?;
-        let granted = queue::acquire(&self.session, &entry, &request, &attempt).await;
-        let held = granted.and_then(|(sent, token)| self.hold(&entry, sent, token));
-        held.inspect_err(|_| self.session.forget(&entry))
+    async fn acquire(
+        &self,
+        request: Request,
+        caller: lock_core::Attempt,
+    ) -> Result<Box<dyn Lease>> {
+        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        self.session.enter(&attempt)?;
+        let granted = acquire::acquire(&self.session, &attempt, &request, &caller).await;
+        let held = granted.and_then(|(sent, token)| self.hold(&attempt, sent, token));
+        held.inspect_err(|_| self.session.forget(&attempt))
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let dialect = self.session.dialect();
-        let entry = |(request, attempt): &Wish| Attempted::new(dialect, request, attempt);
-        let entries: Vec<_> = wishes.iter().map(entry).collect();
-        let granted = match entries.iter().try_for_each(|entry| self.session.enter(entry)) {
-            Ok(()) => set::acquire(&self.session, &entries, &wishes).await,
+        let attempt = |(request, caller): &Wish| Attempt::new(dialect, request, caller);
+        let attempts: Vec<_> = wishes.iter().map(attempt).collect();
+        let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
+            Ok(()) => set::acquire(&self.session, &attempts, &wishes).await,
             Err(closed) => Err(closed),
         };
         let held = granted.and_then(|granted| {
             let Some(granted) = granted else { return Ok(None) };
-            let hold = |(entry, (sent, token)): (&Arc<Attempted>, _)| self.hold(entry, sent, token);
-            let held = entries.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
-            held.inspect_err(|_| self.session.clean_up(entries.clone()))
+            let hold =
+                |(attempt, (sent, token)): (&Arc<Attempt>, _)| self.hold(attempt, sent, token);
+            let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
+            held.inspect_err(|_| self.session.clean_up(attempts.clone()))
         });
         if !matches!(held, Ok(Some(_))) {
-            entries.iter().for_each(|entry| self.session.forget(entry));
+            attempts.iter().for_each(|attempt| self.session.forget(attempt));
         }
         held
     }
@@ -198,14 +200,14 @@ impl DistributedLock for SqlLock {
     async fn adopt(
         &self,
         request: Request,
-        attempt: Attempt,
+        caller: lock_core::Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        let entry = Attempted::new(self.session.dialect(), &request, &attempt);
-        self.session.enter(&entry)?;
-        let adopted = detach::adopt(&self.session, &entry, &request, &attempt, &ticket).await;
-        let held = adopted.and_then(|sent| self.hold(&entry, sent, ticket.token().value()));
-        held.inspect_err(|_| self.session.forget(&entry))
+        let attempt = Attempt::new(self.session.dialect(), &request, &caller);
+        self.session.enter(&attempt)?;
+        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
+        let held = adopted.and_then(|sent| self.hold(&attempt, sent, ticket.token().value()));
+        held.inspect_err(|_| self.session.forget(&attempt))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -1,20 +1,24 @@
-//! What operators ask for: who holds a lock, which names are in use, and to take a lock away.
+//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and the
+//! token floor.
 
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, queue::admitted,
+    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, TokenFloor, queue::admitted,
 };
 use uuid::Uuid;
 
 use crate::{
-    row::Row,
-    script::{HEAD, Script},
-    session::{CLOCK, Session},
-    turns::Rank,
+    layout::row::Row,
+    session::Session,
+    wire::{
+        clock::CLOCK,
+        script::{HEAD, Script},
+        turns::Rank,
+    },
 };
 
-pub(crate) const LIMIT: Duration = Duration::from_secs(2);
+const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Holders and waiters of a name, in order.
@@ -93,8 +97,47 @@ impl Session {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
         let (_, rows) =
             self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
-        self.database.changed(self, name);
+        self.changed(name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
+    }
+
+    /// How far tokens have come.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
+        let op = ("token floor", Rank::Ask);
+        let (_, rows) = self.insist(op, Script::floor, LIMIT, patient(), None).await?;
+        Ok(floor(&rows))
+    }
+
+    /// Raises it, unless it is as high.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
+        let op = ("raise the token floor", Rank::Ask);
+        let raise = |script: Script| script.raise_floor(above);
+        let (_, rows) = self.insist(op, raise, LIMIT, patient(), None).await?;
+        Ok(floor(&rows))
+    }
+
+    /// Who holds or waits with a token that is not above the floor.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn below(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
+        let op = ("raise the token floor", Rank::Ask);
+        let old = |script: Script| script.up_to(floor.above);
+        let (_, rows) = self.insist(op, old, LIMIT, patient(), None).await?;
+        let entry = |row: &Row| {
+            let name = LockName::new(std::str::from_utf8(&row.name).ok()?).ok()?;
+            Some((name, row.attempt))
+        };
+        Ok(rows.iter().filter_map(entry).collect())
     }
 }
 
@@ -115,11 +158,16 @@ fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
-pub(crate) fn patient() -> Instant {
+fn patient() -> Instant {
     CLOCK.now() + LIMIT * 2
 }
 
 fn entry(row: &Row) -> Entry {
     let holder = Holder::new(row.holder.clone(), None).queued(Some(row.since));
     Entry::new(Some(row.attempt), holder).with_kind(row.kind).with_ttl_left(row.left)
+}
+
+fn floor(rows: &[Row]) -> TokenFloor {
+    let token = |at: usize| FencingToken::new(rows.get(at).map_or(0, |row| row.token));
+    TokenFloor::new(token(0), token(1))
 }

@@ -1,0 +1,91 @@
+//! Leaving a lock to another process, and taking up one that was left.
+//!
+//! The row gets another attempt, which nobody renews: the ticket's. Who adopts the lock gives the row
+//! its own. Each of the two is one `UPDATE` that asks for the attempt before, so it is done once, and
+//! what is sent twice finds what it did.
+
+use std::sync::Arc;
+
+use lock_core::{Effect, Error, Instant, LossReason, Request, Result, Ticket};
+use uuid::Uuid;
+
+use crate::{
+    error,
+    session::{Session, attempt::Attempt},
+    wire::{
+        clock::CLOCK,
+        script::{HandOver, Script},
+        turns::Rank,
+    },
+};
+
+/// Gives the row to nobody, who has this id.
+///
+/// # Errors
+///
+/// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> Result<Uuid> {
+    // `close` waits for it: what is detached is none of its business.
+    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    let to = Uuid::new_v4();
+    let (name, from, granted) = (&attempt.name, attempt.id, attempt.granted());
+    let it = HandOver { name, token, from, to, holder: None, granted };
+    let script = |script: Script| script.hand_over(&it);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
+    let (_, rows) =
+        session.insist(("detach", Rank::HandOver), script, patience, deadline, None).await?;
+    let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
+    left.then_some(to).ok_or_else(|| lost(attempt, LossReason::EntryGone))
+}
+
+/// Gives the row to this attempt. Answers since when at the latest it is valid. The attempt is in the
+/// session's book meanwhile, and remains there.
+///
+/// # Errors
+///
+/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+pub(crate) async fn adopt(
+    session: &Arc<Session>,
+    attempt: &Arc<Attempt>,
+    request: &Request,
+    caller: &lock_core::Attempt,
+    ticket: &Ticket,
+) -> Result<Instant> {
+    let from = read(session, ticket)?;
+    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    let (token, to) = (ticket.token().value(), attempt.id);
+    let holder = Some((session.id, &*request.holder));
+    let it = HandOver { name: &attempt.name, token, from, to, holder, granted: None };
+    let script = |script: Script| script.hand_over(&it);
+    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
+    // Its time is running: as what is held, it goes before those that only wait.
+    let answer = session
+        .insist(("adopt", Rank::HandOver), script, patience, deadline, Some(caller))
+        .await
+        .inspect_err(|error| {
+            if error.effect() == Effect::Unknown {
+                session.clean_up(vec![attempt.clone()]);
+            }
+        });
+    let (sent, rows) = answer?;
+    match rows.into_iter().find(|row| !row.left.is_zero()) {
+        Some(row) if row.attempt == to => Ok(row.confirmed(sent, attempt.ttl)),
+        // Not given away: its token is not above the floor.
+        Some(row) if row.attempt == from => Err(lost(attempt, LossReason::TicketOver)),
+        Some(_) => Err(lost(attempt, LossReason::Adopted)),
+        None => Err(lost(attempt, LossReason::TicketOver)),
+    }
+}
+
+fn lost(attempt: &Attempt, reason: LossReason) -> Error {
+    Error::Lost { name: attempt.name.clone(), reason }
+}
+
+/// Reads what [`detach`] answered.
+fn read(session: &Session, ticket: &Ticket) -> Result<Uuid> {
+    Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
+        option: "ticket".to_owned(),
+        value: ticket.place().chars().take(8).collect(),
+        allowed: format!("the place in a ticket of {} is a UUID", session.dialect().store()),
+    })
+}

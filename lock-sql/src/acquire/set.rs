@@ -1,0 +1,110 @@
+//! Several locks by one transaction.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+};
+
+use lock_core::{Effect, Instant, Result};
+use tokio::sync::OwnedMutexGuard;
+
+use crate::{
+    acquire::TRY_LIMIT,
+    error,
+    layout::row::Row,
+    session::{Session, attempt::Attempt},
+    wire::{
+        clock::CLOCK,
+        script::{NewEntry, Script},
+        turns::Rank,
+    },
+};
+
+/// How many names one transaction takes at the most: the longest ones make a message of about
+/// 400 KiB then, besides what their holders say.
+pub(crate) const NAMES: usize = 100;
+
+/// Takes the locks of all attempts, or none. The attempts are in the session's book meanwhile, and
+/// remain there if all are granted. Answers the tokens, each with the time since when it is valid
+/// at the latest.
+///
+/// # Errors
+///
+/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+pub(crate) async fn acquire(
+    session: &Arc<Session>,
+    attempts: &[Arc<Attempt>],
+    wishes: &[lock_core::Wish],
+) -> Result<Option<Vec<(Instant, u64)>>> {
+    let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
+    let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(TRY_LIMIT);
+    let turns = session.own_turn(limit, caller, turns(session, attempts)).await?;
+    if caller.is_cancelled() {
+        return Ok(None);
+    }
+    let (sent, rows) = ask(session, attempts, wishes, caller, CLOCK.now() + limit).await?;
+    if caller.is_cancelled() {
+        let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
+        session.withdraw(attempts, true, CLOCK.now() + longest).await?;
+        return Ok(None);
+    }
+    drop(turns);
+    granted(session, attempts, sent, &rows)
+}
+
+/// As a single lock's attempts take turns, for all names in order.
+async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
+    let turn = |attempt: &Arc<Attempt>| (attempt.name.clone(), session.book().turn(&attempt.name));
+    let turns: BTreeMap<_, _> = attempts.iter().map(turn).collect();
+    let mut taken = Vec::with_capacity(turns.len());
+    for turn in turns.into_values() {
+        taken.push(turn.lock_owned().await);
+    }
+    taken
+}
+
+/// Sends the request until it is answered. If it failed, whatever it may have done is undone in the
+/// background.
+async fn ask(
+    session: &Arc<Session>,
+    attempts: &[Arc<Attempt>],
+    wishes: &[lock_core::Wish],
+    caller: &lock_core::Attempt,
+    deadline: Instant,
+) -> Result<(Instant, Vec<Row>)> {
+    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    let entries = attempts.iter().zip(wishes);
+    let entries =
+        entries.map(|(attempt, (request, _))| NewEntry::new(session.id, attempt, request));
+    let entries: Vec<_> = entries.collect();
+    let script = |script: Script| script.acquire_all(&entries, session.id);
+    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+    let answer =
+        session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
+    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
+        session.clean_up(attempts.to_vec());
+    }
+    answer
+}
+
+/// All attempts or none. A part of them is there only if somebody has removed the others.
+fn granted(
+    session: &Arc<Session>,
+    attempts: &[Arc<Attempt>],
+    sent: Instant,
+    rows: &[Row],
+) -> Result<Option<Vec<(Instant, u64)>>> {
+    if rows.is_empty() {
+        return Ok(None);
+    }
+    let rows: HashMap<_, _> = rows.iter().map(|row| (row.attempt, row)).collect();
+    let granted = attempts.iter().map(|attempt| {
+        let row = rows.get(&attempt.id).filter(|row| !row.left.is_zero())?;
+        Some((row.confirmed(sent, attempt.ttl), row.token))
+    });
+    let granted = granted.collect::<Option<_>>().ok_or_else(|| {
+        session.clean_up(attempts.to_vec());
+        error::gone(session.dialect())
+    });
+    granted.map(Some)
+}

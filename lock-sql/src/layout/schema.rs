@@ -1,0 +1,128 @@
+//! The tables, version 1.
+
+use crate::layout::dialect::Dialect;
+
+/// The row among the counters that tells what the token floor was raised to. No name counts with it.
+pub(crate) const FLOOR: i64 = -1;
+
+/// Whether the tables have a column for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Grants {
+    Dated,
+    /// An earlier version has made them, and nobody has altered them yet.
+    Undated,
+}
+
+/// The statements that create what locks need, for a database whose user may not create tables: run
+/// them once as somebody who may, and give the locks' user `SELECT`, `INSERT`, `UPDATE` and `DELETE`.
+/// Running them again does nothing.
+///
+/// ```
+/// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+/// use distlock::sql::{Dialect, schema};
+///
+/// println!("{}", schema(Dialect::Postgres));
+/// ```
+pub fn schema(dialect: Dialect) -> String {
+    tables(dialect) + &granted(dialect)
+}
+
+/// The statements that create what is missing. Clients that find no tables run them beside each other
+/// and beside those who use them already: so nothing in them locks a whole table that is there.
+pub(crate) fn tables(dialect: Dialect) -> String {
+    let (bytes, text, integer, end) = match dialect {
+        Dialect::Sqlite => ("BLOB", "BLOB", "INTEGER", " WITHOUT ROWID"),
+        Dialect::MySql => ("VARBINARY(512)", "LONGBLOB", "BIGINT", " ENGINE=InnoDB"),
+        Dialect::Postgres => ("BYTEA", "BYTEA", "BIGINT", ""),
+    };
+    let id = if dialect == Dialect::MySql { "BINARY(16)" } else { bytes };
+    let mut sql = format!(
+        "CREATE TABLE IF NOT EXISTS distlock_v1_slots (
+  slot {integer} NOT NULL PRIMARY KEY,
+  token {integer} NOT NULL
+){end};
+CREATE TABLE IF NOT EXISTS distlock_v1_entries (
+  name {bytes} NOT NULL,
+  token {integer} NOT NULL,
+  attempt {id} NOT NULL UNIQUE,
+  client {id} NOT NULL,
+  kind {integer} NOT NULL,
+  weight {integer} NOT NULL,
+  lim {integer} NOT NULL,
+  ttl {integer} NOT NULL,
+  expires {integer} NOT NULL,
+  since {integer} NOT NULL,
+  holder {text} NOT NULL,
+  value {text},
+  version {integer} NOT NULL,
+  granted {integer},
+  PRIMARY KEY (name, token)
+){end};
+CREATE TABLE IF NOT EXISTS distlock_v1_values (
+  name {bytes} NOT NULL,
+  token {integer} NOT NULL,
+  version {integer} NOT NULL,
+  value {text} NOT NULL,
+  holder {text} NOT NULL,
+  since {integer} NOT NULL,
+  moment {integer} NOT NULL,
+  PRIMARY KEY (name, token, version)
+){end};
+"
+    );
+    if dialect == Dialect::Sqlite {
+        sql.push_str(
+            "CREATE TABLE IF NOT EXISTS distlock_v1_meta (\n  boot TEXT NOT NULL,\n  \
+             clock TEXT NOT NULL\n);\n",
+        );
+    }
+    sql + &fill(dialect)
+}
+
+/// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite
+/// has no such statement: see [`add_granted`]. It soon gives up waiting for a long transaction, since all
+/// clients wait behind it meanwhile.
+fn granted(dialect: Dialect) -> String {
+    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
+    match dialect {
+        Dialect::Sqlite => String::new(),
+        Dialect::Postgres => format!(
+            "SET lock_timeout = '200ms';\n{add} IF NOT EXISTS granted BIGINT;\nRESET lock_timeout;\n"
+        ),
+        // MariaDB has IF NOT EXISTS here, MySQL has not. And 1 s is the least that MySQL has.
+        Dialect::MySql => format!(
+            "SET @distlock_wait = @@lock_wait_timeout;
+SET SESSION lock_wait_timeout = 1;
+SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
+  WHERE table_schema = DATABASE() AND table_name = 'distlock_v1_entries' AND column_name = 'granted'),
+  'DO 0', '{add} granted BIGINT');
+PREPARE distlock FROM @distlock;
+EXECUTE distlock;
+DEALLOCATE PREPARE distlock;
+SET SESSION lock_wait_timeout = @distlock_wait;
+"
+        ),
+    }
+}
+
+/// Adds the column `granted`, which clients of earlier versions neither read nor write; `None` on MySQL,
+/// where all clients would wait behind a statement that waits for somebody's long transaction, for 1 s at
+/// the least.
+pub(crate) fn add_granted(dialect: Dialect) -> Option<String> {
+    let add = "ALTER TABLE distlock_v1_entries ADD COLUMN granted";
+    match dialect {
+        Dialect::Sqlite => Some(format!("{add} INTEGER;")),
+        Dialect::Postgres => Some(format!("SET LOCAL lock_timeout = '200ms'; {add} BIGINT;")),
+        Dialect::MySql => None,
+    }
+}
+
+/// Statements that add the counters that are missing.
+pub(crate) fn fill(dialect: Dialect) -> String {
+    let rows: Vec<_> = (0..dialect.slots()).map(|slot| format!("({slot}, 0)")).collect();
+    let rows = rows.join(", ");
+    match dialect {
+        Dialect::MySql => format!("INSERT IGNORE INTO distlock_v1_slots VALUES {rows};\n"),
+        _ => format!("INSERT INTO distlock_v1_slots VALUES {rows} ON CONFLICT DO NOTHING;\n"),
+    }
+}

@@ -1,0 +1,99 @@
+//! Pushes of PostgreSQL: what they tell goes to those who wait.
+
+use std::{
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{deadline::jitter, trace};
+use sqlx::{
+    Executor,
+    postgres::{PgListener, PgNotification},
+};
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use crate::{
+    session::Session,
+    wire::{
+        postgres::listen::{Doubts, Pushes, connect, name},
+        script::OBSERVERS,
+    },
+};
+
+/// Pauses between attempts to connect grow up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// How long one attempt may take, and an answer that shows that the connection is there.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
+pub(crate) fn run(
+    session: &Arc<Session>,
+    Pushes { way, doubts }: Pushes,
+) -> impl Future<Output = ()> + use<> {
+    let (id, session) = (session.id, Arc::downgrade(session));
+    async move {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            match timeout(LIMIT, connect(id, way())).await {
+                Ok(Ok(listener)) => {
+                    pause = FIRST_PAUSE;
+                    listen(&session, listener, &doubts).await;
+                }
+                Ok(Err(_)) | Err(_) => {
+                    sleep(jitter(pause)).await;
+                    pause = (pause * 2).min(LONGEST_PAUSE);
+                }
+            }
+        }
+    }
+}
+
+/// Passes pushes on until the connection is lost.
+async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
+    // Whatever was pushed before was missed.
+    match session.upgrade() {
+        Some(session) => {
+            session.waiters.ring_all();
+            tokio::spawn(async move { session.check_held().await });
+        }
+        None => return,
+    }
+    let lost = loop {
+        let pushed = tokio::select! {
+            pushed = listener.try_recv() => pushed,
+            () = doubts.broken.notified() => return,
+            () = doubts.silent.notified() => match timeout(LIMIT, listener.execute("")).await {
+                Ok(Ok(_)) => continue,
+                Ok(Err(error)) => break error.to_string(),
+                Err(_) => break "the connection for pushes is silent".to_owned(),
+            },
+        };
+        match pushed {
+            Ok(Some(push)) => match session.upgrade() {
+                Some(session) => heard(&session, &push),
+                None => return,
+            },
+            Ok(None) => break "the connection for pushes was closed".to_owned(),
+            Err(error) => break error.to_string(),
+        }
+    };
+    trace::disconnected("postgres", &lost);
+}
+
+fn heard(session: &Session, push: &PgNotification) {
+    let payload = push.payload();
+    if let Some(attempt) = payload.strip_prefix('-') {
+        let attempt =
+            Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
+        if let Some(attempt) = attempt {
+            attempt.gone();
+        }
+    } else if let Some(name) = name(payload) {
+        match push.channel() {
+            OBSERVERS => session.waiters.observers.ring(&name),
+            _ => session.waiters.ring(&name),
+        }
+    }
+}

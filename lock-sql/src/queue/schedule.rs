@@ -1,0 +1,80 @@
+//! When those who wait look at their queue.
+
+use std::time::Duration;
+
+use lock_core::{Instant, deadline::jitter};
+
+use crate::{
+    layout::{dialect::Dialect, row::Row},
+    wire::clock::CLOCK,
+};
+
+/// Looks that are due at about the same time are made together.
+pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
+/// How much later than the attempt before it expires the head looks, and the others: the head goes
+/// first.
+const HEAD_SLACK: Duration = Duration::from_millis(2);
+const OTHERS_SLACK: Duration = Duration::from_millis(400);
+/// How long one look waits for its answer.
+pub(crate) const LIMIT: Duration = Duration::from_secs(2);
+
+/// When to look at a queue, and why.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Look {
+    pub(crate) at: Instant,
+    pub(crate) why: Why,
+    /// How long to wait if there is nothing new.
+    pub(crate) pace: Duration,
+    /// When the first of those before it has expired, unless it was renewed.
+    pub(crate) expiry: Instant,
+    /// The version of the whole database at the last look, and when that was.
+    pub(crate) seen: Option<(u64, Instant)>,
+}
+
+/// The greater one counts.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum Why {
+    /// It is a while since the last one.
+    Pace,
+    /// Somebody said that something has changed.
+    Rung,
+    /// The attempt before has expired unless it was renewed.
+    Expiry,
+}
+
+/// How long the attempt at this place of the queue waits between two looks: the head looks often,
+/// the tail seldom.
+fn pace(dialect: Dialect, place: usize) -> Duration {
+    let (step, longest) = match dialect {
+        Dialect::Sqlite => (10, 250),
+        Dialect::MySql => (25, 1000),
+        // Only in case a push was lost.
+        Dialect::Postgres => (5000, 5000),
+    };
+    let factor = u64::try_from(place.max(1)).unwrap_or(u64::MAX);
+    Duration::from_millis(factor.saturating_mul(step).min(longest))
+}
+
+/// How long the first to expire still lives of those before the one at this place. Not only of the
+/// one that it waits for: the dead among the others would seem to stay, and nobody would tell it of
+/// a change.
+pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
+    queue[..at].iter().map(|row| row.left).min().unwrap_or_default()
+}
+
+pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look {
+    let (now, pace) = (CLOCK.now(), jitter(pace(dialect, place)));
+    let slack = if place == 1 { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
+    let look = Look { at: now, why: Why::Pace, pace, expiry: now + left + slack, seen: None };
+    look.after(now)
+}
+
+impl Look {
+    /// The next one, if there is nothing new now.
+    pub(crate) fn after(self, now: Instant) -> Self {
+        match self.expiry <= now + self.pace {
+            true => Self { at: self.expiry, why: Why::Expiry, ..self },
+            false => Self { at: now + self.pace, why: Why::Pace, ..self },
+        }
+    }
+}

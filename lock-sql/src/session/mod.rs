@@ -1,0 +1,273 @@
+//! One client: its connections, and what it holds and waits for.
+
+pub(crate) mod attempt;
+pub(crate) mod book;
+mod column;
+mod departures;
+mod grants;
+mod janitor;
+mod neighbours;
+mod renewal;
+mod start;
+mod undated;
+mod waiters;
+
+use std::{
+    sync::{Arc, MutexGuard},
+    time::Duration,
+};
+
+use lock_core::{Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
+use tokio::{
+    sync::{Notify, OwnedRwLockReadGuard, RwLock},
+    time::{sleep, timeout},
+};
+use uuid::Uuid;
+
+use self::{
+    attempt::Attempt, book::Book, column::Column, departures::Departures, neighbours::Neighbours,
+    undated::Undated, waiters::Waiters,
+};
+use crate::{
+    error::{self, is_final, told},
+    layout::{dialect::Dialect, row::Row},
+    wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
+};
+
+/// Pauses between attempts grow up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
+const LONGEST_PAUSE: Duration = Duration::from_millis(250);
+/// How long `close` insists.
+const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+/// How many attempts one statement names.
+const CHUNK: usize = 500;
+
+/// What a client is to the database.
+pub(crate) struct Session {
+    pub(crate) id: Uuid,
+    pub(crate) database: Database,
+    pub(crate) waiters: Arc<Waiters>,
+    /// The other clients of this process that have the same database; `None` where it wakes them.
+    neighbours: Option<Arc<Neighbours>>,
+    /// Read by whatever may leave an attempt in the database, or removes one; written when all of
+    /// that is over.
+    busy: Arc<RwLock<()>>,
+    departures: Departures,
+    /// Rings when a renewal is due earlier than before, or the session ends.
+    renewal_due: Arc<Notify>,
+    column: Column,
+    undated: Undated,
+}
+
+impl Session {
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.database.dialect()
+    }
+
+    pub(crate) fn script(&self) -> Script {
+        Script(self.dialect(), self.column.grants())
+    }
+
+    /// What is held and waited for. Never held across an await.
+    pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
+        self.waiters.book()
+    }
+
+    /// Has the attempt renewed and kept alive from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        match self.book().enter(attempt) {
+            None => Err(error::closed(self.dialect())),
+            Some(earlier) => {
+                if earlier {
+                    self.renewal_due.notify_one();
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all
+    /// that is in the book.
+    pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
+        self.busy.clone().try_read_owned().ok()
+    }
+
+    pub(crate) fn forget(&self, attempt: &Attempt) {
+        self.book().forget(attempt);
+    }
+
+    /// This session has changed a queue: whoever of this process waits in it looks.
+    pub(crate) fn changed(&self, name: &LockName) {
+        self.waiters.ring(name);
+        self.tell_neighbours(name);
+    }
+
+    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the
+    /// others hear of it from there.
+    pub(crate) fn tell_neighbours(&self, name: &LockName) {
+        if let Some(neighbours) = &self.neighbours {
+            neighbours.ring(&self.waiters, name);
+        }
+    }
+
+    /// The attempt holds the lock from now on.
+    pub(crate) fn entered(&self, attempt: &Attempt) {
+        if attempt.leads {
+            self.changed(&attempt.name);
+        } else if attempt.kind != Kind::Exclusive {
+            // The next one may get in, too.
+            self.tell_neighbours(&attempt.name);
+        }
+    }
+
+    /// Sends a script that may be executed twice, again and again until it is answered. Answers
+    /// when the answered one was sent, and the answer. Waits for its turn as long as the database
+    /// answers others; the deadline is for the rest.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says
+    /// whether the script may have been executed. What the database says to a script that it
+    /// refuses for good.
+    pub(crate) async fn insist(
+        &self,
+        (op, rank): (&'static str, Rank),
+        script: impl Fn(Script) -> String,
+        limit: Duration,
+        mut deadline: Instant,
+        caller: Option<&lock_core::Attempt>,
+    ) -> Result<(Instant, Vec<Row>)> {
+        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
+        loop {
+            let asked = CLOCK.now();
+            let turn = self.database.turn(rank, deadline.since(asked), caller).await;
+            let turn = match turn {
+                Ok(turn) => turn,
+                Err(Failure::Down(why)) => {
+                    return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                }
+                Err(_) => return Err(error::closed(dialect)),
+            };
+            deadline = deadline + CLOCK.now().since(asked);
+            // What it may have left goes with everything else.
+            if caller.is_some() && self.book().is_closed() {
+                return Err(error::closed(dialect));
+            }
+            // Written anew each time: it may name the time of day.
+            let writer = self.script();
+            let why = match self.database.run_in(turn, caller, &script(writer), limit).await {
+                Ok(answer) => return Ok(answer),
+                Err(failure) if self.column_is_gone(writer, &failure) => continue,
+                Err(Failure::Closed) => return Err(error::closed(dialect)),
+                Err(Failure::Refused(why)) if is_final(dialect, &why) => {
+                    return Err(error::after(effect, error::convert(dialect, op, why)));
+                }
+                Err(Failure::Barred(error)) => return Err(error::after(effect, error)),
+                Err(Failure::Lost(why)) => {
+                    effect = Effect::Unknown;
+                    why
+                }
+                Err(Failure::Refused(why)) => {
+                    if let Some(caller) = caller {
+                        caller.put_off(&why);
+                    }
+                    why
+                }
+                Err(Failure::Down(why)) => why,
+            };
+            if caller.is_some() && self.book().is_closed() {
+                return Err(error::closed(dialect));
+            }
+            let over =
+                CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
+            if over {
+                return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+            }
+            sleep(jitter(pause)).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Waits until it is an attempt's turn among those of this client that ask for the same name.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] after a silence of the database of `patience`, or when the attempt is
+    /// cancelled.
+    pub(crate) async fn own_turn<T>(
+        &self,
+        patience: Duration,
+        caller: &lock_core::Attempt,
+        turn: impl Future<Output = T>,
+    ) -> Result<T> {
+        let turn = self.database.while_answered(patience, caller, turn).await;
+        turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
+    }
+
+    /// Removes attempts from their queues.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn leave(
+        &self,
+        op: &'static str,
+        attempts: &[Arc<Attempt>],
+        doubtful: bool,
+        deadline: Instant,
+    ) -> Result<()> {
+        let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+        let leave = |script: Script| script.leave(attempts, doubtful, self.id);
+        let left = self.insist((op, Rank::HandOver), leave, patience, deadline, None).await;
+        attempts.iter().for_each(|attempt| self.changed(&attempt.name));
+        left.map(drop)
+    }
+
+    /// Gives everything back and ends.
+    ///
+    /// # Errors
+    ///
+    /// What was not given back, and why.
+    pub(crate) async fn close(&self) -> Result<()> {
+        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let attempts = self.book().close();
+        attempts.iter().for_each(|attempt| attempt.closed());
+        // A request that is under way may enter its queue yet.
+        let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
+        let mut result = Ok(());
+        for attempts in attempts.chunks(CHUNK) {
+            result = result.and(self.leave("close", attempts, true, deadline).await);
+        }
+        // First: whoever is not busy yet would be let in behind what was removed.
+        self.database.refuse();
+        drop(busy);
+        self.waiters.observers.ring_all();
+        self.renewal_due.notify_one();
+        self.waiters.look_due.notify_one();
+        self.undated.some.notify_one();
+        self.database.quit().await;
+        match result {
+            // Closed before, perhaps by somebody else at the same time.
+            Err(Error::Closed { .. }) => Ok(()),
+            result => result,
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.renewal_due.notify_one();
+        self.waiters.look_due.notify_one();
+        self.undated.some.notify_one();
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("id", &self.id).field("database", &self.database).finish()
+    }
+}

@@ -1,0 +1,57 @@
+//! The clients of one database within this process, which wake each other.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use lock_core::LockName;
+
+use super::waiters::Waiters;
+
+type Databases = HashMap<String, Weak<Neighbours>>;
+
+/// All clients of one database.
+#[derive(Debug)]
+pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
+
+impl Neighbours {
+    /// Those of the database that is called so.
+    pub(super) fn of(database: &str) -> Arc<Self> {
+        static DATABASES: LazyLock<Mutex<Databases>> = LazyLock::new(Mutex::default);
+        // Nothing panics while it is held.
+        let mut databases = DATABASES.lock().unwrap_or_else(PoisonError::into_inner);
+        databases.retain(|_, neighbours| neighbours.strong_count() > 0);
+        let known = databases.entry(database.to_owned()).or_default();
+        known.upgrade().unwrap_or_else(|| {
+            let neighbours = Arc::new(Self(Mutex::default()));
+            *known = Arc::downgrade(&neighbours);
+            neighbours
+        })
+    }
+
+    fn clients(&self) -> MutexGuard<'_, Vec<Weak<Waiters>>> {
+        // Nothing panics while it is held.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn join(&self, client: &Arc<Waiters>) {
+        let mut clients = self.clients();
+        clients.retain(|other| other.strong_count() > 0);
+        clients.push(Arc::downgrade(client));
+    }
+
+    /// Wakes those of the other clients who wait in this queue: the first of them, who wakes the
+    /// next one if he holds the lock together with others.
+    pub(super) fn ring(&self, by: &Waiters, name: &LockName) {
+        let clients: Vec<_> = self.clients().iter().filter_map(Weak::upgrade).collect();
+        let first = |client: &&Arc<Waiters>| client.book().first_waiting(name).unwrap_or(u64::MAX);
+        let first = clients.iter().min_by_key(first).map(|client| client.id);
+        for client in clients.iter().filter(|client| client.id != by.id) {
+            match Some(client.id) == first {
+                true => client.ring(name),
+                false => client.heard(name),
+            }
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Renewal: one script keeps all locks and all waiting attempts of a client alive.
+
+use std::{
+    collections::HashSet,
+    fmt::Display,
+    sync::{Arc, Weak},
+    time::Duration,
+};
+
+use lock_core::{Instant, Result, trace};
+use tokio::sync::Notify;
+
+use super::{CHUNK, Session, attempt::Attempt};
+use crate::wire::{
+    clock::{CLOCK, until},
+    failure::Failure,
+    script::Script,
+    turns::Rank,
+};
+
+impl Session {
+    /// Renews one attempt now. Answers when the confirmed request was sent; `None` if it has
+    /// expired.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        let deadline = CLOCK.now() + attempt.ttl / 2;
+        let renew = |script: Script| script.renew([attempt.id]);
+        let (sent, rows) =
+            self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
+        Ok((!rows.is_empty()).then_some(sent))
+    }
+
+    async fn renew_due(&self) {
+        let now = CLOCK.now();
+        let mut attempts = self.book().take_due(now);
+        if !attempts.is_empty() {
+            self.database.check_pushes();
+        }
+        attempts.retain(|attempt| attempt.is_renewed(now));
+        for attempts in attempts.chunks(CHUNK) {
+            if let Err(failure) = self.renew_chunk(attempts).await {
+                return self.renewal_failed(&failure);
+            }
+        }
+        let held = attempts.iter().filter(|attempt| attempt.is_held()).count();
+        if held > 0 {
+            trace::renewed(self.dialect().store(), held);
+        }
+        if !attempts.is_empty() && self.book().sweeps(now) {
+            // If it fails, the next one will do. The next renewal waits for it: it waits for nobody.
+            let limit = Duration::from_secs(1);
+            let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
+        }
+    }
+
+    async fn renew_chunk(&self, attempts: &[Arc<Attempt>]) -> Result<(), Failure> {
+        let limit = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+        let renew = |script: Script| script.renew(attempts.iter().map(|attempt| attempt.id));
+        let (sent, rows) = self.run(Rank::Renew, renew, limit).await?;
+        let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
+        for attempt in attempts {
+            match alive.contains(&attempt.id) {
+                true => attempt.renewed(sent),
+                false => attempt.gone(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be
+    /// told.
+    #[cfg(feature = "postgres")]
+    pub(crate) async fn check_held(&self) {
+        let held = |attempt: &&Arc<Attempt>| attempt.is_held();
+        let attempts: Vec<_> = self.book().attempts.values().filter(held).cloned().collect();
+        for attempts in attempts.chunks(CHUNK) {
+            let held = |script: Script| script.held(attempts.iter().map(|attempt| attempt.id));
+            // If it fails, the next renewal finds out.
+            let answer = self.run(Rank::HandOver, held, Duration::from_secs(2)).await;
+            let Ok((_, rows)) = answer else { return };
+            let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
+            let gone = attempts.iter().filter(|attempt| !there.contains(&attempt.id));
+            gone.for_each(|attempt| attempt.gone());
+        }
+    }
+
+    fn renewal_failed(&self, failure: &Failure) {
+        let why: &dyn Display = match failure {
+            Failure::Closed => return,
+            Failure::Barred(error) => error,
+            Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
+        };
+        trace::renewal_failed(self.dialect().store(), why);
+        let now = CLOCK.now();
+        let mut book = self.book();
+        book.try_soon();
+        let attempts: Vec<_> = book.attempts.values().cloned().collect();
+        drop(book);
+        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
+    }
+}
+
+/// Renews until the session is gone.
+pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
+    loop {
+        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
+        until(due, &earlier).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.book().next_due() <= CLOCK.now() {
+            session.renew_due().await;
+        }
+    }
+}

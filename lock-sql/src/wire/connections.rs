@@ -1,0 +1,231 @@
+//! A few connections to one database.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::Instant;
+use sqlx::{Connection, Database};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+
+use crate::{
+    error::is_passing,
+    layout::{dialect::Dialect, row::Row},
+    wire::{
+        clock::CLOCK,
+        failure::Failure,
+        limit::Limit,
+        own_client::Way,
+        turns::{Rank, Turns},
+    },
+};
+
+/// How long a connection may take that is being made, even if the script that wants it waits for
+/// less.
+const MAKING: Duration = Duration::from_secs(1);
+
+/// How long saying goodbye may take, which no server answers.
+pub(super) const GOODBYE: Duration = Duration::from_millis(200);
+
+/// A connection to a database of one kind.
+pub(crate) trait Link: Connection + Sized + 'static {
+    const DIALECT: Dialect;
+
+    /// Makes one that knows how it is to work.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Barred`] and [`Failure::Down`].
+    fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
+
+    /// Sends a script. Answers the rows of all its statements.
+    fn fetch(
+        &mut self,
+        script: String,
+    ) -> impl Future<Output = sqlx::Result<Vec<<Self::Database as Database>::Row>>> + Send;
+
+    /// Ends the transaction that a script has left open.
+    fn roll_back(&mut self) -> impl Future<Output = sqlx::Result<()>> + Send;
+
+    /// Reads what one of our queries has answered.
+    fn read(row: &<Self::Database as Database>::Row) -> sqlx::Result<Row>;
+}
+
+/// Connections that are made when they are needed, and used by one script at a time. Not the
+/// library's pool: that one asks the server after each use whether it is still there, which would
+/// be as many requests again.
+pub(crate) struct Connections<C: Connection> {
+    way: Way<C>,
+    /// Nothing once all have said goodbye: whatever comes back then does so, too.
+    idle: Mutex<Option<Vec<Made<C>>>>,
+    /// One that only renewals use, where several scripts run at once: they wait for none to be
+    /// made, and for none to come back.
+    reserved: Mutex<Option<Made<C>>>,
+    /// Rings when one comes back.
+    back: Notify,
+    /// For each connection that there is, also while it is being made.
+    seats: Arc<Semaphore>,
+    most: usize,
+    /// For scripts that the server still executes, though their clients have given up. They do not
+    /// keep others from their turns, as long as there are few of them.
+    pub(super) stragglers: Turns,
+}
+
+/// A connection in its seat.
+pub(super) struct Made<C> {
+    pub(super) connection: C,
+    /// When it was last seen to work.
+    pub(super) answered: Instant,
+    pub(super) seat: OwnedSemaphorePermit,
+}
+
+impl<C: Link> Connections<C> {
+    /// A connection that nobody uses: often one comes back sooner than a new one is made.
+    pub(super) async fn take(self: &Arc<Self>, limit: &Limit) -> Result<Made<C>, Failure> {
+        loop {
+            tokio::select! {
+                biased;
+                made = self.unused() => return Ok(made),
+                added = self.add(limit.whole().max(MAKING)) => match added {
+                    // The server has no room for one more.
+                    Err(Failure::Down(why)) if self.has_others() && is_passing(C::DIALECT, &why) => {
+                        return Ok(self.unused().await);
+                    }
+                    added => added?,
+                },
+            }
+        }
+    }
+
+    /// Makes one more connection as soon as there is a seat for it. Goes on when nobody waits for
+    /// it any more: MySQL blocks a host that leaves many connections half-made.
+    async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
+        let seat = self.seats.clone().acquire_owned().await;
+        let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
+        let making = tokio::spawn(async move {
+            let made = Limit::new(limit).keep(C::make(&(connections.way)())).await;
+            let connection = made.map_err(Failure::Down)??;
+            let answered = CLOCK.now();
+            connections.put_back(Made { connection, answered, seat });
+            Ok(())
+        });
+        match making.await {
+            Ok(made) => made,
+            Err(panic) if panic.is_panic() => {
+                Err(Failure::Down(sqlx::Error::Io(std::io::Error::other(panic))))
+            }
+            // The runtime ends.
+            Err(_) => Err(Failure::Closed),
+        }
+    }
+}
+
+impl<C: Connection> Connections<C> {
+    /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
+    /// have given up.
+    pub(crate) fn new(way: Way<C>, seats: [usize; 3]) -> Arc<Self> {
+        let most = seats[0];
+        Arc::new(Self {
+            way,
+            idle: Mutex::new(Some(Vec::new())),
+            reserved: Mutex::new(None),
+            back: Notify::new(),
+            seats: Arc::new(Semaphore::new(most)),
+            most,
+            stragglers: Turns::new(seats),
+        })
+    }
+
+    fn has_others(&self) -> bool {
+        self.seats.available_permits() < self.most
+    }
+
+    async fn unused(&self) -> Made<C> {
+        loop {
+            let idle = self.idle().as_mut().and_then(Vec::pop);
+            match idle {
+                Some(made) => return made,
+                None => self.back.notified().await,
+            }
+        }
+    }
+
+    fn put_back(&self, made: Made<C>) {
+        match &mut *self.idle() {
+            Some(idle) => idle.push(made),
+            None => drop(tokio::spawn(made.connection.close())),
+        }
+        self.back.notify_one();
+    }
+
+    pub(super) fn put_back_of(&self, rank: Rank, made: Made<C>) {
+        let mut reserved = self.reserved();
+        let are_several = self.most - self.seats.available_permits() > 1;
+        let keeps = rank == Rank::Renew && are_several && !self.is_refusing();
+        match &*reserved {
+            None if keeps => *reserved = Some(made),
+            _ => {
+                drop(reserved);
+                self.put_back(made);
+            }
+        }
+    }
+
+    pub(super) fn reserved(&self) -> MutexGuard<'_, Option<Made<C>>> {
+        // Nothing panics while it is held.
+        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Uses none of these connections again.
+    pub(crate) fn forget(&self) {
+        *self.reserved() = None;
+        if let Some(idle) = &mut *self.idle() {
+            idle.clear();
+        }
+    }
+
+    /// Uses none of these connections again that has been silent since then.
+    pub(super) fn forget_since(&self, then: Instant) {
+        self.reserved().take_if(|made| made.answered <= then);
+        if let Some(idle) = &mut *self.idle() {
+            idle.retain(|made| made.answered > then);
+        }
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Option<Vec<Made<C>>>> {
+        // Nothing panics while it is held.
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs no script any more.
+    pub(crate) fn refuse(&self) {
+        self.seats.close();
+    }
+
+    pub(crate) fn is_refusing(&self) -> bool {
+        self.seats.is_closed()
+    }
+
+    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that
+    /// are only cut off.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) async fn quit(&self) {
+        self.refuse();
+        let (idle, reserved) = (self.idle().take(), self.reserved().take());
+        let quits = async {
+            for Made { connection, seat: _seat, .. } in idle.into_iter().flatten().chain(reserved) {
+                let _ = connection.close().await;
+            }
+        };
+        // A server that does not read finds them closed.
+        let _ = tokio::time::timeout(GOODBYE, quits).await;
+    }
+}
+
+/// The library's options show the password.
+impl<C: Connection> std::fmt::Debug for Connections<C> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connections").finish_non_exhaustive()
+    }
+}

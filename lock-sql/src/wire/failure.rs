@@ -1,0 +1,72 @@
+//! Why a script has no answer.
+
+use std::time::Duration;
+
+use lock_core::{Effect, Error};
+
+use crate::{
+    error,
+    layout::dialect::Dialect,
+    wire::{limit, turns::NoTurn},
+};
+
+/// Why a script has no answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    Closed,
+    /// Not sent: there is no connection, and no patience helps.
+    Barred(Error),
+    /// Not sent: there is no connection now.
+    Down(sqlx::Error),
+    /// Sent perhaps, and perhaps executed.
+    Lost(sqlx::Error),
+    /// The database refused it.
+    Refused(sqlx::Error),
+}
+
+impl Failure {
+    /// Why there is no connection to a server.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn unconnected(dialect: Dialect, why: sqlx::Error) -> Self {
+        match error::is_final(dialect, &why) {
+            true => Self::Barred(error::not_sent(dialect, "connect", why)),
+            false => Self::Down(why),
+        }
+    }
+
+    /// The server takes no writes; it may soon, or the address may lead to another one.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn read_only(why: &str) -> Self {
+        Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
+    }
+
+    /// Why there is no turn after this much patience.
+    pub(crate) fn no_turn(why: NoTurn, patience: Duration) -> Self {
+        match why {
+            NoTurn::Closed => Self::Closed,
+            NoTurn::Silent => Self::Down(limit::over(patience)),
+        }
+    }
+
+    /// What a client is told that opens the database.
+    pub(crate) fn opening(self, dialect: Dialect) -> Error {
+        self.unsent(dialect, "connect")
+    }
+
+    /// The error of a request that has had no effect.
+    pub(crate) fn unsent(self, dialect: Dialect, op: &'static str) -> Error {
+        match self {
+            Self::Closed => error::closed(dialect),
+            Self::Barred(error) => error,
+            Self::Down(why) => {
+                let why = error::told(dialect, why);
+                error::unavailable(dialect, op, Effect::None, why)
+            }
+            Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),
+        }
+    }
+}
+
+pub(crate) fn cancelled() -> sqlx::Error {
+    sqlx::Error::Io(std::io::Error::other("nobody waits for the answer any more"))
+}

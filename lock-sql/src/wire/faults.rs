@@ -1,0 +1,62 @@
+//! Faults of a client of SQLite, for the executable properties: a file has no network to cut.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use crate::wire::{failure::Failure, limit::Limit};
+
+/// Breaks one client's way to its file, as a disk that hangs would. Cheap to clone.
+#[derive(Clone, Debug, Default)]
+pub struct Faults(Arc<watch::Sender<Trouble>>);
+
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+struct Trouble {
+    requests: bool,
+    replies: bool,
+    crashed: bool,
+}
+
+impl Faults {
+    /// Nothing gets through any more.
+    pub fn cut(&self) {
+        self.set(|trouble| (trouble.requests, trouble.replies) = (true, true));
+    }
+
+    /// What is written is written, but nobody is told.
+    pub fn cut_replies(&self) {
+        self.set(|trouble| trouble.replies = true);
+    }
+
+    /// Ends a cut.
+    pub fn heal(&self) {
+        self.set(|trouble| (trouble.requests, trouble.replies) = (false, false));
+    }
+
+    /// Nothing gets through ever again.
+    pub fn crash(&self) {
+        self.set(|trouble| trouble.crashed = true);
+    }
+
+    fn set(&self, change: impl FnOnce(&mut Trouble)) {
+        self.0.send_modify(change);
+    }
+
+    pub(crate) fn delays_requests(&self) -> bool {
+        let trouble = *self.0.borrow();
+        trouble.requests || trouble.crashed
+    }
+
+    pub(crate) async fn request(&self, limit: &Limit) -> Result<(), Failure> {
+        self.until(limit, |trouble| !trouble.requests && !trouble.crashed).await
+    }
+
+    pub(crate) async fn reply(&self, limit: &Limit) -> Result<(), Failure> {
+        self.until(limit, |trouble| !trouble.replies && !trouble.crashed).await
+    }
+
+    async fn until(&self, limit: &Limit, healed: impl Fn(&Trouble) -> bool) -> Result<(), Failure> {
+        let mut state = self.0.subscribe();
+        limit.keep(state.wait_for(healed)).await.map(drop).map_err(Failure::Lost)
+    }
+}

@@ -1,0 +1,22 @@
+//! The way to the database: connections, whose turn it is, scripts and their answers.
+
+pub(crate) mod clock;
+mod connections;
+pub(crate) mod database;
+pub(crate) mod failure;
+#[cfg(all(feature = "properties", feature = "sqlite"))]
+pub(crate) mod faults;
+mod limit;
+#[cfg(feature = "mysql")]
+mod mysql;
+mod open;
+pub(crate) mod own_client;
+#[cfg(feature = "postgres")]
+pub(crate) mod postgres;
+mod run;
+pub(crate) mod script;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod server;
+#[cfg(feature = "sqlite")]
+pub(crate) mod sqlite;
+pub(crate) mod turns;

@@ -1,0 +1,216 @@
+//! MySQL and MariaDB.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use lock_core::{Attempt, Error, Instant};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
+    mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode},
+    raw_sql,
+};
+
+use crate::{
+    config::{Server, Tls},
+    error,
+    layout::{dialect::Dialect, row::Row},
+    wire::{
+        connections::{Connections, Link},
+        failure::Failure,
+        limit::Limit,
+        own_client::{self, Way},
+        turns::{SEATS, Turn, Turns},
+    },
+};
+
+/// A statement is to see what is there when it runs, and is not to wait for others for long. It
+/// ends by itself when its client has given up; each of the two servers has a limit of its own for
+/// that.
+const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
+    SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
+    /*M! , SESSION max_statement_time = 3 */ /*!50708 , SESSION max_execution_time = 3000 */; \
+    SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
+    'binlog_format', 'wsrep_on', 'wsrep_provider')";
+
+/// Each node of Galera ends locks by a clock of its own, and lets a client in before it has what
+/// the others have granted.
+const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has its own clock, and another \
+    one may grant what this one has granted; use a server with one writing primary";
+
+/// InnoDB refuses every write then (error 1665).
+const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
+    which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
+
+/// One client's connections to a server.
+#[derive(Debug)]
+pub(crate) struct MySql {
+    address: String,
+    turns: Turns,
+    connections: Arc<Connections<MySqlConnection>>,
+}
+
+impl MySql {
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
+        let Server { host, port, database, .. } = server;
+        let database = database.as_deref().unwrap_or_default();
+        let options = options(server);
+        Self::by(format!("{host}:{port}/{database}"), Arc::new(move || options.clone()))
+    }
+
+    /// As a pool connects. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if it names no database.
+    pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
+        let options = pool.connect_options();
+        let Some(database) = options.get_database() else {
+            return Err(Error::InvalidOption {
+                option: "database of the pool".to_owned(),
+                value: "none".to_owned(),
+                allowed: "one that the locks' tables are in (MySqlConnectOptions::database)"
+                    .to_owned(),
+            });
+        };
+        let server = match options.get_socket() {
+            Some(socket) => socket.display().to_string(),
+            None => format!("{}:{}", options.get_host(), options.get_port()),
+        };
+        Ok(Self::by(format!("{server}/{database}"), own_client::way(pool, of_locks)))
+    }
+
+    fn by(address: String, way: Way<MySqlConnection>) -> Self {
+        Self { address, turns: Turns::new(SEATS), connections: Connections::new(way, SEATS) }
+    }
+
+    /// The server and the database, as this client names them.
+    pub(crate) fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        self.connections.run(script, limit, turn, caller).await
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.turns.close();
+        self.connections.refuse();
+    }
+
+    pub(crate) async fn quit(&self) {
+        self.connections.quit().await;
+    }
+}
+
+impl Link for MySqlConnection {
+    const DIALECT: Dialect = Dialect::MySql;
+
+    async fn make(options: &MySqlConnectOptions) -> Result<Self, Failure> {
+        let connect = async {
+            let mut connection = MySqlConnection::connect_with(options).await?;
+            let answers = raw_sql(SETUP).fetch_all(&mut connection).await?;
+            let settings = answers.iter().map(|row| Ok((row.try_get(0)?, row.try_get(1)?)));
+            Ok((connection, settings.collect::<sqlx::Result<_>>()?))
+        };
+        let connected = connect.await.map_err(|why| Failure::unconnected(Dialect::MySql, why));
+        let (connection, settings) = connected?;
+        is_fit(&settings)?;
+        Ok(connection)
+    }
+
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<MySqlRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
+    }
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &MySqlRow) -> sqlx::Result<Row> {
+        Row::read(row)
+    }
+}
+
+/// Whether a server with these settings can keep locks.
+fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
+    let is = |name: &str, value: &str| {
+        settings.get(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
+    };
+    let is_set = |name: &str| settings.contains_key(name) && !is(name, "OFF");
+    if is_set("wsrep_on") && !is("wsrep_provider", "none") {
+        return Err(Failure::Barred(error::unfit(Dialect::MySql, GALERA)));
+    }
+    if is_set("log_bin") && is("binlog_format", "STATEMENT") {
+        return Err(Failure::Barred(error::unfit(Dialect::MySql, STATEMENTS)));
+    }
+    match is_set("read_only") || is_set("innodb_read_only") {
+        true => Err(Failure::read_only("the server is read-only (read_only): a replica?")),
+        false => Ok(()),
+    }
+}
+
+/// The settings that are another client's choice stay; those that our statements rely on do not.
+fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
+    options
+        .charset("utf8mb4")
+        .pipes_as_concat(true)
+        .no_engine_substitution(true)
+        .timezone(Some("+00:00".to_owned()))
+        .set_names(true)
+        .disable_statement_logging()
+}
+
+fn options(server: &Server) -> MySqlConnectOptions {
+    let mut options = MySqlConnectOptions::new().host(&server.host).port(server.port);
+    if let Some(user) = &server.user {
+        options = options.username(user);
+    }
+    if let Some(password) = &server.password {
+        options = options.password(password);
+    }
+    if let Some(database) = &server.database {
+        options = options.database(database);
+    }
+    if let Some(ca) = &server.ca {
+        options = options.ssl_ca(ca);
+    }
+    let options = options.ssl_mode(match server.tls {
+        Tls::Off => MySqlSslMode::Disabled,
+        Tls::Prefer => MySqlSslMode::Preferred,
+        Tls::Verify => MySqlSslMode::VerifyIdentity,
+    });
+    options.disable_statement_logging()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fits(settings: &[(&str, &str)]) -> Result<(), Failure> {
+        is_fit(&settings.iter().map(|(name, set)| ((*name).into(), (*set).into())).collect())
+    }
+
+    #[test]
+    fn a_server_that_cannot_keep_locks_is_recognised_by_its_settings() {
+        let barred = |settings| matches!(fits(settings), Err(Failure::Barred(_)));
+        assert!(barred(&[("wsrep_on", "ON"), ("wsrep_provider", "/usr/lib/libgalera_smm.so")]));
+        assert!(barred(&[("log_bin", "ON"), ("binlog_format", "STATEMENT")]));
+        for settings in [[("read_only", "ON")], [("innodb_read_only", "ON")]] {
+            assert!(matches!(fits(&settings), Err(Failure::Down(_))), "{settings:?}");
+        }
+        let usual = [("log_bin", "OFF"), ("binlog_format", "STATEMENT"), ("read_only", "OFF")];
+        assert!(fits(&usual).is_ok());
+        assert!(fits(&[("log_bin", "ON"), ("binlog_format", "MIXED")]).is_ok());
+        assert!(fits(&[("wsrep_on", "OFF"), ("innodb_read_only", "OFF")]).is_ok());
+    }
+}

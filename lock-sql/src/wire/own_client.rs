@@ -1,0 +1,78 @@
+//! A pool of the caller's, as a source of options for connections of our own.
+
+use std::{fmt, sync::Arc};
+
+use sqlx::{Connection, Database, Pool};
+
+use crate::layout::dialect::Dialect;
+
+/// What a new connection is made with. Asked for each, since a pool may get a new password.
+pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Sync>;
+
+/// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show the
+/// password.
+///
+/// Locks take from it how to connect, and none of its connections:
+/// [the front page](crate#your-own-client) says why.
+#[derive(Clone)]
+pub struct OwnPool(pub(crate) AnyPool);
+
+#[derive(Clone)]
+pub(crate) enum AnyPool {
+    #[cfg(feature = "sqlite")]
+    Sqlite(sqlx::SqlitePool),
+    #[cfg(feature = "mysql")]
+    MySql(sqlx::MySqlPool),
+    #[cfg(feature = "postgres")]
+    Postgres(sqlx::PgPool),
+}
+
+impl OwnPool {
+    pub(crate) fn dialect(&self) -> Dialect {
+        match &self.0 {
+            #[cfg(feature = "sqlite")]
+            AnyPool::Sqlite(_) => Dialect::Sqlite,
+            #[cfg(feature = "mysql")]
+            AnyPool::MySql(_) => Dialect::MySql,
+            #[cfg(feature = "postgres")]
+            AnyPool::Postgres(_) => Dialect::Postgres,
+        }
+    }
+}
+
+/// The options that a pool has by then, changed to what locks need.
+pub(crate) fn way<D: Database>(
+    pool: &Pool<D>,
+    change: fn(<D::Connection as Connection>::Options) -> <D::Connection as Connection>::Options,
+) -> Way<D::Connection> {
+    let pool = pool.clone();
+    Arc::new(move || change(pool.connect_options().as_ref().clone()))
+}
+
+#[cfg(feature = "sqlite")]
+impl From<&sqlx::SqlitePool> for OwnPool {
+    fn from(pool: &sqlx::SqlitePool) -> Self {
+        Self(AnyPool::Sqlite(pool.clone()))
+    }
+}
+
+#[cfg(feature = "mysql")]
+impl From<&sqlx::MySqlPool> for OwnPool {
+    fn from(pool: &sqlx::MySqlPool) -> Self {
+        Self(AnyPool::MySql(pool.clone()))
+    }
+}
+
+#[cfg(feature = "postgres")]
+impl From<&sqlx::PgPool> for OwnPool {
+    fn from(pool: &sqlx::PgPool) -> Self {
+        Self(AnyPool::Postgres(pool.clone()))
+    }
+}
+
+/// The library's options show the password.
+impl fmt::Debug for OwnPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("OwnPool").field(&self.dialect().store()).finish()
+    }
+}

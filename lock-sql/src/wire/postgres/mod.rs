@@ -1,0 +1,209 @@
+//! PostgreSQL.
+
+mod fitness;
+pub(crate) mod listen;
+
+use std::sync::{Arc, OnceLock};
+
+use lock_core::{Attempt, Instant};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
+    error::DatabaseError,
+    postgres::{PgConnectOptions, PgRow, PgSslMode},
+    raw_sql,
+};
+use tokio::task::AbortHandle;
+
+use self::{
+    fitness::{DIRECT, POOLED, STATE, State, is_fit},
+    listen::{Doubts, Pushes},
+};
+use crate::{
+    config::{Server, Tls},
+    error,
+    layout::{dialect::Dialect, row::Row},
+    wire::{
+        connections::{Connections, Link},
+        failure::Failure,
+        limit::Limit,
+        own_client::{self, Way},
+        turns::{SEATS, Turn, Turns},
+    },
+};
+
+/// A statement is to see what is there when it runs, is not to wait for others for long, and is to
+/// be on the disk when it is answered: else a crash of the server would take tokens back. It ends
+/// by itself when its client has given up. To compile a long list of names takes longer than to
+/// execute it.
+const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
+    SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
+    SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
+    SELECT set_config('synchronous_commit', 'on', false) \
+    WHERE current_setting('synchronous_commit') = 'off'";
+
+/// One client's connections to a server.
+pub(crate) struct Postgres {
+    way: Way<PgConnection>,
+    turns: Turns,
+    connections: Arc<Connections<PgConnection>>,
+    listening: OnceLock<AbortHandle>,
+    doubts: Arc<Doubts>,
+}
+
+/// The library's options show the password.
+impl std::fmt::Debug for Postgres {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Postgres").finish_non_exhaustive()
+    }
+}
+
+impl Postgres {
+    /// Nothing is sent yet.
+    pub(crate) fn new(server: &Server) -> Self {
+        let options = options(server);
+        Self::by(Arc::new(move || options.clone()))
+    }
+
+    /// As a pool connects. Nothing is sent yet.
+    pub(crate) fn of_pool(pool: &PgPool) -> Self {
+        Self::by(own_client::way(pool, of_locks))
+    }
+
+    fn by(way: Way<PgConnection>) -> Self {
+        let connections = Connections::new(way.clone(), SEATS);
+        Self {
+            way,
+            turns: Turns::new(SEATS),
+            connections,
+            listening: OnceLock::new(),
+            doubts: Arc::default(),
+        }
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        let answer = self.connections.run(script, limit, turn, caller).await;
+        let doubtful = match &answer {
+            Err(Failure::Lost(_)) => true,
+            Err(Failure::Refused(why)) => error::is_read_only(Dialect::Postgres, why),
+            _ => false,
+        };
+        if doubtful {
+            self.doubts.broken.notify_one();
+        }
+        answer
+    }
+
+    /// Ends the task that listens to pushes when the client ends.
+    pub(crate) fn listens(&self, task: AbortHandle) {
+        // Called once.
+        let _ = self.listening.set(task);
+    }
+
+    /// What it takes to listen to pushes.
+    pub(crate) fn pushes(&self) -> Pushes {
+        Pushes { way: self.way.clone(), doubts: self.doubts.clone() }
+    }
+
+    /// Asks whether pushes still come.
+    pub(crate) fn check(&self) {
+        self.doubts.silent.notify_one();
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.turns.close();
+        self.connections.refuse();
+        if let Some(listening) = self.listening.get() {
+            listening.abort();
+        }
+    }
+
+    pub(crate) async fn quit(&self) {
+        self.connections.quit().await;
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.refuse();
+    }
+}
+
+impl Link for PgConnection {
+    const DIALECT: Dialect = Dialect::Postgres;
+
+    async fn make(options: &PgConnectOptions) -> Result<Self, Failure> {
+        let connect = async {
+            let mut connection = PgConnection::connect_with(options).await?;
+            let setup = AssertSqlSafe(format!("{SETUP}; {STATE}"));
+            let answers = raw_sql(setup).fetch_all(&mut connection).await?;
+            Ok((connection, State::read(answers.last())?))
+        };
+        let (connection, state) = connect.await.map_err(unconnected)?;
+        is_fit(&state)?;
+        Ok(connection)
+    }
+
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<PgRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
+    }
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &PgRow) -> sqlx::Result<Row> {
+        Row::read(row)
+    }
+}
+
+/// Old poolers refuse what others only swallow.
+fn unconnected(why: sqlx::Error) -> Failure {
+    let is_pooler =
+        |said: &dyn DatabaseError| said.message().contains("unsupported startup parameter");
+    match why.as_database_error().is_some_and(is_pooler) {
+        true => Failure::Barred(error::unfit(Dialect::Postgres, POOLED)),
+        false => Failure::unconnected(Dialect::Postgres, why),
+    }
+}
+
+/// The name of the caller's program says more than ours.
+fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
+    let options = match options.get_application_name() {
+        Some(_) => options,
+        None => options.application_name("distlock"),
+    };
+    options.options([DIRECT]).disable_statement_logging()
+}
+
+fn options(server: &Server) -> PgConnectOptions {
+    let options = PgConnectOptions::new().host(&server.host).port(server.port);
+    let mut options = options.application_name("distlock").options([DIRECT]);
+    if let Some(user) = &server.user {
+        options = options.username(user);
+    }
+    if let Some(password) = &server.password {
+        options = options.password(password);
+    }
+    if let Some(database) = &server.database {
+        options = options.database(database);
+    }
+    if let Some(ca) = &server.ca {
+        options = options.ssl_root_cert(ca);
+    }
+    let options = options.ssl_mode(match server.tls {
+        Tls::Off => PgSslMode::Disable,
+        Tls::Prefer => PgSslMode::Prefer,
+        Tls::Verify => PgSslMode::VerifyFull,
+    });
+    options.disable_statement_logging()
+}

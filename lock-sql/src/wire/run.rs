@@ -1,0 +1,165 @@
+//! Runs scripts, each on a connection that it has for itself.
+
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Attempt, Instant};
+use sqlx::Connection;
+use tokio::{runtime::Handle, time::timeout};
+
+use crate::{
+    error::{is_spent, may_have_run},
+    layout::{dialect::stamp, row::Row},
+    wire::{
+        clock::CLOCK,
+        connections::{Connections, GOODBYE, Link, Made},
+        failure::{Failure, cancelled},
+        limit::Limit,
+        turns::{Rank, Turn},
+    },
+};
+
+/// How long a server executes a script at the most whose client has given up: longer than its own
+/// limits, which the settings of a connection say.
+const STALL: Duration = Duration::from_secs(4);
+
+/// A connection that executes a script, in its turn. Given up before the answer, it keeps its
+/// seat, or one of the stragglers', until the server has ended the script: so a stall cannot use
+/// up the server's connections.
+struct Busy<C: Connection + 'static> {
+    made: Option<Made<C>>,
+    turn: Option<Turn>,
+    connections: Arc<Connections<C>>,
+}
+
+impl<C: Link> Connections<C> {
+    /// Runs a script in its turn, unless its attempt has been cancelled by the time that there is a
+    /// connection. Answers when it was sent, and all entries that it answers.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(
+        self: &Arc<Self>,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        if self.is_refusing() {
+            return Err(Failure::Closed);
+        }
+        let reserved = match turn.rank {
+            Rank::Renew => self.reserved().take(),
+            Rank::HandOver | Rank::Ask => None,
+        };
+        let made = match reserved {
+            Some(made) => made,
+            None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
+        };
+        let mut busy = Busy::new(self, made, turn);
+        let unsent = match caller.is_some_and(Attempt::is_cancelled) {
+            true => Some(cancelled()),
+            // Nobody would wait for the answer, and the connection would be given up.
+            false => limit.is_short().then(|| limit.over()),
+        };
+        if let Some(unsent) = unsent {
+            busy.put_back();
+            return Err(Failure::Down(unsent));
+        }
+        let sent = CLOCK.now();
+        let script = stamp(script, sent);
+        let rows = busy.connection()?.fetch(script);
+        let error = match limit.keep(rows).await {
+            Ok(Ok(rows)) => {
+                busy.has_answered();
+                busy.put_back();
+                let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
+                let rows = rows.map(C::read).collect::<sqlx::Result<Vec<_>>>();
+                return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
+            }
+            Ok(Err(error)) => error,
+            Err(over) => {
+                // The others are likely to be broken, too, unless they have worked meanwhile.
+                self.forget_since(sent);
+                return Err(Failure::Lost(over));
+            }
+        };
+        if may_have_run(C::DIALECT, &error) {
+            busy.discard();
+            self.forget();
+            return Err(Failure::Lost(error));
+        }
+        if is_spent(C::DIALECT, &error) {
+            busy.discard();
+            self.forget();
+            return Err(Failure::Refused(error));
+        }
+        // A script that ended half-way has left its transaction open, if it had one.
+        let rollback = busy.connection()?.roll_back();
+        match limit.keep(rollback).await {
+            Ok(Ok(_) | Err(sqlx::Error::Database(_))) => busy.put_back(),
+            Ok(Err(_)) => {
+                busy.discard();
+                self.forget();
+            }
+            Err(_) => self.forget_since(sent),
+        }
+        Err(Failure::Refused(error))
+    }
+}
+
+impl<C: Connection + 'static> Busy<C> {
+    fn new(connections: &Arc<Connections<C>>, made: Made<C>, turn: Turn) -> Self {
+        Self { made: Some(made), turn: Some(turn), connections: connections.clone() }
+    }
+
+    /// # Errors
+    ///
+    /// None: it is there until it is put back or discarded.
+    fn connection(&mut self) -> Result<&mut C, Failure> {
+        self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
+    }
+
+    fn has_answered(&mut self) {
+        if let Some(made) = &mut self.made {
+            made.answered = CLOCK.now();
+        }
+    }
+
+    /// The script is over, or was not sent.
+    fn put_back(&mut self) {
+        if let Some(made) = self.made.take() {
+            let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
+            self.connections.put_back_of(rank, made);
+        }
+    }
+
+    /// The connection is broken.
+    fn discard(&mut self) {
+        self.made = None;
+    }
+}
+
+impl<C: Connection + 'static> Drop for Busy<C> {
+    fn drop(&mut self) {
+        let (Some(made), Some(turn), Ok(runtime)) =
+            (self.made.take(), self.turn.take(), Handle::try_current())
+        else {
+            return;
+        };
+        let Made { connection, seat, .. } = made;
+        match self.connections.stragglers.try_take(turn.rank) {
+            Some(held) => drop(runtime.spawn(end(connection, held))),
+            None => drop(runtime.spawn(end(connection, (turn, seat)))),
+        }
+    }
+}
+
+/// Waits until the server has ended the script, which it does by itself after a while, and says
+/// goodbye.
+async fn end<C: Connection>(mut connection: C, held: impl Send) {
+    if let Ok(Ok(())) = timeout(STALL, connection.ping()).await {
+        let _ = timeout(GOODBYE, connection.close()).await;
+    }
+    drop(held);
+}

@@ -1,0 +1,60 @@
+//! From exclusive to shared and back.
+
+use lock_core::LockName;
+use uuid::Uuid;
+
+use super::Script;
+use crate::layout::{
+    row::{EXCLUSIVE, SHARED},
+    schema::Grants,
+};
+
+impl Script {
+    /// Makes an exclusive entry a shared one, and answers it.
+    ///
+    /// Only the grant with this token: an upgrade makes a new one, so a request that comes too late
+    /// changes nothing.
+    pub(crate) fn downgrade(
+        self,
+        name: &LockName,
+        attempt: Uuid,
+        token: u64,
+        client: Uuid,
+    ) -> String {
+        let id = self.id(attempt);
+        let change = format!(
+            "UPDATE distlock_v1_entries SET kind = {SHARED} \
+             WHERE attempt = {id} AND token = {token} AND kind = {EXCLUSIVE};"
+        );
+        self.after_arrivals_if_pushed(&[name])
+            + &change
+            + &self.wake_readers(&self.name(name), client)
+            + &self.own(&id)
+    }
+
+    /// Makes a shared entry an exclusive one with a new token if it is the only one, and answers
+    /// it.
+    ///
+    /// Only the grant with this token, as [`downgrade`](Self::downgrade).
+    pub(crate) fn upgrade(self, name: &LockName, attempt: Uuid, token: u64) -> String {
+        let (id, bytes) = (self.id(attempt), self.name(name));
+        let slot = self.0.slot(name.as_str().as_bytes());
+        let wall = self.0.wall();
+        let granted = match self.1 {
+            Grants::Dated => format!(", granted = {wall}"),
+            Grants::Undated => String::new(),
+        };
+        // MySQL reads the table that it changes only by way of a table that it makes for the LIMIT.
+        let alone = format!(
+            "(SELECT COUNT(*) FROM (SELECT attempt FROM distlock_v1_entries WHERE name = {bytes} \
+             LIMIT 2) AS present) = 1"
+        );
+        let change = format!(
+            "UPDATE distlock_v1_entries SET kind = {EXCLUSIVE}, since = {wall}{granted}, \
+             token = (SELECT token FROM distlock_v1_slots WHERE slot = {slot}) \
+             WHERE attempt = {id} AND token = {token} AND kind = {SHARED} AND {alone};"
+        );
+        let statements = self.next_token(name) + &self.bury(&bytes) + &change + &self.own(&id);
+        self.0.transaction(&statements)
+    }
+}

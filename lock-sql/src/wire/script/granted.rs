@@ -1,0 +1,27 @@
+//! When a lock was granted. Tables of earlier versions have no column for it.
+
+use lock_core::Instant;
+use uuid::Uuid;
+
+use super::Script;
+use crate::wire::clock::CLOCK;
+
+impl Script {
+    /// The time of day at a moment of this client's past.
+    pub(super) fn time_of_day(self, at: Instant) -> String {
+        format!("{} - {}", self.0.wall(), CLOCK.now().since(at).as_micros())
+    }
+
+    /// Writes down when these attempts were granted, unless it is written already.
+    pub(crate) fn date(self, granted: &[(Uuid, Instant)]) -> String {
+        let ids = self.ids(granted.iter().map(|(attempt, _)| *attempt));
+        let when = |(attempt, at): &(Uuid, Instant)| {
+            format!(" WHEN {} THEN {}", self.id(*attempt), self.time_of_day(*at))
+        };
+        let when: String = granted.iter().map(when).collect();
+        format!(
+            "UPDATE distlock_v1_entries SET granted = CASE attempt{when} END \
+             WHERE attempt IN ({ids}) AND granted IS NULL;"
+        )
+    }
+}

@@ -1,0 +1,105 @@
+//! The statements: one message and one transaction per verb.
+//!
+//! They have no parameters, since several statements in one message cannot have any: what is put in
+//! is a number or hexadecimal, and nothing else.
+
+mod acquire;
+mod convert;
+mod detach;
+mod floor;
+mod granted;
+mod publish;
+mod read;
+mod release;
+mod renew;
+mod set;
+mod state;
+mod wake;
+
+use std::collections::BTreeSet;
+
+use lock_core::LockName;
+use uuid::Uuid;
+
+#[cfg(feature = "postgres")]
+pub(crate) use self::wake::OBSERVERS;
+pub(crate) use self::{acquire::NewEntry, detach::HandOver, read::HEAD};
+use crate::layout::{dialect::Dialect, schema::Grants};
+
+/// Writes statements in one dialect, for tables with or without the column for grants.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Script(pub(crate) Dialect, pub(crate) Grants);
+
+impl Script {
+    fn name(self, name: &LockName) -> String {
+        self.0.bytes(name.as_str().as_bytes())
+    }
+
+    fn names<'a>(self, names: impl IntoIterator<Item = &'a LockName>) -> String {
+        let names: Vec<_> = names.into_iter().map(|name| self.name(name)).collect();
+        names.join(", ")
+    }
+
+    fn id(self, id: Uuid) -> String {
+        self.0.bytes(id.as_bytes())
+    }
+
+    fn ids(self, ids: impl IntoIterator<Item = Uuid>) -> String {
+        let ids: Vec<_> = ids.into_iter().map(|id| self.id(id)).collect();
+        ids.join(", ")
+    }
+
+    /// The counters of these names, each once.
+    fn slots<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
+        let slots: BTreeSet<_> = names.map(|name| self.0.slot(name.as_str().as_bytes())).collect();
+        let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
+        slots.join(", ")
+    }
+
+    /// Takes a token of the name's counter. Until the transaction ends nobody else enters a queue
+    /// of the same counter, so whoever has the greater token also sees the entries with smaller
+    /// ones.
+    fn next_token(self, name: &LockName) -> String {
+        let slot = self.0.slot(name.as_str().as_bytes());
+        format!("UPDATE distlock_v1_slots SET token = token + 1 WHERE slot = {slot};")
+    }
+
+    /// Removes what has expired. An entry counts until it is removed, and it is never renewed after
+    /// its expiry: so no holder comes back after the next one was let in.
+    fn bury(self, names: &str) -> String {
+        let now = self.0.now();
+        format!("DELETE FROM distlock_v1_entries WHERE name IN ({names}) AND expires <= {now};")
+    }
+
+    /// What tells when an entry was granted.
+    fn granted(self) -> &'static str {
+        match self.1 {
+            Grants::Dated => "granted",
+            Grants::Undated => self.0.no_number(),
+        }
+    }
+
+    /// The columns of an entry, with all that it says or without.
+    fn columns(self, full: bool) -> String {
+        let said = if full { "holder, value" } else { "NULL AS holder, NULL AS value" };
+        let (now, granted) = (self.0.now(), self.granted());
+        format!(
+            "name, token, attempt, kind, weight, lim, expires - {now} AS alive, {said}, version, \
+             since, {granted} AS granted"
+        )
+    }
+
+    /// The whole queue of each name.
+    fn queues(self, names: &str, full: bool) -> String {
+        let columns = self.columns(full);
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries WHERE name IN ({names}) ORDER BY name, token;"
+        )
+    }
+
+    /// The entries of these attempts.
+    fn own(self, ids: &str) -> String {
+        let columns = self.columns(true);
+        format!("SELECT {columns} FROM distlock_v1_entries WHERE attempt IN ({ids});")
+    }
+}

@@ -1,0 +1,65 @@
+//! What waiters and operators read.
+
+use lock_core::LockName;
+use uuid::Uuid;
+
+use super::Script;
+
+/// How many entries of a queue are read to find out who holds the lock.
+pub(crate) const HEAD: usize = 256;
+
+impl Script {
+    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not
+    /// while somebody leaves, who would take the dead for one that stays, and tell nobody.
+    pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
+        let all: Vec<_> = names.iter().collect();
+        let names = self.names(names);
+        let dead = match bury {
+            false => String::new(),
+            true => self.after_arrivals_if_pushed(&all) + &self.bury(&names),
+        };
+        dead + &self.queues(&names, false)
+    }
+
+    /// Answers a name's queue, with all that its entries say.
+    pub(crate) fn inspect(self, name: &LockName) -> String {
+        self.queues(&self.name(name), true)
+    }
+
+    /// Returns the first entries of a queue, with the holder of the very first, and then the
+    /// entries of these attempts with their place among all, as a token. The version tells the two
+    /// apart.
+    ///
+    /// The database goes through the queue once, up to the last of the attempts: it has no index
+    /// that counts.
+    pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
+        let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
+        let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
+        let (nothing, never) = (self.0.maybe_bytes(None), self.0.no_number());
+        let granted = self.granted();
+        format!(
+            "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
+             CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
+             {nothing} AS value, 0 * token AS version, since, {granted} AS granted {queue} ORDER BY token LIMIT {HEAD}; \
+             SELECT * FROM (SELECT name, ROW_NUMBER() OVER (ORDER BY entry.token) AS token, attempt, kind, \
+             weight, lim, 0 * token AS alive, {nothing} AS holder, {nothing} AS value, \
+             1 + 0 * token AS version, since, {never} AS granted FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
+             (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line WHERE attempt IN ({ids});"
+        )
+    }
+
+    /// Answers one entry of each name in use that starts with a prefix.
+    pub(crate) fn used(self, prefix: &str) -> String {
+        // No name contains the byte 0xFF.
+        let from = self.0.bytes(prefix.as_bytes());
+        let to = self.0.bytes(&[prefix.as_bytes(), b"\xff"].concat());
+        let now = self.0.now();
+        let columns = self.columns(false);
+        format!(
+            "SELECT {columns} FROM distlock_v1_entries AS used \
+             WHERE name >= {from} AND name < {to} AND expires > {now} \
+             AND NOT EXISTS (SELECT 1 FROM distlock_v1_entries AS earlier WHERE earlier.name = used.name \
+             AND earlier.token < used.token AND earlier.expires > {now}) ORDER BY name;"
+        )
+    }
+}

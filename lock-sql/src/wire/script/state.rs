@@ -1,0 +1,68 @@
+//! What a database says of itself.
+
+use super::Script;
+use crate::layout::{dialect::Dialect, schema::Grants};
+
+impl Script {
+    /// Answers, as a token, a number that changes whenever another connection changes anything at
+    /// all, and when this is another connection than before. Only SQLite has one.
+    pub(crate) fn version(self) -> String {
+        format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
+    }
+
+    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the
+    /// server, 0 neither.
+    pub(crate) fn durability(self) -> String {
+        let outlives = match self.0 {
+            // Of the machine it need not: the boot clock starts anew, and tokens jump.
+            Dialect::Sqlite => "2",
+            Dialect::MySql => {
+                // With a binary log, InnoDB takes its word for what was committed.
+                "CASE WHEN @@log_bin = 1 AND @@sync_binlog <> 1 THEN 1 \
+                 WHEN @@innodb_flush_log_at_trx_commit IN (1, 3) THEN 2 \
+                 WHEN @@innodb_flush_log_at_trx_commit = 2 THEN 1 ELSE 0 END"
+            }
+            Dialect::Postgres => "CASE current_setting('fsync') WHEN 'on' THEN 2 ELSE 1 END",
+        };
+        format!("{};", self.number(outlives))
+    }
+
+    /// Writes nothing, but is refused where a write would be.
+    pub(crate) fn ping(self) -> String {
+        self.0.transaction("UPDATE distlock_v1_entries SET version = version WHERE 1 = 0;")
+    }
+
+    /// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
+    /// counters there are.
+    pub(crate) fn probe(self) -> String {
+        let column = match self.1 {
+            Grants::Dated => "granted",
+            Grants::Undated => "token",
+        };
+        format!(
+            "SELECT {column} FROM distlock_v1_entries WHERE name IS NULL; \
+             SELECT token FROM distlock_v1_values WHERE name IS NULL; {}",
+            self.counters()
+        )
+    }
+
+    /// Answers, as a token, how many counters for tokens there are.
+    fn counters(self) -> String {
+        format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
+    }
+
+    /// Answers a number in the place of a token.
+    pub(super) fn number(self, number: &str) -> String {
+        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
+        let integer = |number: &str| match self.0 {
+            Dialect::Postgres => format!("({number})::bigint"),
+            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
+        };
+        let (number, zero, never) = (integer(number), integer("0"), self.0.no_number());
+        format!(
+            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
+             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
+             {nothing} AS value, {zero} AS version, {zero} AS since, {never} AS granted"
+        )
+    }
+}

@@ -1,0 +1,98 @@
+//! What the servers have in common: the tables are made on first use.
+
+use std::time::Duration;
+
+use lock_core::{Error, Result, deadline::jitter};
+use tokio::time::sleep;
+
+use crate::{
+    error::{self, Refusal},
+    layout::{
+        dialect::Dialect,
+        schema::{self, Grants},
+    },
+    wire::{database::Database, failure::Failure, script::Script, turns::Rank},
+};
+
+/// How long a client waits for one answer while it connects.
+const LIMIT: Duration = Duration::from_millis(3500);
+/// How often clients that create the tables at the same time may get into each other's way.
+const TRIES: u32 = 5;
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Makes sure that the tables are there. Answers whether they have the column for grants.
+///
+/// # Errors
+///
+/// As [`SqlLock::connect`](crate::SqlLock::connect).
+pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
+    let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
+    let (mut tries, mut grants) = (0, Grants::Dated);
+    loop {
+        let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), LIMIT).await {
+            Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
+                return Ok(grants);
+            }
+            // Somebody has made the tables and not filled them, or not yet.
+            Ok(_) => {
+                let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
+                return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
+            }
+            Err(failure) => failure,
+        };
+        if grants == Grants::Dated && refusal(dialect, &missing) == Some(Refusal::NoColumn) {
+            grants = match tries {
+                TRIES => Grants::Undated,
+                _ => add_column(database).await,
+            };
+            tries += 1;
+            continue;
+        }
+        if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
+            return Err(missing.opening(dialect));
+        }
+        match database.run(Rank::Ask, &tables, LIMIT).await {
+            Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
+                return Err(denied(dialect, failure));
+            }
+            Err(failure) if tries == TRIES => return Err(failure.opening(dialect)),
+            Err(_) => sleep(jitter(PAUSE)).await,
+            Ok(_) if tries == TRIES => return Err(missing.opening(dialect)),
+            Ok(_) => {}
+        }
+        tries += 1;
+    }
+}
+
+/// Adds the column to tables that an earlier version has made, where that keeps nobody waiting for long. If
+/// it cannot, the client does without until somebody else has.
+async fn add_column(database: &Database) -> Grants {
+    let dialect = database.dialect();
+    let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
+    match database.run(Rank::Ask, &add, LIMIT).await {
+        Ok(_) => Grants::Dated,
+        Err(failure) => match refusal(dialect, &failure) {
+            // Somebody else has added it at the same time.
+            Some(Refusal::SameColumn) => Grants::Dated,
+            _ => Grants::Undated,
+        },
+    }
+}
+
+/// What the database said, once there was a connection.
+fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
+    let Failure::Refused(error) = failure else { return None };
+    Some(Refusal::of(dialect, error.as_database_error()?))
+}
+
+fn denied(dialect: Dialect, failure: Failure) -> Error {
+    let Failure::Refused(why) = failure else { return failure.opening(dialect) };
+    let source = format!(
+        "{}; the locks' tables are missing or closed to this user, who may not create them: let \
+         somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
+         this user SELECT, INSERT, UPDATE and DELETE",
+        error::told(dialect, why),
+        store = dialect.store()
+    );
+    Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
+}

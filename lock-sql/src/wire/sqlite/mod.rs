@@ -1,0 +1,315 @@
+//! SQLite: a file that the processes of one machine share.
+
+mod clock;
+mod file;
+mod line;
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
+    sqlite::{
+        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteRow, SqliteSynchronous,
+    },
+};
+use tokio::time::sleep;
+
+use crate::{
+    error::{self, is_final},
+    layout::{dialect::Dialect, row::Row, schema},
+    wire::{
+        clock::CLOCK,
+        connections::{Connections, Link},
+        failure::Failure,
+        limit::Limit,
+        own_client::{self, Way},
+        sqlite::{file::Location, line::SEATS},
+        turns::{Rank, Turn, Turns},
+    },
+};
+
+/// How long SQLite itself waits for another process's transaction, shorter than any request may
+/// take.
+const BUSY: Duration = Duration::from_millis(80);
+/// How long opening insists.
+const OPEN_LIMIT: Duration = Duration::from_secs(4);
+
+/// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
+const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
+
+/// The script that does nothing but need a connection.
+const PROBE: &str = "SELECT 1";
+
+/// One client's way to a file.
+pub(crate) struct Sqlite {
+    location: Location,
+    /// The same for each symbolic link to the file.
+    real: String,
+    turns: Arc<Turns>,
+    way: Way<SqliteConnection>,
+    file: Mutex<File>,
+    #[cfg(feature = "properties")]
+    faults: crate::wire::faults::Faults,
+}
+
+/// What was found at the path. Later another file may be there.
+#[derive(Debug)]
+struct File {
+    identity: String,
+    connections: Arc<Connections<SqliteConnection>>,
+}
+
+impl File {
+    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the
+    /// tables or makes them, and if another file has taken its place by then, the next script sees
+    /// that.
+    fn at(location: &Location, way: &Way<SqliteConnection>) -> Result<Self> {
+        let identity = location.make()?;
+        let (path, way) = (location.path.clone(), way.clone());
+        let way = Arc::new(move || way().filename(&path));
+        Ok(Self { identity, connections: Connections::new(way, SEATS) })
+    }
+}
+
+/// Where the file is to be that a path means, or none.
+///
+/// # Errors
+///
+/// As [`Location::of`].
+pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
+    Location::of(path).map(|location| location.path)
+}
+
+/// Whatever a pool has set that would let two of its connections see different locks does not count.
+fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
+    options
+        .in_memory(false)
+        .shared_cache(false)
+        .read_only(false)
+        .immutable(false)
+        .create_if_missing(false)
+        .locking_mode(SqliteLockingMode::Normal)
+        .busy_timeout(BUSY)
+        .journal_mode(SqliteJournalMode::Wal)
+        // A power cut may undo the last transactions, but the machine boots then: see `clock`.
+        .synchronous(SqliteSynchronous::Normal)
+        .optimize_on_close(false, None)
+        .disable_statement_logging()
+}
+
+/// The library's options may show a key.
+impl std::fmt::Debug for Sqlite {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sqlite").field("location", &self.location).finish_non_exhaustive()
+    }
+}
+
+impl Sqlite {
+    /// Opens the file, or creates it.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
+        let way = Arc::new(|| of_locks(SqliteConnectOptions::new()));
+        Self::at(Location::of(path)?, way).await
+    }
+
+    /// Opens the file of a pool.
+    ///
+    /// # Errors
+    ///
+    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if it is no file.
+    pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
+        let location = Location::of(Some(pool.connect_options().get_filename()))?;
+        location.check_is_there()?;
+        Self::at(location, own_client::way(pool, of_locks)).await
+    }
+
+    async fn at(location: Location, way: Way<SqliteConnection>) -> Result<Self> {
+        let file = File::at(&location, &way)?;
+        let real = location.real()?;
+        let sqlite = Self {
+            turns: line::turns(&real),
+            real,
+            location,
+            file: Mutex::new(file),
+            way,
+            #[cfg(feature = "properties")]
+            faults: crate::wire::faults::Faults::default(),
+        };
+        let deadline = CLOCK.now() + OPEN_LIMIT;
+        while let Err(failure) = sqlite.probe().await {
+            match failure {
+                Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
+                failure => return Err(failure.opening(Dialect::Sqlite)),
+            }
+        }
+        let own = sqlite.location.own;
+        let whom = if own { "this user's processes" } else { "all processes that open the file" };
+        trace::opened("sqlite", &sqlite.path().display(), whom);
+        Ok(sqlite)
+    }
+
+    async fn probe(&self) -> Result<(), Failure> {
+        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
+        let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
+        self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+    }
+
+    pub(crate) async fn run(
+        &self,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        #[cfg(feature = "properties")]
+        let turn = match self.faults.delays_requests() {
+            false => turn,
+            // Others do not wait for a disk that hangs for this client only.
+            true => {
+                let rank = turn.rank;
+                drop(turn);
+                self.faults.request(limit).await?;
+                let again = self.turns.take(rank, limit.whole()).await;
+                again.map_err(|why| Failure::no_turn(why, limit.whole()))?
+            }
+        };
+        let connections = self.connections().map_err(Failure::Barred)?;
+        let answer = connections.run(script, limit, turn, caller).await;
+        #[cfg(feature = "properties")]
+        self.faults.reply(limit).await?;
+        answer
+    }
+
+    /// The way to the file that is there now. One that was deleted or replaced, which only its own
+    /// clients would see for ever, is left with all that belongs to it. What was held in it is
+    /// lost, and its holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+        let mut file = self.file();
+        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
+        // Whoever has closed follows nobody.
+        if !is_there && !file.connections.is_refusing() {
+            *file = File::at(&self.location, &self.way)?;
+        }
+        Ok(file.connections.clone())
+    }
+
+    fn file(&self) -> MutexGuard<'_, File> {
+        // Nothing panics while it is held.
+        self.file.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.location.path
+    }
+
+    pub(crate) fn real(&self) -> &str {
+        &self.real
+    }
+
+    pub(crate) fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    #[cfg(feature = "properties")]
+    pub(crate) fn faults(&self) -> crate::wire::faults::Faults {
+        self.faults.clone()
+    }
+
+    pub(crate) fn refuse(&self) {
+        self.file().connections.refuse();
+    }
+}
+
+impl Link for SqliteConnection {
+    const DIALECT: Dialect = Dialect::Sqlite;
+
+    /// Also makes sure that the tables are there and belong to this boot of the machine.
+    async fn make(options: &SqliteConnectOptions) -> Result<Self, Failure> {
+        let settled = clock::settled().map_err(Failure::Barred)?;
+        let settle = clock::settle().map_err(Failure::Barred)?;
+        let connect = async {
+            let mut connection = SqliteConnection::connect_with(options).await?;
+            let settled = sqlx::query_scalar(AssertSqlSafe(settled));
+            // Mostly it was done before, and there is nothing to write.
+            let clock: String = match settled.fetch_optional(&mut connection).await {
+                Ok(Some(clock)) => clock,
+                _ => {
+                    set_up(&mut connection, settle).await?;
+                    let clock = sqlx::query_scalar("SELECT clock FROM distlock_v1_meta");
+                    clock.fetch_one(&mut connection).await?
+                }
+            };
+            raw_sql(SETUP).execute(&mut connection).await?;
+            Ok((connection, clock))
+        };
+        match connect.await {
+            Ok((connection, clock)) => {
+                clock::check(&clock).map(|()| connection).map_err(Failure::Barred)
+            }
+            Err(why) if is_final(Dialect::Sqlite, &why) => {
+                Err(Failure::Barred(refused(options.get_filename(), why)))
+            }
+            Err(why) => Err(Failure::Down(why)),
+        }
+    }
+
+    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<SqliteRow>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
+    }
+
+    async fn roll_back(&mut self) -> sqlx::Result<()> {
+        raw_sql("ROLLBACK").execute(self).await.map(drop)
+    }
+
+    fn read(row: &SqliteRow) -> sqlx::Result<Row> {
+        Row::read(row)
+    }
+}
+
+async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(), sqlx::Error> {
+    // The jump of the tokens at a boot must outlive the next power cut.
+    raw_sql("PRAGMA synchronous = FULL").execute(&mut *connection).await?;
+    if let Err(why) = make_tables(connection, settle).await {
+        raw_sql("ROLLBACK").execute(&mut *connection).await.ok();
+        return Err(why);
+    }
+    raw_sql("PRAGMA synchronous = NORMAL").execute(connection).await?;
+    Ok(())
+}
+
+async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
+    let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
+    raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
+    // They may be there since an earlier version.
+    let columns: i64 = sqlx::query_scalar(
+        "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    let add = match columns {
+        0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
+        _ => String::new(),
+    };
+    let finish = format!("{add} {settle} COMMIT;");
+    raw_sql(AssertSqlSafe(finish)).execute(connection).await?;
+    Ok(())
+}
+
+fn refused(path: &Path, why: sqlx::Error) -> Error {
+    let shown = format!("{}: {why}", path.display());
+    match error::not_sent(Dialect::Sqlite, "connect", why) {
+        Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
+        Error::Rejected { store, op, effect, .. } => {
+            Error::Rejected { store, op, effect, source: shown.into() }
+        }
+        error => error,
+    }
+}

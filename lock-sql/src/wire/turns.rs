@@ -1,0 +1,204 @@
+//! Whose script is sent next: what keeps locks alive does not wait for what asks for more.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use lock_core::{Instant, Reach};
+use tokio::{
+    sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+use crate::wire::clock::CLOCK;
+
+/// How many scripts of a client are on their way to a server at the most: see [`Turns::new`]. Two are
+/// kept for renewals, and one of them for those only.
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+pub(crate) const SEATS: [usize; 3] = [10, 9, 8];
+
+/// What a script is for. The first of them goes before the others.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Rank {
+    /// Keeps locks and places in queues.
+    Renew,
+    /// Lets others in: releases, revokes, changes of what is held, looks of those that wait.
+    HandOver,
+    /// Everything else: acquires, and what people ask.
+    Ask,
+}
+
+/// The scripts of one database that may be on their way at once. The others wait in this process,
+/// those of one rank in order of arrival.
+///
+/// A script passes one gate after the other, from that of its rank to the first. No gate has more
+/// seats than the next one. So a script waits for those of its own rank, and for as many of the
+/// lower ranks as have passed their gates, however many more of them wait.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    gates: [Arc<Semaphore>; 3],
+    /// When the database last answered a script.
+    answered: Mutex<Instant>,
+    pub(crate) reach: Reach,
+}
+
+/// A script may be on its way until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    pub(crate) rank: Rank,
+    _passed: Vec<OwnedSemaphorePermit>,
+}
+
+/// Why there is no turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum NoTurn {
+    Closed,
+    /// The database has answered nothing for as long as the caller had patience.
+    Silent,
+}
+
+impl Turns {
+    /// `seats`: how many scripts may be on their way at once; at most as many of the rank
+    /// [`HandOver`](Rank::HandOver) and those after it; of the rank [`Ask`](Rank::Ask).
+    pub(crate) fn new(seats: [usize; 3]) -> Self {
+        let gates = seats.map(|seats| Arc::new(Semaphore::new(seats)));
+        Self { gates, answered: Mutex::default(), reach: Reach::default() }
+    }
+
+    /// The gates of a rank, in the order in which it passes them.
+    fn gates(&self, rank: Rank) -> impl Iterator<Item = &Arc<Semaphore>> {
+        self.gates[..=rank as usize].iter().rev()
+    }
+
+    /// Waits for a turn as long as the database answers others: only a silence of `patience` ends
+    /// the wait.
+    ///
+    /// # Errors
+    ///
+    /// See [`NoTurn`].
+    pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, NoTurn> {
+        let pass = async {
+            let mut passed = Vec::with_capacity(self.gates.len());
+            for gate in self.gates(rank) {
+                passed.push(gate.clone().acquire_owned().await?);
+            }
+            Ok(Turn { rank, _passed: passed })
+        };
+        let passed = self.while_answered(patience, pass).await.ok_or(NoTurn::Silent)?;
+        passed.map_err(|_: AcquireError| NoTurn::Closed)
+    }
+
+    /// A turn of this rank, if there is one now.
+    pub(crate) fn try_take(&self, rank: Rank) -> Option<Turn> {
+        let passed = self.gates(rank).map(|gate| gate.clone().try_acquire_owned().ok());
+        Some(Turn { rank, _passed: passed.collect::<Option<_>>()? })
+    }
+
+    /// Waits for something that only the answers to other scripts bring about: as long as there are
+    /// any. `None` after a silence of `patience`.
+    pub(crate) async fn while_answered<T>(
+        &self,
+        patience: Duration,
+        wait: impl Future<Output = T>,
+    ) -> Option<T> {
+        tokio::pin!(wait);
+        let start = CLOCK.now();
+        loop {
+            let end = self.answered().max(start) + patience;
+            if let Ok(done) = timeout(end.since(CLOCK.now()), &mut wait).await {
+                return Some(done);
+            }
+            if self.answered() + patience <= CLOCK.now() {
+                return None;
+            }
+        }
+    }
+
+    fn answered(&self) -> Instant {
+        // Nothing panics while it is held.
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The database has answered a script.
+    pub(crate) fn note_answer(&self) {
+        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = CLOCK.now();
+        self.reach.works();
+    }
+
+    /// There are no turns any more.
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    pub(crate) fn close(&self) {
+        self.gates.iter().for_each(|gate| gate.close());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    async fn is_pending<T>(wait: &mut (impl Future<Output = T> + Unpin)) -> bool {
+        std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(std::pin::Pin::new(&mut *wait).poll(cx).is_pending())
+        })
+        .await
+    }
+
+    #[tokio::test]
+    async fn a_renewal_passes_all_that_ask() {
+        let turns = Turns::new([2, 2, 1]);
+        let first = turns.take(Rank::Ask, PATIENCE).await.unwrap();
+        let mut second = Box::pin(turns.take(Rank::Ask, PATIENCE));
+        assert!(is_pending(&mut second).await);
+        let renewal = turns.take(Rank::Renew, PATIENCE).await.unwrap();
+        assert!(is_pending(&mut second).await);
+        drop((first, renewal));
+        second.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn with_one_place_a_renewal_waits_for_two_scripts_at_most() {
+        let turns = Turns::new([1, 1, 1]);
+        let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
+        let mut asking = Box::pin(turns.take(Rank::Ask, PATIENCE));
+        let mut leaving = Box::pin(turns.take(Rank::HandOver, PATIENCE));
+        let mut renewal = Box::pin(turns.take(Rank::Renew, PATIENCE));
+        assert!(is_pending(&mut asking).await && is_pending(&mut leaving).await);
+        assert!(is_pending(&mut renewal).await);
+        drop(running);
+        drop(renewal.await.unwrap());
+        drop(leaving.await.unwrap());
+        drop(asking.await.unwrap());
+    }
+
+    #[tokio::test]
+    async fn who_leaves_the_line_holds_nobody_up() {
+        let turns = Turns::new([1, 1, 1]);
+        let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
+        let mut leaver = Box::pin(turns.take(Rank::Ask, PATIENCE));
+        let mut next = Box::pin(turns.take(Rank::Ask, PATIENCE));
+        assert!(is_pending(&mut leaver).await && is_pending(&mut next).await);
+        drop(leaver);
+        drop(running);
+        next.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn only_silence_ends_a_wait() {
+        let (turns, patience) = (Turns::new([1, 1, 1]), Duration::from_millis(100));
+        let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
+        let start = CLOCK.now();
+        let answers = async {
+            while CLOCK.now().since(start) < patience * 3 {
+                turns.note_answer();
+                tokio::time::sleep(patience / 10).await;
+            }
+        };
+        let (refused, ()) = tokio::join!(turns.take(Rank::Ask, patience), answers);
+        assert_eq!(refused.unwrap_err(), NoTurn::Silent);
+        assert!(CLOCK.now().since(start) >= patience * 3);
+        drop(running);
+    }
+}
