@@ -15,7 +15,9 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
     Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    home::Home, locks::Client, options::options, owned::Owned,
+    locks::Client,
+    machine::{finish::Owned, runtime::Home},
+    options::options,
 };
 
 /// How long [`Election::leader`] may take at the most.

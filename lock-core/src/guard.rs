@@ -9,12 +9,14 @@ use std::{
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    alarm::Slot,
     drain::Stay,
-    grip::{Beginning, Grip},
     held::Inner,
     locks::Client,
-    owned::Owned,
+    machine::{
+        alarm::Slot,
+        conversion::{Beginning, Grip},
+        finish::Owned,
+    },
     trace,
 };
 

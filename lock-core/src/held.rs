@@ -10,12 +10,13 @@ use std::{
 
 use crate::{
     Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
-    Validity,
-    alarm::{HasSlot, Slot, Watched},
-    deadline,
-    grip::Grip,
+    Validity, deadline,
     locks::Client,
-    owned::Owned,
+    machine::{
+        alarm::{HasSlot, Slot, Watched},
+        conversion::Grip,
+        finish::Owned,
+    },
     trace,
 };
 

@@ -22,7 +22,6 @@
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
 mod adopt;
-mod alarm;
 pub mod blocking;
 mod connect;
 pub mod deadline;
@@ -36,18 +35,16 @@ mod error;
 mod facts;
 mod floor;
 mod gate;
-mod grip;
 mod guarantees;
 mod guard;
 mod held;
 mod held_set;
-mod home;
 mod lock;
 mod locks;
+mod machine;
 mod name;
 mod options;
 mod overlap;
-mod owned;
 mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;

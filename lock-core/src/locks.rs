@@ -14,8 +14,16 @@ use uuid::Uuid;
 use crate::{
     Clock, ClosedBy, ConnectionState, DistributedLock, Effect, Election, Entry, Error,
     FencingToken, Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result,
-    Semaphore, Ticket, TokenFloor, adopt::adopt, alarm::Alarm, drain::Drain, duration::shown,
-    floor, held::Inner, home::Home, owned::Owned, request::Heard, returns::Returns, signal, trace,
+    Semaphore, Ticket, TokenFloor,
+    adopt::adopt,
+    drain::Drain,
+    duration::shown,
+    floor,
+    held::Inner,
+    machine::{alarm::Alarm, finish::Owned, runtime::Home},
+    request::Heard,
+    returns::Returns,
+    signal, trace,
     vain::Looks,
 };
 

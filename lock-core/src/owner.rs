@@ -9,8 +9,8 @@ use std::{
 use tokio::sync::Mutex as Turn;
 
 use crate::{
-    Error, Held, Instant, Lock, LockGuard, LockName, Result, grip::Entering, held::Inner,
-    locks::Client, vain::Found,
+    Error, Held, Instant, Lock, LockGuard, LockName, Result, held::Inner, locks::Client,
+    machine::conversion::Entering, vain::Found,
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release

@@ -7,7 +7,8 @@ use tracing::Instrument;
 use crate::{
     Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockKind,
     LockName, LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client,
-    options::options, owned::Owned, run::run_while_all_held, trace, vain::DIAGNOSIS_LIMIT,
+    machine::finish::Owned, options::options, run::run_while_all_held, trace,
+    vain::DIAGNOSIS_LIMIT,
 };
 
 /// Several locks that are acquired together: all or nothing. Exclusive ones, unless

@@ -7,8 +7,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, ClosedBy, Error, Instant, Result,
-    alarm::Alarm,
-    owned::{Moves, Owned},
+    machine::{
+        alarm::Alarm,
+        finish::{Moves, Owned},
+    },
 };
 
 /// Where work goes that leaves its caller's task, and what notices that there is no such place any

@@ -17,8 +17,10 @@ use tracing::{Instrument, Span};
 
 use crate::{
     Error, Instant, Result,
-    alarm::{HasSlot, Slot, Watched},
-    home::Home,
+    machine::{
+        alarm::{HasSlot, Slot, Watched},
+        runtime::Home,
+    },
 };
 
 /// How long work may be under way in its caller's task. Longer than a request takes, so that an

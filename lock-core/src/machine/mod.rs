@@ -1,0 +1,6 @@
+//! What runs beneath the API: timers, work that is polled to its end, conversions of a grant.
+
+pub(crate) mod alarm;
+pub(crate) mod conversion;
+pub(crate) mod finish;
+pub(crate) mod runtime;
