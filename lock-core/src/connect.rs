@@ -11,7 +11,7 @@ use std::{
 
 use crate::{
     Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl, deadline::jitter,
-    duration::shown,
+    driver::duration::shown,
 };
 
 /// The pauses between tries: the first, and the longest.

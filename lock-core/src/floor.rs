@@ -9,7 +9,8 @@ use std::{
 use uuid::Uuid;
 
 use crate::{
-    BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result, duration::shown,
+    BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result,
+    driver::duration::shown,
 };
 
 /// For how long after its first pass a raise looks for who is still below the floor.

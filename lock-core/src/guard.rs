@@ -10,6 +10,7 @@ use std::{
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     drain::Stay,
+    driver::trace,
     held::Inner,
     locks::Client,
     machine::{
@@ -17,7 +18,6 @@ use crate::{
         conversion::{Beginning, Grip},
         finish::Owned,
     },
-    trace,
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].

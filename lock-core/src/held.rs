@@ -11,13 +11,13 @@ use std::{
 use crate::{
     Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
     Validity, deadline,
+    driver::trace,
     locks::Client,
     machine::{
         alarm::{HasSlot, Slot, Watched},
         conversion::Grip,
         finish::Owned,
     },
-    trace,
 };
 
 /// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to

@@ -25,74 +25,66 @@ mod adopt;
 pub mod blocking;
 mod connect;
 pub mod deadline;
-mod diagnosis;
 mod drain;
 mod driver;
-pub mod duration;
 mod election;
-mod entry;
 mod error;
-mod facts;
 mod floor;
 mod gate;
-mod guarantees;
 mod guard;
 mod held;
 mod held_set;
 mod lock;
 mod locks;
 mod machine;
-mod name;
 mod options;
-mod overlap;
 mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
-mod reach;
-mod request;
 mod returns;
 mod run;
 mod semaphore;
 mod set;
 mod signal;
-mod ticket;
-mod token;
-pub mod trace;
 mod url;
 mod vain;
-mod validity;
 
 pub use crate::{
     connect::{Connect, DefaultPort, Opener, Opening},
     deadline::{Clock, Instant, wall_clock},
-    diagnosis::Diagnosis,
-    driver::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
+    driver::{
+        diagnosis::Diagnosis,
+        duration,
+        entry::{Entry, Holder},
+        facts::Facts,
+        guarantees::{
+            Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives,
+            Wake,
+        },
+        name::LockName,
+        overlap::Overlap,
+        reach::{ConnectionState, Reach},
+        request::{Attempt, Request, Term, Wait, this_process},
+        ticket::Ticket,
+        token::FencingToken,
+        trace,
+        traits::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
+        validity::{LossReason, Validity},
+    },
     election::{Election, Leader, Leadership, Observed, Observer},
-    entry::{Entry, Holder},
     error::{BoxError, ClosedBy, Effect, Error, Result},
-    facts::Facts,
     floor::TokenFloor,
     gate::{Gate, StaleToken},
-    guarantees::{
-        Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,
-    },
     guard::LockGuard,
     held::Held,
     held_set::HeldSet,
     lock::Lock,
     locks::Locks,
-    name::LockName,
-    overlap::Overlap,
     owner::Owner,
     queue::Kind,
-    reach::{ConnectionState, Reach},
-    request::{Attempt, Request, Term, Wait, this_process},
     run::Leading,
     semaphore::Semaphore,
     set::{LockSet, LockSetGuard},
-    ticket::Ticket,
-    token::FencingToken,
     url::{Options, StoreUrl},
-    validity::{LossReason, Validity},
 };

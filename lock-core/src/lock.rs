@@ -7,12 +7,11 @@ use tracing::Instrument;
 use crate::{
     Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
     Owner, Request, Result, Term, Wait, deadline,
-    duration::shown,
+    driver::{duration::shown, trace},
     locks::Client,
     machine::finish::Owned,
     options::options,
     run::run_while_held,
-    trace,
     vain::{DIAGNOSIS_LIMIT, Found},
 };
 

@@ -17,13 +17,12 @@ use crate::{
     Semaphore, Ticket, TokenFloor,
     adopt::adopt,
     drain::Drain,
-    duration::shown,
+    driver::{duration::shown, request::Heard, trace},
     floor,
     held::Inner,
     machine::{alarm::Alarm, finish::Owned, runtime::Home},
-    request::Heard,
     returns::Returns,
-    signal, trace,
+    signal,
     vain::Looks,
 };
 

@@ -6,8 +6,8 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockKind,
-    LockName, LossReason, Request, Result, Wait, Wish, lock::ANSWER_LIMIT, locks::Client,
-    machine::finish::Owned, options::options, run::run_while_all_held, trace,
+    LockName, LossReason, Request, Result, Wait, Wish, driver::trace, lock::ANSWER_LIMIT,
+    locks::Client, machine::finish::Owned, options::options, run::run_while_all_held,
     vain::DIAGNOSIS_LIMIT,
 };
 

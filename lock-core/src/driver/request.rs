@@ -11,7 +11,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Clock, Instant, LockName, queue::Kind, trace};
+use crate::{Clock, Instant, LockName, driver::trace, queue::Kind};
 
 /// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
 /// [`Guarantees::ttl`](crate::Guarantees::ttl) before.

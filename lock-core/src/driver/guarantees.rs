@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, FencingToken, Overlap, Result, duration::shown, queue::Kind};
+use crate::{Error, FencingToken, Overlap, Result, driver::duration::shown, queue::Kind};
 
 /// What a store promises about its locks, as it is deployed and configured. A driver asks the store
 /// when it connects, so a single node of etcd does not promise what a cluster of three does. What

@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{
     FencingToken,
-    duration::about,
+    driver::duration::about,
     queue::{self, Kind},
     wall_clock,
 };

@@ -10,7 +10,7 @@ use std::{
 
 use tokio::sync::Notify;
 
-use crate::{Instant, LockName, trace};
+use crate::{Instant, LockName, driver::trace};
 
 /// The state of one grant, shared by the driver that renews it and the guard that watches it.
 ///

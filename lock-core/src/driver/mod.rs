@@ -1,0 +1,16 @@
+//! What a driver implements, and the values that pass between it and the API.
+
+pub(crate) mod diagnosis;
+pub mod duration;
+pub(crate) mod entry;
+pub(crate) mod facts;
+pub(crate) mod guarantees;
+pub(crate) mod name;
+pub(crate) mod overlap;
+pub(crate) mod reach;
+pub(crate) mod request;
+pub(crate) mod ticket;
+pub(crate) mod token;
+pub mod trace;
+pub(crate) mod traits;
+pub(crate) mod validity;
