@@ -21,37 +21,32 @@
 //! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
-mod adopt;
+mod api;
 pub mod blocking;
-mod connect;
 pub mod deadline;
-mod drain;
 mod driver;
-mod election;
 mod error;
-mod floor;
-mod gate;
-mod guard;
-mod held;
-mod held_set;
-mod lock;
-mod locks;
 mod machine;
-mod options;
-mod owner;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
-mod returns;
-mod run;
-mod semaphore;
-mod set;
-mod signal;
 mod url;
-mod vain;
 
 pub use crate::{
-    connect::{Connect, DefaultPort, Opener, Opening},
+    api::{
+        connect::{Connect, DefaultPort, Opener, Opening},
+        election::{Election, Leader, Leadership, Observed, Observer},
+        gate::{Gate, StaleToken},
+        guard::LockGuard,
+        held::Held,
+        lock::Lock,
+        locks::Locks,
+        owner::Owner,
+        raise_floor::TokenFloor,
+        run::Leading,
+        semaphore::Semaphore,
+        set::{LockSet, LockSetGuard, held::HeldSet},
+    },
     deadline::{Clock, Instant, wall_clock},
     driver::{
         diagnosis::Diagnosis,
@@ -72,19 +67,7 @@ pub use crate::{
         traits::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
         validity::{LossReason, Validity},
     },
-    election::{Election, Leader, Leadership, Observed, Observer},
     error::{BoxError, ClosedBy, Effect, Error, Result},
-    floor::TokenFloor,
-    gate::{Gate, StaleToken},
-    guard::LockGuard,
-    held::Held,
-    held_set::HeldSet,
-    lock::Lock,
-    locks::Locks,
-    owner::Owner,
     queue::Kind,
-    run::Leading,
-    semaphore::Semaphore,
-    set::{LockSet, LockSetGuard},
     url::{Options, StoreUrl},
 };

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{Client, Failure, Harness};
 use crate::{
-    Held, Kind, Lock, LockGuard, LockKind, LockName, LockSet, Result, run::run_while_held,
+    Held, Kind, Lock, LockGuard, LockKind, LockName, LockSet, Result, api::run::run_while_held,
 };
 
 /// What the checks of an exclusive lock are made with.

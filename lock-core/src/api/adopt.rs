@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, Instant, Kind, LockGuard, Request, Result, Ticket, driver::trace,
-    locks::Client, machine::finish::Owned,
+    Attempt, Error, Instant, Kind, LockGuard, Request, Result, Ticket, api::locks::Client,
+    driver::trace, machine::finish::Owned,
 };
 
 /// One attempt to adopt, owned so that dropping it is safe anywhere.

@@ -1,14 +1,20 @@
 //! Several locks at once.
 
+pub(crate) mod held;
+
 use std::{collections::BTreeMap, fmt, future::Future, sync::Arc, time::Duration};
 
 use tracing::Instrument;
 
 use crate::{
     Attempt, Error, FencingToken, Held, HeldSet, Instant, Kind, Lease, Lock, LockGuard, LockKind,
-    LockName, LossReason, Request, Result, Wait, Wish, driver::trace, lock::ANSWER_LIMIT,
-    locks::Client, machine::finish::Owned, options::options, run::run_while_all_held,
-    vain::DIAGNOSIS_LIMIT,
+    LockName, LossReason, Request, Result, Wait, Wish,
+    api::{
+        diagnose::DIAGNOSIS_LIMIT, lock::ANSWER_LIMIT, locks::Client, options::options,
+        run::run_while_all_held,
+    },
+    driver::trace,
+    machine::finish::Owned,
 };
 
 /// Several locks that are acquired together: all or nothing. Exclusive ones, unless

@@ -9,7 +9,10 @@ use std::{
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::{Notify, oneshot};
 
-use crate::{Instant, Result, held::Inner, locks::Client};
+use crate::{
+    Instant, Result,
+    api::{held::Inner, locks::Client},
+};
 
 /// Grants that are given back later.
 ///

@@ -9,10 +9,8 @@ use std::{
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    drain::Stay,
+    api::{drain::Stay, held::Inner, locks::Client},
     driver::trace,
-    held::Inner,
-    locks::Client,
     machine::{
         alarm::Slot,
         conversion::{Beginning, Grip},

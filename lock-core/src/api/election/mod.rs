@@ -15,9 +15,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{
     Error, FencingToken, Held, Holder, Kind, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    locks::Client,
+    api::{locks::Client, options::options},
     machine::{finish::Owned, runtime::Home},
-    options::options,
 };
 
 /// How long [`Election::leader`] may take at the most.

@@ -15,15 +15,12 @@ use crate::{
     Clock, ClosedBy, ConnectionState, DistributedLock, Effect, Election, Entry, Error,
     FencingToken, Guarantees, Kind, Lock, LockGuard, LockName, LockSet, LossReason, Reach, Result,
     Semaphore, Ticket, TokenFloor,
-    adopt::adopt,
-    drain::Drain,
+    api::{
+        adopt::adopt, diagnose::Looks, drain::Drain, give_back::Returns, held::Inner, raise_floor,
+        signal,
+    },
     driver::{duration::shown, request::Heard, trace},
-    floor,
-    held::Inner,
     machine::{alarm::Alarm, finish::Owned, runtime::Home},
-    returns::Returns,
-    signal,
-    vain::Looks,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -430,7 +427,7 @@ impl Locks {
     /// Dropping the future may leave some that were there before; calling it again ends them.
     pub async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let driver = self.client.driver.clone();
-        let raise = async move { floor::raise(&*driver, above).await };
+        let raise = async move { raise_floor::raise(&*driver, above).await };
         let raised = self.client.home.clone().ask(raise).await;
         raised.map_err(|error| self.client.told("raise the token floor", error))
     }

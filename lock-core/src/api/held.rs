@@ -10,9 +10,10 @@ use std::{
 
 use crate::{
     Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
-    Validity, deadline,
+    Validity,
+    api::locks::Client,
+    deadline,
     driver::trace,
-    locks::Client,
     machine::{
         alarm::{HasSlot, Slot, Watched},
         conversion::Grip,

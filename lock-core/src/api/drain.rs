@@ -9,7 +9,7 @@ use std::{
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use crate::{ClosedBy, Error, LossReason, Result, locks::Client};
+use crate::{ClosedBy, Error, LossReason, Result, api::locks::Client};
 
 /// Who holds something of a client, and whether anybody may still come.
 #[derive(Default)]

@@ -9,8 +9,9 @@ use std::{
 use tokio::sync::Mutex as Turn;
 
 use crate::{
-    Error, Held, Instant, Lock, LockGuard, LockName, Result, held::Inner, locks::Client,
-    machine::conversion::Entering, vain::Found,
+    Error, Held, Instant, Lock, LockGuard, LockName, Result,
+    api::{diagnose::Found, held::Inner, locks::Client},
+    machine::conversion::Entering,
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release

@@ -6,13 +6,16 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
-    Owner, Request, Result, Term, Wait, deadline,
+    Owner, Request, Result, Term, Wait,
+    api::{
+        diagnose::{DIAGNOSIS_LIMIT, Found},
+        locks::Client,
+        options::options,
+        run::run_while_held,
+    },
+    deadline,
     driver::{duration::shown, trace},
-    locks::Client,
     machine::finish::Owned,
-    options::options,
-    run::run_while_held,
-    vain::{DIAGNOSIS_LIMIT, Found},
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.

@@ -3,8 +3,8 @@
 use std::{fmt, future::Future, sync::Arc};
 
 use crate::{
-    Error, Held, Kind, Lock, LockGuard, LockName, Result, locks::Client, options::options,
-    run::run_while_held,
+    Error, Held, Kind, Lock, LockGuard, LockName, Result,
+    api::{locks::Client, options::options, run::run_while_held},
 };
 
 /// A semaphore with its options: a limited number of permits under one name, first come, first

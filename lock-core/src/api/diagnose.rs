@@ -9,7 +9,7 @@ use std::{
 use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
-use crate::{Diagnosis, Holder, LockName, locks::Client};
+use crate::{Diagnosis, Holder, LockName, api::locks::Client};
 
 /// How long the end of a wait waits for the store to say what was in the way.
 pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
