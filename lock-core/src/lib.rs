@@ -26,6 +26,7 @@ pub mod blocking;
 pub mod deadline;
 mod driver;
 mod error;
+mod kind;
 mod machine;
 #[cfg(feature = "properties")]
 pub mod properties;
@@ -35,14 +36,13 @@ mod url;
 pub use crate::{
     api::{
         connect::{Connect, DefaultPort, Opener, Opening},
-        election::{Election, Leader, Leadership, Observed, Observer},
+        election::{Election, Leadership, observer::Observer},
         gate::{Gate, StaleToken},
         guard::LockGuard,
         held::Held,
         lock::Lock,
         locks::Locks,
         owner::Owner,
-        raise_floor::TokenFloor,
         run::Leading,
         semaphore::Semaphore,
         set::{LockSet, LockSetGuard, held::HeldSet},
@@ -53,21 +53,23 @@ pub use crate::{
         duration,
         entry::{Entry, Holder},
         facts::Facts,
-        guarantees::{
-            Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives,
-            Wake,
-        },
+        floor::TokenFloor,
+        guarantees::{Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Survives, Wake},
+        leader::{Leader, Observed},
+        loss::LossReason,
         name::LockName,
         overlap::Overlap,
         reach::{ConnectionState, Reach},
-        request::{Attempt, Request, Term, Wait, this_process},
+        refusals::{limit_conflict, only_exclusive},
+        request::{Attempt, Request, Term, Wait, Wish, this_process},
+        requirement::Requirement,
         ticket::Ticket,
         token::FencingToken,
         trace,
-        traits::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
-        validity::{LossReason, Validity},
+        traits::{DistributedLock, Lease},
+        validity::Validity,
     },
     error::{BoxError, ClosedBy, Effect, Error, Result},
-    queue::Kind,
+    kind::{Kind, LockKind},
     url::{Options, StoreUrl},
 };

@@ -7,12 +7,7 @@ use std::{
 
 use uuid::Uuid;
 
-use crate::{
-    FencingToken,
-    driver::duration::about,
-    queue::{self, Kind},
-    wall_clock,
-};
+use crate::{FencingToken, driver::duration::about, kind::Kind, queue, wall_clock};
 
 /// One entry of a lock's queue: a holder, or a waiter.
 #[derive(Clone, Debug, Eq, PartialEq)]

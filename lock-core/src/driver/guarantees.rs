@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, FencingToken, Overlap, Result, driver::duration::shown, queue::Kind};
+use crate::{Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown};
 
 /// What a store promises about its locks, as it is deployed and configured. A driver asks the store
 /// when it connects, so a single node of etcd does not promise what a cluster of three does. What
@@ -177,49 +177,6 @@ impl fmt::Display for Guarantees {
     }
 }
 
-/// What people can ask for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum LockKind {
-    /// One holder at a time.
-    Exclusive,
-    /// Many readers, or one writer.
-    Shared,
-    /// A limited number of permits.
-    Permits,
-    /// An exclusive lock whose holder says something to everybody.
-    Election,
-}
-
-impl LockKind {
-    /// Every kind.
-    pub const ALL: &'static [Self] =
-        &[Self::Exclusive, Self::Shared, Self::Permits, Self::Election];
-}
-
-impl From<Kind> for LockKind {
-    fn from(kind: Kind) -> Self {
-        match kind {
-            Kind::Exclusive => Self::Exclusive,
-            Kind::Shared => Self::Shared,
-            Kind::Permit { .. } => Self::Permits,
-        }
-    }
-}
-
-impl fmt::Display for LockKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Exclusive => "exclusive locks",
-            Self::Shared => "shared locks",
-            Self::Permits => "semaphores",
-            Self::Election => "elections",
-        })
-    }
-}
-
 /// Which faults of the store a held lock survives, so that nobody else is granted meanwhile. As
 /// deployed: a single node survives no failover, whatever its kind.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -295,46 +252,4 @@ pub enum FixedTerm {
     /// The holder, by deleting its entry: if it crashes first, the lock is free after the TTL of
     /// the session that it shares.
     Client,
-}
-
-/// Something that a program insists on; see [`Connect::require`](crate::Connect::require).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Requirement {
-    /// Waiters are served in order of arrival.
-    Fifo,
-    /// Waiters do not poll.
-    Push,
-    /// Every grant carries a token, at least as a best effort.
-    Fencing,
-    /// Every grant carries a token, and tokens rise whatever happens.
-    StrictFencing,
-    /// A held lock survives a restart of the server.
-    SurvivesRestart,
-    /// A held lock survives the loss of a node.
-    SurvivesFailover,
-    /// A holder is told of a loss by the store's own word.
-    LossPush,
-    /// A fixed term ends on the server.
-    ServerTerm,
-    /// An exclusive lock can be left to another process.
-    Detach,
-}
-
-impl fmt::Display for Requirement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Fifo => "fifo (waiters served in order of arrival)",
-            Self::Push => "push (waiters that do not poll)",
-            Self::Fencing => "fencing (a token with every grant)",
-            Self::StrictFencing => "strict fencing (tokens that rise whatever happens)",
-            Self::SurvivesRestart => "survives-restart (a held lock outlives a server restart)",
-            Self::SurvivesFailover => "survives-failover (a held lock outlives the loss of a node)",
-            Self::LossPush => "loss-push (the store itself tells a holder of its loss)",
-            Self::ServerTerm => "server-term (a fixed term ends on the server)",
-            Self::Detach => "detach (a lock that can be left to another process)",
-        })
-    }
 }

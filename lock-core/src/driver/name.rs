@@ -3,12 +3,10 @@
 use std::{
     borrow::{Borrow, Cow},
     fmt,
-    str::FromStr,
+    sync::Arc,
 };
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
-use crate::{Error, Result};
 
 /// What stays as it is in a store's key: letters, digits, `-`, `_`, `.`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
@@ -26,33 +24,12 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// # Ok::<(), lock_core::Error>(())
 /// ```
 #[derive(Clone, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub struct LockName(std::sync::Arc<str>);
+pub struct LockName(pub(super) Arc<str>);
 
 impl LockName {
     /// The longest name, in bytes. ZooKeeper and etcd take longer keys; 512 bytes stay below every
     /// store's limit even when each byte is escaped as three.
     pub const MAX_BYTES: usize = 512;
-
-    /// Checks a name.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidName`] if the name is empty or longer than [`Self::MAX_BYTES`].
-    pub fn new(name: impl AsRef<str>) -> Result<Self> {
-        let name = name.as_ref();
-        let reason = match name.len() {
-            0 => "a name must not be empty".to_owned(),
-            1..=Self::MAX_BYTES => return Ok(Self(name.into())),
-            n => format!("{n} bytes long; at most {} are allowed", Self::MAX_BYTES),
-        };
-        Err(Error::InvalidName { name: name.chars().take(64).collect(), reason })
-    }
-
-    /// The name that [`escaped`](Self::escaped) makes this key component of; `None` if no name does.
-    pub fn from_escaped(component: &str) -> Option<Self> {
-        let text = percent_encoding::percent_decode_str(component).decode_utf8().ok()?;
-        Self::new(text).ok().filter(|name| name.escaped() == component)
-    }
 
     /// The name as the caller wrote it.
     pub fn as_str(&self) -> &str {
@@ -84,45 +61,10 @@ impl Borrow<str> for LockName {
     }
 }
 
-impl FromStr for LockName {
-    type Err = Error;
-
-    /// # Errors
-    ///
-    /// As [`LockName::new`].
-    fn from_str(name: &str) -> Result<Self> {
-        Self::new(name)
-    }
-}
-
-impl TryFrom<&str> for LockName {
-    type Error = Error;
-
-    fn try_from(name: &str) -> Result<Self> {
-        Self::new(name)
-    }
-}
-
-impl TryFrom<String> for LockName {
-    type Error = Error;
-
-    fn try_from(name: String) -> Result<Self> {
-        Self::new(name)
-    }
-}
-
 #[cfg(feature = "serde")]
 impl serde::Serialize for LockName {
     fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.serialize_str(self.as_str())
-    }
-}
-
-#[cfg(feature = "serde")]
-impl<'de> serde::Deserialize<'de> for LockName {
-    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let name = <Cow<'_, str>>::deserialize(from)?;
-        Self::new(name).map_err(serde::de::Error::custom)
     }
 }
 

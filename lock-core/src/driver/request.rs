@@ -11,7 +11,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Clock, Instant, LockName, driver::trace, queue::Kind};
+use crate::{Clock, Instant, LockName, driver::trace, kind::Kind};
 
 /// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
 /// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
@@ -48,6 +48,9 @@ impl Request {
         }
     }
 }
+
+/// One of several locks that are wanted together: what is asked for, and the attempt that asks.
+pub type Wish = (Request, Attempt);
 
 /// Whether a grant is renewed.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]

@@ -1,8 +1,6 @@
 //! The fencing token.
 
-use std::{fmt, str::FromStr};
-
-use crate::{Error, Result};
+use std::fmt;
 
 /// A number that is part of every grant: strictly greater for each later grant of the same name.
 ///
@@ -54,46 +52,6 @@ impl fmt::Display for FencingToken {
 impl From<u64> for FencingToken {
     fn from(value: u64) -> Self {
         Self(value)
-    }
-}
-
-impl FromStr for FencingToken {
-    type Err = Error;
-
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for what is no number from 0 to 2^64 - 1 in decimal digits.
-    fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self).map_err(|_| Error::InvalidOption {
-            option: "token".to_owned(),
-            value: text.chars().take(24).collect(),
-            allowed: "a number from 0 to 2^64 - 1 in decimal digits".to_owned(),
-        })
-    }
-}
-
-impl TryFrom<FencingToken> for i64 {
-    type Error = Error;
-
-    /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
-    ///
-    /// ```
-    /// use lock_core::FencingToken;
-    ///
-    /// assert_eq!(i64::try_from(FencingToken::new(34))?, 34);
-    /// assert!(i64::try_from(FencingToken::new(1 << 63)).is_err());
-    /// # Ok::<(), lock_core::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`] for 2^63 and more, which no store hands out.
-    fn try_from(token: FencingToken) -> Result<Self> {
-        Self::try_from(token.0).map_err(|_| Error::InvalidOption {
-            option: "token".to_owned(),
-            value: token.to_string(),
-            allowed: format!("a number from 0 to {}, as every store hands out", Self::MAX),
-        })
     }
 }
 

@@ -6,9 +6,10 @@ use async_trait::async_trait;
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::refusals::unsupported;
 use crate::{
-    Attempt, Clock, Diagnosis, Entry, Error, Facts, FencingToken, Guarantees, Kind, LockName,
-    Observed, Reach, Request, Result, Ticket, TokenFloor, Validity,
+    Attempt, Clock, Diagnosis, Entry, Facts, FencingToken, Guarantees, LockName, Observed, Reach,
+    Request, Result, Ticket, TokenFloor, Validity, Wish,
 };
 
 /// A lock that several processes share through a store. The driver's side of the contract; people
@@ -87,7 +88,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::PlaceLost`](crate::Error::PlaceLost) if the attempt's entry, or the session in
     ///   which it waited, is gone: a waiter is told, and never re-queued in silence.
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) if others count with another number
-    ///   of permits: [`limit_conflict`].
+    ///   of permits: [`limit_conflict`](crate::limit_conflict).
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
@@ -121,7 +122,7 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
+    /// - [`Error::Lost`](crate::Error::Lost) with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
     ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it, or
     ///   its token is at or below the [floor](Self::token_floor).
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
@@ -254,9 +255,6 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     async fn close(&self) -> Result<()>;
 }
 
-/// One of several locks that are wanted together: what is asked for, and the attempt that asks.
-pub type Wish = (Request, Attempt);
-
 /// What a store granted.
 #[async_trait]
 pub trait Lease: Any + Debug + Send + Sync {
@@ -317,7 +315,7 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, [`Error::Lost`] also if the token
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, [`Error::Lost`](crate::Error::Lost) also if the token
     /// is at or below the [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
@@ -350,114 +348,4 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// What made further tries useless; the entry then ends with its TTL.
     async fn release(&self) -> Result<()>;
-}
-
-/// The error for a request on a name that others use with `found` permits.
-pub fn limit_conflict(request: &Request, found: u32) -> Error {
-    let name = &request.name;
-    match request.kind {
-        Kind::Permit { limit, .. } => Error::InvalidOption {
-            option: "permits".to_owned(),
-            value: limit.to_string(),
-            allowed: format!(
-                "{name} is in use with {found} permits; all must name the same number"
-            ),
-        },
-        // Only a semaphore has a limit.
-        _ => Error::Contended { name: name.clone() },
-    }
-}
-
-fn unsupported(what: &str) -> Error {
-    Error::Unsupported { store: "this store", what: what.to_owned() }
-}
-
-macro_rules! forward {
-    ($($pointer:ident),*) => {$(
-        #[async_trait]
-        #[deny(clippy::missing_trait_methods)]
-        impl<D: DistributedLock + ?Sized> DistributedLock for $pointer<D> {
-            fn guarantees(&self) -> &Guarantees {
-                (**self).guarantees()
-            }
-
-            fn clock(&self) -> Clock {
-                (**self).clock()
-            }
-
-            fn reach(&self) -> Option<Reach> {
-                (**self).reach()
-            }
-
-            async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-                (**self).acquire(request, attempt).await
-            }
-
-            async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-                (**self).try_all(wishes).await
-            }
-
-            async fn adopt(
-                &self,
-                request: Request,
-                attempt: Attempt,
-                ticket: Ticket,
-            ) -> Result<Box<dyn Lease>> {
-                (**self).adopt(request, attempt, ticket).await
-            }
-
-            async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-                (**self).inspect(name).await
-            }
-
-            async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-                (**self).diagnose(name, attempts).await
-            }
-
-            async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-                (**self).observe(name).await
-            }
-
-            async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-                (**self).names(prefix).await
-            }
-
-            async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-                (**self).revoke(name, attempt).await
-            }
-
-            async fn token_floor(&self) -> Result<TokenFloor> {
-                (**self).token_floor().await
-            }
-
-            async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-                (**self).raise_token_floor(above).await
-            }
-
-            async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-                (**self).below_token_floor(floor).await
-            }
-
-            async fn close(&self) -> Result<()> {
-                (**self).close().await
-            }
-        }
-    )*};
-}
-
-forward!(Box, Arc);
-
-/// Refuses to take other locks than exclusive ones in one step, for drivers that cannot: see
-/// [`try_all`](DistributedLock::try_all).
-///
-/// # Errors
-///
-/// [`Error::Unsupported`].
-pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
-    match wishes.iter().all(|(request, _)| request.kind == Kind::Exclusive) {
-        true => Ok(()),
-        false => {
-            Err(Error::Unsupported { store, what: "take shared locks in one step".to_owned() })
-        }
-    }
 }
