@@ -14,7 +14,7 @@ use tokio_util::sync::DropGuard;
 use crate::{Clock, Instant};
 
 /// Something with a deadline.
-pub(crate) trait Watched: Send + Sync + 'static {
+pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
     /// The alarm rang: answers when to ring again, or `None` when it is over.
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
 }
@@ -49,7 +49,7 @@ impl Slot {
     }
 }
 
-impl<W: Watched + HasSlot + ?Sized> Alarm<W> {
+impl<W: Watched + ?Sized> Alarm<W> {
     /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
     /// `guard` is dropped with the task.
     pub(crate) fn start(clock: Clock, runtime: &Handle, guard: Option<DropGuard>) -> Arc<Self> {
@@ -130,7 +130,7 @@ pub(crate) trait HasSlot {
     fn slot(&self) -> &Slot;
 }
 
-async fn watch<W: Watched + HasSlot + ?Sized>(
+async fn watch<W: Watched + ?Sized>(
     alarm: Weak<Alarm<W>>,
     clock: Clock,
     earlier: Arc<Notify>,

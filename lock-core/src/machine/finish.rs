@@ -176,6 +176,24 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Owne
     }
 }
 
+impl Home {
+    /// Does something with the driver in the runtime where its timers and connections live. A caller
+    /// that is there does it in its own task.
+    ///
+    /// # Errors
+    ///
+    /// Its own, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        match self.is_here() {
+            true => work.await,
+            false => Owned::new(&self, work, || {}).await,
+        }
+    }
+}
+
 /// Work that can move from its caller's task to one of its own.
 struct Moving<F: Future> {
     state: Mutex<State<F>>,
@@ -206,7 +224,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     }
 
     fn wake_at(self: &Arc<Self>, at: Instant) {
-        let watched: Arc<dyn Moves> = self.clone();
+        let watched: Arc<dyn Watched> = self.clone();
         self.home.alarm.add(&watched, at);
     }
 
@@ -262,11 +280,6 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         caller.wake();
     }
 }
-
-/// Any [`Moving`].
-pub(crate) trait Moves: Watched + HasSlot {}
-
-impl<F: Future<Output: Send> + Send + 'static> Moves for Moving<F> {}
 
 impl<F: Future<Output: Send> + Send + 'static> HasSlot for Moving<F> {
     fn slot(&self) -> &Slot {

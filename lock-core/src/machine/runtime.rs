@@ -7,10 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, ClosedBy, Error, Instant, Result,
-    machine::{
-        alarm::Alarm,
-        finish::{Moves, Owned},
-    },
+    machine::alarm::{Alarm, Watched},
 };
 
 /// Where work goes that leaves its caller's task, and what notices that there is no such place any
@@ -22,7 +19,7 @@ use crate::{
 pub(crate) struct Home {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
-    pub(crate) alarm: Arc<Alarm<dyn Moves>>,
+    pub(crate) alarm: Arc<Alarm<dyn Watched>>,
     ended: CancellationToken,
     store: &'static str,
     origin: Origin,
@@ -75,22 +72,6 @@ impl Home {
     /// Tells when the runtime has ended. It keeps nothing alive.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
-    }
-
-    /// Does something with the driver in the runtime where its timers and connections live. A caller
-    /// that is there does it in its own task.
-    ///
-    /// # Errors
-    ///
-    /// Its own, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
-    pub(crate) async fn ask<T: Send + 'static>(
-        self: Arc<Self>,
-        work: impl Future<Output = Result<T>> + Send + 'static,
-    ) -> Result<T> {
-        match self.is_here() {
-            true => work.await,
-            false => Owned::new(&self, work, || {}).await,
-        }
     }
 }
 

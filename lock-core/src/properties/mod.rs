@@ -27,6 +27,7 @@ mod detach;
 mod election;
 mod fairness;
 mod fencing;
+mod guise;
 mod harness;
 mod liveness;
 mod loss;
@@ -49,7 +50,8 @@ use std::{future::Future, pin::Pin};
 
 use crate::LockKind;
 
-pub use as_mutex::{AS_MUTEX, AsMutex, Guise};
+pub use as_mutex::{AS_MUTEX, AsMutex};
+pub use guise::Guise;
 pub use harness::{Client, Harness, NotHere};
 
 /// Why a check failed.
