@@ -3,4 +3,5 @@
 pub(crate) mod alarm;
 pub(crate) mod conversion;
 pub(crate) mod finish;
+mod moving;
 pub(crate) mod runtime;

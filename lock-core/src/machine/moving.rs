@@ -1,0 +1,165 @@
+//! Work that moves from its caller's task to one of its own.
+
+use std::{
+    future::Future,
+    mem,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tracing::{Instrument, Span};
+
+use super::{
+    alarm::{HasSlot, Slot, Watched},
+    runtime::Home,
+};
+use crate::Instant;
+
+/// How long work may be under way in its caller's task. Longer than a request takes, so that an
+/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
+/// it up as long.
+pub(super) const STAY: Duration = Duration::from_millis(50);
+
+/// What becomes of something that its caller does not collect.
+pub(super) struct Collect<T> {
+    pub(super) within: Duration,
+    pub(super) discard: fn(T) -> T,
+}
+
+impl<T> Clone for Collect<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Collect<T> {}
+
+/// Work that can move from its caller's task to one of its own.
+pub(super) struct Moving<F: Future> {
+    state: Mutex<State<F>>,
+    slot: Slot,
+    home: Arc<Home>,
+    collect: Option<Collect<F::Output>>,
+    /// The caller's, for what the work tells in a task of its own.
+    span: Span,
+}
+
+enum State<F: Future> {
+    /// In the caller's task, and the caller's waker.
+    Here(Pin<Box<F>>, Waker),
+    /// The caller polls it at this moment.
+    Polled,
+    /// In a task of its own, and the caller's waker.
+    There(Waker),
+    /// Not collected yet.
+    Done(thread::Result<F::Output>),
+    /// The caller has all that there was, or has left.
+    Over,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
+    /// Work that its caller has polled, in the caller's task.
+    pub(super) fn here(
+        work: Pin<Box<F>>,
+        caller: &Waker,
+        home: &Arc<Home>,
+        collect: Option<Collect<F::Output>>,
+    ) -> Arc<Self> {
+        let state = Mutex::new(State::Here(work, caller.clone()));
+        let (slot, home, span) = (Slot::new(), home.clone(), Span::current());
+        Arc::new(Self { state, slot, home, collect, span })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<F>> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wake_at(self: &Arc<Self>, at: Instant) {
+        let watched: Arc<dyn Watched> = self.clone();
+        self.home.alarm.add(&watched, at);
+    }
+
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let mut state = self.state();
+        match mem::replace(&mut *state, State::Polled) {
+            State::Here(mut work, _) => {
+                // Unlocked: the alarm must not wait for the work.
+                drop(state);
+                match work.as_mut().poll(cx) {
+                    Poll::Pending => *self.state() = State::Here(work, cx.waker().clone()),
+                    Poll::Ready(done) => {
+                        *self.state() = State::Over;
+                        self.home.alarm.remove(self);
+                        return Poll::Ready(done);
+                    }
+                }
+            }
+            State::There(_) => *state = State::There(cx.waker().clone()),
+            State::Done(done) => {
+                *state = State::Over;
+                drop(state);
+                self.home.alarm.remove(self);
+                match done {
+                    Ok(done) => return Poll::Ready(done),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            State::Polled | State::Over => {}
+        }
+        Poll::Pending
+    }
+
+    /// The caller drops it.
+    pub(super) fn leave(self: Arc<Self>) {
+        let state = mem::replace(&mut *self.state(), State::Over);
+        self.home.alarm.remove(&*self);
+        if let State::Here(work, _) = state {
+            self.home.runtime.spawn(work.instrument(self.span.clone()));
+        }
+    }
+
+    async fn finish(self: Arc<Self>, work: Pin<Box<F>>) {
+        let done = AssertUnwindSafe(work).catch_unwind().await;
+        let mut state = self.state();
+        // What the caller has left behind is dropped with the task: a guard is released.
+        let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
+        *state = State::Done(done);
+        drop(state);
+        if let Some(collect) = self.collect {
+            self.wake_at(self.home.clock.now() + collect.within);
+        }
+        caller.wake();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> HasSlot for Moving<F> {
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut state = self.state();
+        match (mem::replace(&mut *state, State::Polled), self.collect) {
+            (State::Here(work, caller), _) => {
+                *state = State::There(caller);
+                drop(state);
+                let finish = self.clone().finish(work).instrument(self.span.clone());
+                self.home.runtime.spawn(finish);
+            }
+            (State::Polled, _) => return Some(now + STAY),
+            (State::Done(Ok(done)), Some(Collect { discard, .. })) => {
+                *state = State::Done(Ok(discard(done)));
+            }
+            (other, _) => *state = other,
+        }
+        None
+    }
+}
