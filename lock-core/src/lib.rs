@@ -36,16 +36,15 @@ mod url;
 pub use crate::{
     api::{
         connect::{Connect, DefaultPort, Opener, Opening},
-        election::{Election, Leadership, observer::Observer},
+        election::{Election, Leadership, leading::Leading, observer::Observer},
         gate::{Gate, StaleToken},
         guard::LockGuard,
         held::Held,
         lock::Lock,
         locks::Locks,
         owner::Owner,
-        run::Leading,
         semaphore::Semaphore,
-        set::{LockSet, LockSetGuard, held::HeldSet},
+        set::{LockSet, guard::LockSetGuard, held::HeldSet},
     },
     deadline::{Clock, Instant, wall_clock},
     driver::{

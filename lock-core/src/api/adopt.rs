@@ -1,13 +1,54 @@
 //! Taking up a lock that was left.
 
-use std::sync::Arc;
+use std::{future::Future, sync::Arc};
 
 use tracing::Instrument;
 
 use crate::{
-    Attempt, Error, Instant, Kind, LockGuard, Request, Result, Ticket, api::locks::Client,
+    Attempt, Error, Instant, Kind, LockGuard, Locks, Request, Result, Ticket, api::client::Client,
     driver::trace, machine::finish::Owned,
 };
+
+impl Locks {
+    /// Takes up a lock that was [left](crate::LockGuard::detach), here or by another process: the same
+    /// grant with the same fencing token, renewed from now on as it was before. A ticket can be used
+    /// once, and until one TTL after the lock was detached. The store must be the one that granted it,
+    /// with the same layout and prefix.
+    ///
+    /// Between the two nobody holds the lock, and nobody else is granted it: so what the work left
+    /// behind is still there for who adopts it, and for nobody else.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ticket = std::env::var("DEPLOY_TICKET")?.parse()?;
+    /// let guard = locks.adopt(&ticket).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if the ticket has been
+    ///   used, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if the lock is not
+    ///   there any more: its TTL was over, or it was revoked, or released by who adopted it, or the
+    ///   [token floor](Self::raise_token_floor) was raised above its token. Acquire it anew then.
+    /// - [`Error::InvalidOption`] if the ticket is of another store.
+    /// - [`Error::Unsupported`] if the store cannot do it.
+    /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is free then, or soon,
+    ///   also if the request took effect.
+    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the lock back if it was adopted, in the background. A future that is not
+    /// polled is treated as that of [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub fn adopt(&self, ticket: &Ticket) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        adopt(self.client.clone(), ticket.clone())
+    }
+}
 
 /// One attempt to adopt, owned so that dropping it is safe anywhere.
 pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGuard> {

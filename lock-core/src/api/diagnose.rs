@@ -1,41 +1,20 @@
 //! The ends of waits in vain: one look at the store for all that end together.
 
-use std::{
-    collections::{HashMap, hash_map::Entry},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::hash_map::Entry, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, time::timeout};
 use uuid::Uuid;
 
-use crate::{Diagnosis, Holder, LockName, api::locks::Client};
+use crate::{
+    Diagnosis, LockName,
+    api::client::Client,
+    machine::ended_waits::{Ended, Found},
+};
 
 /// How long the end of a wait waits for the store to say what was in the way.
 pub(crate) const DIAGNOSIS_LIMIT: Duration = Duration::from_secs(1);
 /// When a look counts as lost, and the next one may be sent.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
-
-/// The looks under way, by name, with the waits that share the next one.
-///
-/// A look that is under way when a wait ends does not know that attempt, so the wait shares the
-/// next one with all others that end meanwhile. However many waits end at once, at most one look
-/// per name is under way, and two are sent.
-#[derive(Default)]
-pub(crate) struct Looks(Mutex<HashMap<LockName, Vec<Ended>>>);
-
-struct Ended {
-    attempt: Uuid,
-    tell: oneshot::Sender<Found>,
-}
-
-/// What was in the way of one wait.
-#[derive(Default)]
-pub(crate) struct Found {
-    pub(crate) holder: Option<Holder>,
-    /// 0 if the attempt holds the lock; 1 if it is next.
-    pub(crate) place: Option<usize>,
-}
 
 impl Client {
     /// What was in the way of an attempt whose wait has ended; `None` if the store does not say so
@@ -71,24 +50,5 @@ async fn look_for_all(client: Arc<Client>, name: LockName) {
             // A wait that has not waited for so long is over.
             let _ = wait.tell.send(Found { holder: holder.clone(), place });
         }
-    }
-}
-
-impl Looks {
-    fn by_name(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Ended>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The waits for the next look; `None` if there are none, and then no look is under way.
-    fn next(&self, name: &LockName) -> Option<Vec<Ended>> {
-        let mut looks = self.by_name();
-        let mut waits = std::mem::take(looks.get_mut(name)?);
-        waits.retain(|wait| !wait.tell.is_closed());
-        if waits.is_empty() {
-            looks.remove(name);
-            return None;
-        }
-        Some(waits)
     }
 }

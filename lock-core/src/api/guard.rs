@@ -9,11 +9,12 @@ use std::{
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    api::{drain::Stay, held::Inner, locks::Client},
+    api::client::{Client, Inner},
     driver::trace,
     machine::{
         alarm::Slot,
         conversion::{Beginning, Grip},
+        drain::Stay,
         finish::Owned,
     },
 };

@@ -1,25 +1,14 @@
 //! A look at a lock that is held.
 
-use std::{
-    any::Any,
-    fmt,
-    future::Future,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
-    Error, Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term, Ticket,
-    Validity,
-    api::locks::Client,
-    deadline,
-    driver::trace,
-    machine::{
-        alarm::{HasSlot, Slot, Watched},
-        conversion::Grip,
-        finish::Owned,
-    },
+    Facts, FencingToken, Kind, Lease, LockName, LossReason, Result, api::client::Inner,
+    machine::finish::Owned,
 };
+
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Error;
 
 /// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
 /// it does not hold the lock.
@@ -28,21 +17,6 @@ use crate::{
 /// to the work.
 #[derive(Clone)]
 pub struct Held(pub(crate) Arc<Inner>);
-
-pub(crate) struct Inner {
-    pub(crate) client: Arc<Client>,
-    pub(crate) name: LockName,
-    pub(crate) grip: Grip,
-    pub(crate) lease: Box<dyn Lease>,
-    pub(crate) ttl: Duration,
-    pub(crate) term: Term,
-    pub(crate) granted: Instant,
-    /// The end of the least hold time, once the caller has the grant.
-    pub(crate) floor: OnceLock<Instant>,
-    /// The end of the maximum hold time.
-    pub(crate) cap: Instant,
-    pub(crate) slot: Slot,
-}
 
 impl Held {
     /// The lock's name.
@@ -142,121 +116,6 @@ impl Held {
         };
         Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
-    }
-}
-
-impl Inner {
-    fn validity(&self) -> &Validity {
-        self.lease.validity()
-    }
-
-    pub(crate) fn until(&self) -> Instant {
-        self.validity().until().min(self.cap)
-    }
-
-    /// Ends the grant if its deadline has passed, also when the alarm has not rung yet.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Lost`] if the grant is over.
-    pub(crate) fn check(self: &Arc<Self>) -> Result<()> {
-        if self.client.home.now() >= self.until() {
-            self.expire();
-        }
-        match self.validity().loss() {
-            Some(reason) => Err(self.loss_error(reason)),
-            None => Ok(()),
-        }
-    }
-
-    /// Whether anything can still be done with the grant.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`] if the client's runtime has ended, [`Error::Lost`] if the grant is over.
-    pub(crate) fn check_all(self: &Arc<Self>) -> Result<()> {
-        self.client.home.check()?;
-        self.check()
-    }
-
-    pub(crate) fn loss_error(&self, reason: LossReason) -> Error {
-        Error::Lost { name: self.name.clone(), reason }
-    }
-
-    /// What stands for the grant now that it is left to be adopted.
-    pub(crate) fn ticket(&self, place: String) -> Ticket {
-        let store = self.client.driver.guarantees().store;
-        let now = self.client.home.now();
-        let hold_left = (self.cap != Instant::NEVER).then(|| self.cap.since(now));
-        let (token, term) = (self.lease.token(), (self.ttl, self.term));
-        Ticket::new(store, self.name.clone(), token, term, hold_left, place)
-    }
-
-    fn expire(self: &Arc<Self>) {
-        let reason = match self.term {
-            _ if self.cap <= self.validity().until() => LossReason::MaxHold,
-            Term::Fixed => LossReason::TermOver,
-            Term::Renewed => LossReason::Expired,
-        };
-        if !self.validity().lose(reason) {
-            return;
-        }
-        self.client.alarm.remove(&**self);
-        let margin = deadline::margin(self.ttl);
-        let pause = match reason {
-            LossReason::Expired if self.lease.ends_by_itself() => return,
-            // A session that was not renewed either has ended by then, and all of its entries with
-            // it.
-            LossReason::Expired => margin * 2,
-            // The holder has time to stop: given back at once, the lock would be the next holder's
-            // before this one has heard of its loss.
-            _ => margin,
-        };
-        self.clone().give_back_at(self.client.home.now() + pause);
-    }
-
-    /// Until when the grant is kept although its holder gives it back; `None` if it may go at once.
-    pub(crate) fn kept_until(&self) -> Option<Instant> {
-        self.floor.get().copied().filter(|floor| *floor > self.client.home.now())
-    }
-
-    /// Ends the grant as released; whether nothing has ended it before.
-    pub(crate) fn end(&self) -> bool {
-        let first = self.validity().release();
-        if first {
-            self.client.alarm.remove(self);
-        }
-        first
-    }
-
-    /// Removes the grant's entry from the store.
-    pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
-        let result = self.lease.release().await;
-        self.trace_release(&result);
-        result
-    }
-
-    /// Tells what became of a release.
-    pub(crate) fn trace_release(&self, result: &Result<()>) {
-        match result {
-            Ok(()) => trace::released(&self.name, self.lease.token()),
-            Err(error) => trace::release_failed(&self.name, self.lease.token(), error),
-        }
-    }
-}
-
-impl Watched for Inner {
-    fn ring(self: Arc<Self>, _now: Instant) -> Option<Instant> {
-        if self.validity().has_ended() || self.check().is_err() {
-            return None;
-        }
-        Some(self.until())
-    }
-}
-
-impl HasSlot for Inner {
-    fn slot(&self) -> &Slot {
-        &self.slot
     }
 }
 

@@ -1,20 +1,23 @@
 //! What people call.
 
-pub(crate) mod adopt;
+mod adopt;
+pub(crate) mod client;
+mod close;
 pub(crate) mod connect;
+mod connection;
 pub(crate) mod diagnose;
-pub(crate) mod drain;
 pub(crate) mod election;
 pub(crate) mod gate;
-pub(crate) mod give_back;
 pub(crate) mod guard;
 pub(crate) mod held;
+mod hold;
 pub(crate) mod lock;
 pub(crate) mod locks;
+mod operators;
 pub(crate) mod options;
 pub(crate) mod owner;
-pub(crate) mod raise_floor;
+mod raise_floor;
 pub(crate) mod run;
 pub(crate) mod semaphore;
 pub(crate) mod set;
-pub(crate) mod signal;
+mod signal;

@@ -9,9 +9,8 @@ use std::{
 use tokio::sync::Mutex as Turn;
 
 use crate::{
-    Error, Held, Instant, Lock, LockGuard, LockName, Result,
-    api::{diagnose::Found, held::Inner, locks::Client},
-    machine::conversion::Entering,
+    LockName,
+    api::client::{Client, Inner},
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release
@@ -52,11 +51,11 @@ type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 
 /// What an owner has of one name.
 #[derive(Default)]
-struct Seat {
+pub(super) struct Seat {
     held: Mutex<Weak<Inner>>,
     /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
     /// other.
-    turn: Turn<()>,
+    pub(super) turn: Turn<()>,
 }
 
 impl Owner {
@@ -65,7 +64,7 @@ impl Owner {
         Self::default()
     }
 
-    fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
+    pub(super) fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
         // Nothing panics while it is held.
         let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (Arc::as_ptr(client).addr(), name.clone());
@@ -78,94 +77,13 @@ impl Owner {
 }
 
 impl Seat {
-    fn held(&self) -> MutexGuard<'_, Weak<Inner>> {
+    pub(super) fn held(&self) -> MutexGuard<'_, Weak<Inner>> {
         // Nothing panics while it is held.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_taken(&self) -> bool {
         self.held().strong_count() > 0
-    }
-}
-
-impl Lock {
-    /// Waits for the lock as its owner.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lock::acquire`].
-    pub(crate) async fn acquire_as(mut self, owner: Owner) -> Result<LockGuard> {
-        let seat = owner.seat(&self.client, &self.request.name);
-        let clock = self.client.clock;
-        let started = clock.now();
-        let until = self.wait.map_or(Instant::NEVER, |limit| started + limit);
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await;
-        }
-        let _turn = tokio::select! {
-            biased;
-            turn = seat.turn.lock() => turn,
-            () = clock.sleep_until(until) => {
-                return Err(self.in_vain(clock.now().since(started), Found::default()));
-            }
-        };
-        // Another task of the owner may have got it.
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await;
-        }
-        if until != Instant::NEVER {
-            self.wait = Some(until.since(clock.now()));
-        }
-        let guard = self.wait_alone().await?;
-        *seat.held() = Arc::downgrade(&guard.held().0);
-        Ok(guard)
-    }
-
-    /// Takes the lock if it is free or its owner's.
-    ///
-    /// # Errors
-    ///
-    /// As [`Lock::try_acquire`].
-    pub(crate) async fn try_acquire_as(self, owner: Owner) -> Result<Option<LockGuard>> {
-        let seat = owner.seat(&self.client, &self.request.name);
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await.map(Some);
-        }
-        // Another task of the owner waits for it already, and is before this one.
-        let Ok(_turn) = seat.turn.try_lock() else { return Ok(None) };
-        if let Some(guard) = self.again(&seat)? {
-            return self.said_again(guard).await.map(Some);
-        }
-        let guard = self.try_alone().await?;
-        if let Some(guard) = &guard {
-            *seat.held() = Arc::downgrade(&guard.held().0);
-        }
-        Ok(guard)
-    }
-
-    /// Has a leader that campaigns again say its new value.
-    async fn said_again(&self, guard: LockGuard) -> Result<LockGuard> {
-        if let Some(value) = self.request.value.clone() {
-            guard.publish(value).await?;
-        }
-        Ok(guard)
-    }
-
-    /// What the owner holds already, counted once more.
-    fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
-        let held = seat.held().upgrade();
-        let Some(inner) = held.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
-        match inner.grip.enter(self.request.kind) {
-            Entering::Counted => Ok(Some(LockGuard::counted(Held(inner)))),
-            Entering::Over => Ok(None),
-            Entering::Shared => Err(Error::Unsupported {
-                store: self.client.driver.guarantees().store,
-                what: format!(
-                    "wait for {} until its own shared holder releases it; use try_upgrade",
-                    inner.name
-                ),
-            }),
-        }
     }
 }
 

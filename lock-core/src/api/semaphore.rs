@@ -4,7 +4,7 @@ use std::{fmt, future::Future, sync::Arc};
 
 use crate::{
     Error, Held, Kind, Lock, LockGuard, LockName, Result,
-    api::{locks::Client, options::options, run::run_while_held},
+    api::{client::Client, options::options, run::run_while_held},
 };
 
 /// A semaphore with its options: a limited number of permits under one name, first come, first

@@ -1,6 +1,6 @@
 //! What a driver implements.
 
-use std::{any::Any, fmt::Debug, sync::Arc};
+use std::{any::Any, fmt::Debug};
 
 use async_trait::async_trait;
 use tokio::sync::mpsc;

@@ -2,6 +2,9 @@
 
 pub(crate) mod alarm;
 pub(crate) mod conversion;
+pub(crate) mod drain;
+pub(crate) mod ended_waits;
 pub(crate) mod finish;
+pub(crate) mod later;
 mod moving;
 pub(crate) mod runtime;

@@ -1,5 +1,6 @@
 //! Leader election: an exclusive lock whose holder says something to everybody.
 
+pub(crate) mod leading;
 pub(crate) mod observer;
 
 use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
@@ -7,7 +8,7 @@ use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
 use self::observer::Observer;
 use crate::{
     Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
-    api::{locks::Client, options::options},
+    api::{client::Client, options::options},
     machine::finish::Owned,
 };
 

@@ -1,25 +1,17 @@
-//! A lock, its options, and the ways to get it.
+//! A lock and its options.
 
-use std::{fmt, future::Future, sync::Arc, time::Duration};
+mod acquire;
+pub(crate) mod attempt;
+mod reenter;
 
-use tracing::Instrument;
+use std::{fmt, sync::Arc, time::Duration};
 
 use crate::{
-    Attempt, Clock, DistributedLock, Effect, Error, Held, Instant, Kind, LockGuard, LockName,
-    Owner, Request, Result, Term, Wait,
-    api::{
-        diagnose::{DIAGNOSIS_LIMIT, Found},
-        locks::Client,
-        options::options,
-        run::run_while_held,
-    },
+    Clock, Error, Kind, LockName, Owner, Request, Result, Term,
+    api::{client::Client, options::options},
     deadline,
-    driver::{duration::shown, trace},
-    machine::finish::Owned,
+    driver::duration::shown,
 };
-
-/// How long [`Lock::try_acquire`] may take at the most.
-pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
 
 /// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
 ///
@@ -81,161 +73,6 @@ impl Lock {
         self
     }
 
-    /// Waits for the lock. The future borrows nothing, so it can be spawned.
-    ///
-    /// # Errors
-    ///
-    /// - [`Error::InvalidOption`] if the options do not fit the store.
-    /// - [`Error::WaitTimeout`] if the limit of [`wait`](Self::wait) passed; it says who holds the
-    ///   lock, for how long, and the caller's position, if the store says so within a second.
-    ///   However many waits of a client end at once, the store is asked by one request at a time.
-    /// - [`Error::Unavailable`] if the store could not be reached for one TTL, or answered nothing
-    ///   at all until a shorter limit of [`wait`](Self::wait) had passed.
-    /// - [`Error::Lost`] if the grant came while the future was not polled, and is over: see below.
-    /// - [`Error::PlaceLost`] if the caller's place in the queue was revoked, deleted, or not
-    ///   renewed in time.
-    /// - [`Error::Unsupported`] if its [`owner`](Self::owner) holds the shared lock and asks for
-    ///   the exclusive one.
-    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future leaves the queue; the place in it is lost. Whatever was under way is
-    /// cleaned up in the background, also a grant that arrives too late.
-    ///
-    /// # Not polling
-    ///
-    /// A future that is kept and not polled (a `select!` with a slow branch) goes on by itself:
-    /// after 50 ms it runs in a task of its own. It keeps its place in the queue, and a grant is
-    /// renewed from the moment it is made. What is not collected within one TTL after the grant is
-    /// given back; the next poll then returns [`Error::Lost`] with
-    /// [`LossReason::NotCollected`](crate::LossReason::NotCollected). The limit of
-    /// [`wait`](Self::wait) is only looked at when the future is polled.
-    ///
-    /// # Panics
-    ///
-    /// If it is polled outside a tokio runtime. Another runtime than the one that connected will
-    /// do while that one lives and runs; see [`Locks`](crate::Locks#runtimes).
-    pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
-        let lock = self.clone();
-        async move {
-            lock.check()?;
-            let client = lock.client.clone();
-            let granted = match lock.owner.clone() {
-                None => lock.wait_alone().await,
-                Some(owner) => lock.acquire_as(owner).await,
-            };
-            granted.map_err(|error| client.told("acquire", error))
-        }
-    }
-
-    /// Takes the lock if it is free and nobody waits for it; `None` otherwise. Never waits for a
-    /// holder, never overtakes a waiter, leaves nothing behind.
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), without [`Error::WaitTimeout`]. An outage is an error after
-    /// at most 5 s, never `None`.
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`acquire`](Self::acquire).
-    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
-        let lock = self.clone();
-        async move {
-            lock.check()?;
-            let client = lock.client.clone();
-            let granted = match lock.owner.clone() {
-                None => lock.try_alone().await,
-                Some(owner) => lock.try_acquire_as(owner).await,
-            };
-            granted.map_err(|error| client.told("try_acquire", error))
-        }
-    }
-
-    /// Waits for the lock, does the work while it is held, and releases it afterwards. If the lock
-    /// is lost, the work is dropped at its next await point and never polled again.
-    ///
-    /// What the work returns is returned also if the release after it fails: the work was done
-    /// while the lock was held.
-    ///
-    /// ```no_run
-    /// # async fn write(_: u64) {}
-    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// locks.lock("report")?.run(|held| async move { write(held.token().value()).await }).await
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if the lock was lost before the work
-    /// was done.
-    ///
-    /// # Cancel safety
-    ///
-    /// Dropping the future drops the work, then releases the lock in the background.
-    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
-    where
-        W: FnOnce(Held) -> F,
-        F: Future<Output = T>,
-    {
-        let guard = self.acquire();
-        async move { run_while_held(guard.await?, work).await }
-    }
-
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's.
-    ///
-    /// ```no_run
-    /// # async fn save(_: u64) -> std::io::Result<()> { Ok(()) }
-    /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
-    /// let lock = locks.lock("report")?;
-    /// lock.try_run(|held| async move {
-    ///     save(held.token().value()).await?;
-    ///     Ok::<_, Box<dyn std::error::Error>>(())
-    /// })
-    /// .await
-    /// # }
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// The work's, and those of [`run`](Self::run).
-    ///
-    /// # Cancel safety
-    ///
-    /// As [`run`](Self::run).
-    pub fn try_run<T, E, W, F>(
-        &self,
-        work: W,
-    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
-    where
-        W: FnOnce(Held) -> F,
-        F: Future<Output = Result<T, E>>,
-        E: From<Error>,
-    {
-        let run = self.run(work);
-        async move { run.await? }
-    }
-
-    /// [`acquire`](Self::acquire) for nobody in particular.
-    pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
-        match self.wait {
-            None => self.attempt(Wait::Queue, self.new_attempt()).await,
-            Some(Duration::ZERO) => self.at_once().await,
-            Some(limit) => self.within(limit).await,
-        }
-    }
-
-    /// [`try_acquire`](Self::try_acquire) for nobody in particular.
-    pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
-        let attempt = self.attempt(Wait::Try, self.new_attempt());
-        match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
-            Ok(guard) => Ok(Some(guard)),
-            Err(Error::Contended { .. }) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
     /// # Errors
     ///
     /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
@@ -260,136 +97,10 @@ impl Lock {
             false => Ok(()),
         }
     }
-
-    fn new_attempt(&self) -> Attempt {
-        Attempt::of(&self.client.heard)
-    }
-
-    /// One attempt, from the wish to the guard, owned so that dropping it is safe anywhere.
-    async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
-        let mut request = self.request.clone();
-        request.wait = wait;
-        let store = self.client.driver.guarantees().store;
-        let span = trace::attempt(&request.name, store, attempt.id());
-        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
-        let ttl = self.request.ttl;
-        let owned = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-            .collected_within(ttl, |granted| Err(granted?.not_collected()));
-        let guard = self.client.unless_drained(owned).await?;
-        // Lost since it was granted, while the caller did not poll.
-        guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
-        // Not before the caller has it: what comes too late for one that has left is given back at once.
-        if !self.at_least.is_zero() {
-            guard.keep_until(guard.granted() + self.at_least);
-        }
-        Ok(guard)
-    }
-
-    async fn at_once(&self) -> Result<LockGuard> {
-        let attempt = self.new_attempt();
-        let (id, started) = (attempt.id(), self.client.clock.now());
-        match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
-            Ok(Err(Error::Contended { .. })) => {
-                let found = self.client.in_the_way(&self.request.name, id).await;
-                Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
-            }
-            Ok(answer) => answer,
-            // Slow, but there: others' answers have come meanwhile.
-            Err(_) if self.client.heard.since(started) => {
-                Err(self.in_vain(ANSWER_LIMIT, Found::default()))
-            }
-            Err(_) => Err(self.unanswered(ANSWER_LIMIT, "acquire")),
-        }
-    }
-
-    async fn within(&self, limit: Duration) -> Result<LockGuard> {
-        let started = self.client.clock.now();
-        let attempt = self.new_attempt();
-        let granted = self.attempt(Wait::Queue, attempt.clone());
-        tokio::pin!(granted);
-        if let Ok(answer) = tokio::time::timeout(limit, &mut granted).await {
-            return answer;
-        }
-        let waited = self.client.clock.now().since(started);
-        let found = tokio::select! {
-            biased;
-            // Granted in the last moment: better late than in vain.
-            answer = &mut granted => return answer,
-            found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
-        };
-        match found {
-            // Granted already, the store says; its word to us is on the way.
-            Some(Found { place: Some(0), .. }) => {
-                let nothing = Err(self.in_vain(waited, Found::default()));
-                tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
-            }
-            Some(found) => Err(self.in_vain(waited, found)),
-            // Slow, but there: others' answers have come meanwhile, or its own that it waits.
-            None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
-            None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
-        }
-    }
-
-    pub(crate) fn in_vain(&self, waited: Duration, found: Found) -> Error {
-        Error::WaitTimeout {
-            name: self.request.name.clone(),
-            waited,
-            holder: found.holder.map(Box::new),
-            position: found.place,
-        }
-    }
-
-    pub(crate) async fn answer<T>(
-        &self,
-        limit: Duration,
-        call: impl Future<Output = Result<T>>,
-        op: &'static str,
-    ) -> Result<T> {
-        let answer = tokio::time::timeout(limit, call).await;
-        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
-    }
-
-    fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        Error::Unavailable {
-            store: self.client.driver.guarantees().store,
-            op,
-            effect: Effect::Unknown,
-            source: format!("no answer within {}", shown(limit)).into(),
-        }
-    }
 }
 
 fn invalid(option: &str, value: Duration, allowed: String) -> Error {
     Error::InvalidOption { option: option.to_owned(), value: shown(value).to_string(), allowed }
-}
-
-async fn grant(
-    client: Arc<Client>,
-    request: Request,
-    attempt: Attempt,
-    max_hold: Option<Duration>,
-) -> Result<LockGuard> {
-    let started = client.clock.now();
-    let (name, kind) = (request.name.clone(), request.kind);
-    let (ttl, term) = (request.ttl, request.term);
-    let answer = client.driver.acquire(request, attempt.clone()).await;
-    // A cancelled attempt ends without the store's word.
-    if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
-        client.heard.hear();
-    }
-    match answer {
-        Ok(lease) => {
-            let now = client.clock.now();
-            trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-            let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
-            // For a caller who has left, the guard is dropped with the answer: released at once.
-            LockGuard::new(client, name, kind, lease, ttl, term, cap)
-        }
-        Err(error) => {
-            trace::refused(&name, attempt.id(), &error);
-            Err(error)
-        }
-    }
 }
 
 impl fmt::Debug for Lock {
