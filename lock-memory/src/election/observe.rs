@@ -6,47 +6,38 @@ use lock_core::{Clock, Leader, LockName, Observed};
 use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
-    network::{Network, UnderWay},
     session::Session,
     store::MemoryStore,
+    wire::network::{Network, UnderWay},
 };
 
 /// How many changes may wait for an observer that does not look.
 const UNREAD: usize = 64;
 
-/// Somebody who observes a name, as the store knows it.
-#[derive(Debug)]
-pub(crate) struct Watching {
-    tell: mpsc::UnboundedSender<Option<Leader>>,
-    told: Option<Option<Leader>>,
-}
-
-impl Watching {
-    pub(crate) fn new() -> (Self, mpsc::UnboundedReceiver<Option<Leader>>) {
-        let (tell, changes) = mpsc::unbounded_channel();
-        (Self { tell, told: None }, changes)
-    }
-
-    /// Tells who leads now, if that is new. Answers whether anybody listens.
-    pub(crate) fn tell(&mut self, now: &Option<Leader>) -> bool {
-        if self.told.as_ref() != Some(now) {
-            self.told = Some(now.clone());
-            // Nobody listens any more: found out below.
-            let _ = self.tell.send(now.clone());
-        }
-        !self.tell.is_closed()
+impl Session {
+    /// Delivers changes of the leader until the observer has gone or the client is closed.
+    pub(crate) fn observe(
+        self: &Arc<Self>,
+        name: LockName,
+        changes: mpsc::UnboundedReceiver<Option<Leader>>,
+    ) -> mpsc::Receiver<Observed> {
+        let (observed, task) = deliver(self, name, changes);
+        let mut observers = self.observers();
+        observers.retain(|task| !task.is_finished());
+        observers.push(task);
+        observed
     }
 }
 
 /// Delivers changes over the client's network until the observer has gone.
-pub(crate) fn deliver(
+fn deliver(
     session: &Arc<Session>,
     name: LockName,
     changes: mpsc::UnboundedReceiver<Option<Leader>>,
 ) -> (mpsc::Receiver<Observed>, AbortHandle) {
     let (out, observed) = mpsc::channel(UNREAD);
-    let (weak, network) = (Arc::downgrade(session), session.network.clone());
-    let task = tokio::spawn(run(weak, network, session.store.clone(), name, changes, out));
+    let (weak, network) = (Arc::downgrade(session), session.client.network.clone());
+    let task = tokio::spawn(run(weak, network, session.client.store.clone(), name, changes, out));
     (observed, task.abort_handle())
 }
 

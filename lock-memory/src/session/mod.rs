@@ -1,4 +1,6 @@
-//! A client's session: its network, its pushes, its renewals.
+//! A client's session: its requests, what the store pushes to it, and what it holds or waits for.
+
+pub(crate) mod renewal;
 
 use std::{
     collections::HashMap,
@@ -7,8 +9,8 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, Leader, LockName, LossReason, Observed, Reach, Result, Term,
-    Validity, deadline, duration::shown, trace,
+    Clock, Effect, Error, Instant, LockName, LossReason, Reach, Result, Term, Validity, deadline,
+    duration::shown,
 };
 use tokio::{
     sync::{Notify, mpsc, oneshot},
@@ -19,22 +21,21 @@ use uuid::Uuid;
 use crate::{
     MemoryStore,
     defect::Defect,
-    network::{Network, Trouble, UnderWay},
-    observe,
-    state::{Grant, Told},
+    store::{
+        Client,
+        state::{Grant, Told},
+    },
+    wire::network::{Network, Trouble, UnderWay},
 };
 
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) store: MemoryStore,
-    pub(crate) network: Network,
+    pub(crate) client: Arc<Client>,
     pub(crate) reach: Reach,
-    pub(crate) tell: mpsc::UnboundedSender<Told>,
     records: Mutex<HashMap<Uuid, Record>>,
     observers: Mutex<Vec<AbortHandle>>,
     /// A record came or the session closed.
     changed: Arc<Notify>,
-    closed: std::sync::atomic::AtomicBool,
 }
 
 /// An attempt of this client that has an entry in the store, as far as the client knows.
@@ -55,21 +56,17 @@ enum Place {
 }
 
 impl Session {
+    /// Connects. What the store pushes is delivered from now on; nothing is renewed yet.
     pub(crate) fn start(store: MemoryStore) -> Arc<Self> {
         let (tell, told) = mpsc::unbounded_channel();
         let session = Arc::new(Self {
-            store,
-            network: Network::default(),
+            client: store.enter(tell),
             reach: Reach::default(),
-            tell,
             records: Mutex::default(),
             observers: Mutex::default(),
             changed: Arc::default(),
-            closed: false.into(),
         });
-        session.store.enter(&session);
-        tokio::spawn(deliver(Arc::downgrade(&session), session.network.clone(), told));
-        tokio::spawn(renew_all(Arc::downgrade(&session), session.changed.clone()));
+        tokio::spawn(deliver(Arc::downgrade(&session), session.client.network.clone(), told));
         session
     }
 
@@ -82,16 +79,16 @@ impl Session {
     ) -> Result<T> {
         let answer = tokio::time::timeout(patience, async {
             loop {
-                self.network.request_arrives().await;
-                let lost = self.network.loses_request();
-                let reply = (!lost).then(|| act(&self.store));
+                self.client.network.request_arrives().await;
+                let lost = self.client.network.loses_request();
+                let reply = (!lost).then(|| act(&self.client.store));
                 let answered = Clock::Tokio.now();
                 // As over a network, others get on meanwhile.
                 tokio::task::yield_now().await;
-                self.network.reply_arrives(answered).await;
+                self.client.network.reply_arrives(answered).await;
                 // What is lost is sent again; the store knows the attempt by its id.
                 if let Some(reply) = reply
-                    && !self.network.loses_reply()
+                    && !self.client.network.loses_reply()
                 {
                     return reply;
                 }
@@ -107,10 +104,7 @@ impl Session {
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
-        match self.closed.load(std::sync::atomic::Ordering::Acquire) {
-            true => Err(Error::closed("memory")),
-            false => Ok(()),
-        }
+        self.client.check_open()
     }
 
     pub(crate) fn wait(
@@ -161,7 +155,7 @@ impl Session {
 
     /// The end of a grant or renewal whose request was sent at `sent`.
     pub(crate) fn until(&self, sent: Instant, ttl: Duration, term: Term) -> Instant {
-        match self.store.has(Defect::TellsTooLate) && term == Term::Renewed {
+        match self.client.store.has(Defect::TellsTooLate) && term == Term::Renewed {
             true => deadline::safe_until(sent, ttl * 2),
             false => deadline::safe_until(sent, ttl),
         }
@@ -170,7 +164,7 @@ impl Session {
     pub(crate) fn close(&self) {
         let records: Vec<_> = {
             let mut records = self.records();
-            self.closed.store(true, std::sync::atomic::Ordering::Release);
+            self.client.close();
             records.drain().collect()
         };
         self.observers().drain(..).for_each(|task| task.abort());
@@ -180,8 +174,8 @@ impl Session {
             record.end(LossReason::Closed);
         }
         // After all have been told: leaving lets others in.
-        if self.network.now().crashed.is_none() {
-            left.iter().for_each(|(attempt, name)| self.store.leave(name, *attempt));
+        if self.client.network.now().crashed.is_none() {
+            left.iter().for_each(|(attempt, name)| self.client.store.leave(name, *attempt));
         }
         self.changed.notify_one();
     }
@@ -206,66 +200,7 @@ impl Session {
         }
     }
 
-    /// Renews everything once; answers when the next round is due.
-    async fn renew_round(&self) -> Option<Duration> {
-        let due: Vec<_> = self
-            .records()
-            .iter()
-            .filter(|(_, record)| record.is_renewed())
-            .map(|(attempt, record)| (*attempt, record.name.clone(), record.ttl))
-            .collect();
-        let pace = self.records().values().map(|record| record.ttl / 3).min();
-        if due.is_empty() || self.network.now().renewal_paused {
-            return pace;
-        }
-        let sent = Clock::Tokio.now();
-        let patience = pace.unwrap_or_default().max(Duration::from_millis(1));
-        let answer = self.request("renew", patience, |store| {
-            due.iter().map(|(attempt, name, _)| store.renew(name, *attempt)).collect::<Vec<_>>()
-        });
-        match answer.await {
-            Err(error) => trace::renewal_failed("memory", &error),
-            Ok(renewed) => {
-                for ((attempt, _, ttl), alive) in due.into_iter().zip(renewed) {
-                    self.renewed(attempt, self.until(sent, ttl, Term::Renewed), alive);
-                }
-                trace::renewed("memory", self.records().len());
-            }
-        }
-        pace
-    }
-
-    fn renewed(&self, attempt: Uuid, until: Instant, alive: bool) {
-        let mut records = self.records();
-        let Some(record) = records.get_mut(&attempt) else { return };
-        match (&record.state, alive) {
-            (Place::Holding { validity, .. }, true) => {
-                validity.extend(until);
-                record.renewals += u32::from(self.store.has(Defect::StopsRenewing));
-            }
-            (Place::Waiting(_), true) => {}
-            (_, false) => {
-                if let Some(record) = records.remove(&attempt) {
-                    record.end(LossReason::EntryGone);
-                }
-            }
-        }
-    }
-
-    /// Delivers changes of the leader until the observer has gone or the client is closed.
-    pub(crate) fn observe(
-        self: &Arc<Self>,
-        name: LockName,
-        changes: mpsc::UnboundedReceiver<Option<Leader>>,
-    ) -> mpsc::Receiver<Observed> {
-        let (observed, task) = observe::deliver(self, name, changes);
-        let mut observers = self.observers();
-        observers.retain(|task| !task.is_finished());
-        observers.push(task);
-        observed
-    }
-
-    fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
+    pub(crate) fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
         // Nothing panics while it is held.
         self.observers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -277,15 +212,6 @@ impl Session {
 }
 
 impl Record {
-    fn is_renewed(&self) -> bool {
-        match &self.state {
-            Place::Waiting(_) => self.known,
-            Place::Holding { validity, term } => {
-                *term == Term::Renewed && !validity.has_ended() && self.renewals < 4
-            }
-        }
-    }
-
     fn end(self, reason: LossReason) {
         match self.state {
             Place::Waiting(waiter) => drop(waiter.send(None)),
@@ -317,23 +243,10 @@ async fn deliver(
     }
 }
 
-/// The watchdog: one for all locks and waits of the client.
-async fn renew_all(session: Weak<Session>, changed: Arc<Notify>) {
-    let mut pace = None;
-    loop {
-        match pace {
-            Some(pace) => drop(tokio::time::timeout(pace, changed.notified()).await),
-            None => changed.notified().await,
-        }
-        let Some(session) = session.upgrade() else { return };
-        pace = session.renew_round().await;
-    }
-}
-
 impl Drop for Session {
     fn drop(&mut self) {
         self.close();
         // The delivering task may wait for the end of a cut; there is nothing left to deliver.
-        self.network.change(|trouble| *trouble = Trouble::default());
+        self.client.network.change(|trouble| *trouble = Trouble::default());
     }
 }

@@ -4,11 +4,11 @@ use lock_core::{Clock, Error, FencingToken, Instant, LockName, LossReason, Resul
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use crate::{
+use super::{
     MemoryStore,
-    defect::Defect,
     state::{Grant, Stored, Wish},
 };
+use crate::defect::Defect;
 
 /// What became of an adoption.
 #[derive(Clone, Copy, Debug)]

@@ -1,20 +1,29 @@
-//! The store: what a server would be. Its memory and its rule are in [`state`](crate::state).
+//! The store: what a server would be. Its memory and its rule are in [`state`](self::state).
+
+pub(crate) mod detach;
+mod observers;
+mod registry;
+pub(crate) mod state;
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
-use lock_core::{Clock, Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, TokenFloor};
+use lock_core::{
+    Clock, Entry, Error, FencingToken, Holder, Instant, Kind, Leader, LockName, Result, TokenFloor,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use uuid::Uuid;
 
-use crate::{
-    defect::Defect,
-    observe::Watching,
-    session::Session,
+use self::{
+    observers::Watching,
     state::{Answer, Grant, State, Stored, Told, Upgrade, Wish, shown},
 };
+use crate::{defect::Defect, wire::network::Network};
 
 /// A store of locks in this process. Cheap to clone; all clones are the same store.
 ///
@@ -27,8 +36,30 @@ pub struct MemoryStore(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     state: Mutex<State>,
-    clients: Mutex<Vec<Weak<Session>>>,
+    clients: Mutex<Vec<Weak<Client>>>,
     defect: Option<Defect>,
+}
+
+/// A client, as the store knows it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) store: MemoryStore,
+    pub(crate) network: Network,
+    pub(crate) tell: UnboundedSender<Told>,
+    closed: AtomicBool,
+}
+
+impl Client {
+    pub(crate) fn check_open(&self) -> Result<()> {
+        match self.closed.load(Ordering::Acquire) {
+            true => Err(Error::closed("memory")),
+            false => Ok(()),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Release);
+    }
 }
 
 impl MemoryStore {
@@ -87,18 +118,21 @@ impl MemoryStore {
         }
     }
 
-    /// Remembers a client that connects.
-    pub(crate) fn enter(&self, session: &Arc<Session>) {
+    /// A client connects, which is told by `tell`.
+    pub(crate) fn enter(&self, tell: UnboundedSender<Told>) -> Arc<Client> {
+        let (network, closed) = (Network::default(), AtomicBool::new(false));
+        let client = Arc::new(Client { store: self.clone(), network, tell, closed });
         let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
         clients.retain(|client| client.strong_count() > 0);
-        clients.push(Arc::downgrade(session));
+        clients.push(Arc::downgrade(&client));
+        client
     }
 
     /// The clients that are connected, in the order in which they connected.
-    pub(crate) fn clients(&self) -> Vec<Arc<Session>> {
+    pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
         let clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
         let connected = clients.iter().filter_map(Weak::upgrade);
-        connected.filter(|session| session.check_open().is_ok()).collect()
+        connected.filter(|client| client.check_open().is_ok()).collect()
     }
 
     pub(crate) fn has(&self, defect: Defect) -> bool {

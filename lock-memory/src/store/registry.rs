@@ -5,7 +5,7 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use crate::MemoryStore;
+use super::MemoryStore;
 
 impl MemoryStore {
     /// The store behind the URL `memory:NAME` in this process, `""` for that of `memory:`. It is made

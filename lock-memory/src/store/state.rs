@@ -11,7 +11,8 @@ use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, qu
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
-use crate::{defect::Defect, network::Network, observe::Watching};
+use super::observers::Watching;
+use crate::{defect::Defect, wire::network::Network};
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
