@@ -37,11 +37,11 @@ use crate::{
 ///
 /// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
 /// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
-/// [`LockGuard::try_upgrade`].
+/// [`LockGuard::try_upgrade`](crate::LockGuard::try_upgrade).
 ///
 /// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
 /// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`] says belongs to the grant, also after one of several guards was released. A leader that
+/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released. A leader that
 /// campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);

@@ -8,6 +8,9 @@ use crate::{
     api::{lock::attempt::ANSWER_LIMIT, run::while_held},
 };
 
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Lock;
+
 impl LockSet {
     /// Waits until it has all of the locks. Those that it has are held meanwhile, and given back if
     /// it comes to nothing.
