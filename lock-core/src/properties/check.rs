@@ -13,7 +13,7 @@ pub struct Property {
     /// The promise in a few words, for people who run a store.
     pub words: &'static str,
     /// Whether its checks are those of an exclusive lock, which others that act as one can be put
-    /// to as well: [`AsMutex`].
+    /// to as well: [`AsMutex`](super::AsMutex).
     pub of_exclusive: bool,
     /// The checks.
     pub checks: &'static [Check],
