@@ -1,5 +1,8 @@
 //! What people call.
 
+// First, so that the documentation of `Locks` begins with what makes locks.
+pub(crate) mod locks;
+
 mod adopt;
 pub(crate) mod client;
 mod close;
@@ -12,7 +15,6 @@ pub(crate) mod guard;
 pub(crate) mod held;
 mod hold;
 pub(crate) mod lock;
-pub(crate) mod locks;
 mod operators;
 pub(crate) mod options;
 pub(crate) mod owner;
