@@ -15,7 +15,7 @@ use crate::{
     driver::request::Heard,
     machine::{
         alarm::{Alarm, Slot},
-        conversion::Grip,
+        conversion::HeldAs,
         drain::Drain,
         ended_waits::Looks,
         later::Later,
@@ -27,7 +27,7 @@ use crate::{
 pub(crate) struct Client {
     pub(crate) driver: Arc<dyn DistributedLock>,
     pub(crate) clock: Clock,
-    pub(crate) alarm: Arc<Alarm<Inner>>,
+    pub(crate) alarm: Arc<Alarm<Hold>>,
     pub(crate) home: Arc<Home>,
     pub(crate) looks: Looks,
     pub(crate) returns: Later<Returned>,
@@ -41,11 +41,11 @@ pub(crate) struct Client {
     unconfirmed: OnceLock<String>,
 }
 
-/// One grant of a client.
-pub(crate) struct Inner {
+/// One grant of a client, until it is given back.
+pub(crate) struct Hold {
     pub(crate) client: Arc<Client>,
     pub(crate) name: LockName,
-    pub(crate) grip: Grip,
+    pub(crate) held_as: HeldAs,
     pub(crate) lease: Box<dyn Lease>,
     pub(crate) ttl: Duration,
     pub(crate) term: Term,
@@ -60,9 +60,9 @@ pub(crate) struct Inner {
 /// A grant that is given back later.
 pub(crate) enum Returned {
     /// Its holder had a margin to stop.
-    Lost(Arc<Inner>),
+    Lost(Arc<Hold>),
     /// Its holder is done, and hears of the end if it waits for that.
-    Kept(Arc<Inner>, oneshot::Sender<Result<()>>),
+    Kept(Arc<Hold>, oneshot::Sender<Result<()>>),
 }
 
 impl Client {

@@ -9,11 +9,11 @@ use std::{
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    api::client::{Client, Inner},
+    api::client::{Client, Hold},
     driver::trace,
     machine::{
         alarm::Slot,
-        conversion::{Beginning, Grip},
+        conversion::{Beginning, HeldAs},
         drain::Stay,
         finish::Owned,
     },
@@ -54,13 +54,13 @@ impl LockGuard {
         term: Term,
         cap: Instant,
     ) -> Result<Self> {
-        let (grip, slot) = (Grip::new(kind), Slot::new());
+        let (held_as, slot) = (HeldAs::new(kind), Slot::new());
         let (granted, floor) = (client.clock.now(), OnceLock::new());
-        let inner = Inner { client, name, grip, lease, ttl, term, granted, floor, cap, slot };
-        let inner = Arc::new(inner);
-        inner.client.alarm.add(&inner, inner.until());
-        let stay = inner.client.drain.enter();
-        let guard = Self { held: Held(inner), counts: true, stay };
+        let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
+        let hold = Arc::new(hold);
+        hold.client.alarm.add(&hold, hold.until());
+        let stay = hold.client.drain.enter();
+        let guard = Self { held: Held(hold), counts: true, stay };
         match guard.stay {
             Some(_) => Ok(guard),
             None => Err(guard.held.0.client.drained_error()),
@@ -125,19 +125,19 @@ impl LockGuard {
     }
 
     async fn convert(&mut self, to: Kind) -> Result<bool> {
-        let inner = self.held.0.clone();
-        inner.check_all()?;
-        inner.client.driver.guarantees().check_kind(LockKind::Shared)?;
+        let hold = self.held.0.clone();
+        hold.check_all()?;
+        hold.client.driver.guarantees().check_kind(LockKind::Shared)?;
         let conversion = async move {
-            let _turn = inner.grip.turn.lock().await;
-            inner.grip.settle(&*inner.lease).await?;
-            let store = inner.client.driver.guarantees().store;
+            let _turn = hold.held_as.turn.lock().await;
+            hold.held_as.settle(&*hold.lease).await?;
+            let store = hold.client.driver.guarantees().store;
             let refused = |what: &str| Err(Error::Unsupported { store, what: what.to_owned() });
-            match inner.grip.begin(to) {
+            match hold.held_as.begin(to) {
                 Beginning::Go => {
-                    let done = inner.grip.ask(&*inner.lease, to).await?;
+                    let done = hold.held_as.ask(&*hold.lease, to).await?;
                     if done {
-                        trace::converted(&inner.name, inner.lease.token(), to);
+                        trace::converted(&hold.name, hold.lease.token(), to);
                     }
                     Ok(done)
                 }
@@ -151,18 +151,18 @@ impl LockGuard {
 
     /// Gives back what the caller of an acquire has not collected; what it is told.
     pub(crate) fn not_collected(mut self) -> Error {
-        let inner = self.held.0.clone();
+        let hold = self.held.0.clone();
         let last = self.leave();
-        if last && inner.lease.validity().lose(LossReason::NotCollected) {
-            inner.client.alarm.remove(&*inner);
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+        if last && hold.lease.validity().lose(LossReason::NotCollected) {
+            hold.client.alarm.remove(&*hold);
+            hold.client.home.runtime.spawn(hold.clone().give_back());
         }
-        inner.loss_error(inner.lease.validity().loss().unwrap_or(LossReason::NotCollected))
+        hold.loss_error(hold.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
 
     /// Whether this was the last guard of its grant.
     fn leave(&mut self) -> bool {
-        std::mem::take(&mut self.counts) && self.held.0.grip.leave()
+        std::mem::take(&mut self.counts) && self.held.0.held_as.leave()
     }
 
     /// Releases the lock and waits until the store has confirmed. Of several guards that an
@@ -182,19 +182,19 @@ impl LockGuard {
     ///
     /// Dropping the future does not stop the release: it goes on in the background.
     pub async fn release(mut self) -> Result<()> {
-        let inner = self.held.0.clone();
-        inner.check_all()?;
+        let hold = self.held.0.clone();
+        hold.check_all()?;
         if !self.leave() {
             return Ok(());
         }
-        let released = match inner.kept_until() {
-            Some(until) => inner.release_at(until).await,
-            None if inner.end() => {
-                let home = inner.client.home.clone();
-                Owned::new(&home, inner.give_back(), || {}).await
+        let released = match hold.kept_until() {
+            Some(until) => hold.release_at(until).await,
+            None if hold.end() => {
+                let home = hold.client.home.clone();
+                Owned::new(&home, hold.give_back(), || {}).await
             }
             // Lost between the check and here.
-            None => inner.check(),
+            None => hold.check(),
         };
         released.map_err(|error| self.held.0.client.told("release", error))
     }
@@ -231,41 +231,41 @@ impl LockGuard {
     /// Dropping the future does not stop a request that was sent. The ticket is lost then, and the
     /// lock is free after its TTL.
     pub async fn detach(mut self) -> Result<Ticket> {
-        let inner = self.held.0.clone();
-        inner.check_all()?;
+        let hold = self.held.0.clone();
+        hold.check_all()?;
         let refused = |what: &str| {
-            let store = inner.client.driver.guarantees().store;
+            let store = hold.client.driver.guarantees().store;
             Err(Error::Unsupported { store, what: what.to_owned() })
         };
-        if inner.grip.kind() != Kind::Exclusive {
+        if hold.held_as.kind() != Kind::Exclusive {
             return refused("leave a shared lock, or a semaphore's permits, to another process");
         }
-        if !inner.grip.leave_alone() {
+        if !hold.held_as.leave_alone() {
             return refused("leave a lock to another process that its owner holds more than once");
         }
         self.counts = false;
-        if !inner.lease.validity().release() {
+        if !hold.lease.validity().release() {
             // Lost between the check and here.
-            let reason = inner.lease.validity().loss();
-            return Err(inner.loss_error(reason.unwrap_or(LossReason::EntryGone)));
+            let reason = hold.lease.validity().loss();
+            return Err(hold.loss_error(reason.unwrap_or(LossReason::EntryGone)));
         }
-        inner.client.alarm.remove(&*inner);
-        let home = inner.client.home.clone();
-        let left = Owned::new(&home, leave(inner), || {}).await;
+        hold.client.alarm.remove(&*hold);
+        let home = hold.client.home.clone();
+        let left = Owned::new(&home, leave(hold), || {}).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }
 
 /// Asks the store to keep the lock for whoever has the ticket.
-async fn leave(inner: Arc<Inner>) -> Result<Ticket> {
-    let _turn = inner.grip.turn.lock().await;
-    match inner.lease.detach().await {
+async fn leave(hold: Arc<Hold>) -> Result<Ticket> {
+    let _turn = hold.held_as.turn.lock().await;
+    match hold.lease.detach().await {
         Ok(place) => {
-            trace::detached(&inner.name, inner.lease.token());
-            Ok(inner.ticket(place))
+            trace::detached(&hold.name, hold.lease.token());
+            Ok(hold.ticket(place))
         }
         Err(error) => {
-            inner.client.home.runtime.spawn(inner.clone().give_back());
+            hold.client.home.runtime.spawn(hold.clone().give_back());
             Err(error)
         }
     }
@@ -284,10 +284,10 @@ impl Drop for LockGuard {
         if !self.leave() {
             return;
         }
-        let inner = &self.held.0;
-        match inner.kept_until() {
-            Some(until) => drop(inner.clone().release_at(until)),
-            None if inner.end() => drop(inner.client.home.runtime.spawn(inner.clone().give_back())),
+        let hold = &self.held.0;
+        match hold.kept_until() {
+            Some(until) => drop(hold.clone().release_at(until)),
+            None if hold.end() => drop(hold.client.home.runtime.spawn(hold.clone().give_back())),
             None => {}
         }
     }

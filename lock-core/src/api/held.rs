@@ -3,7 +3,7 @@
 use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
-    Facts, FencingToken, Kind, Lease, LockName, LossReason, Result, api::client::Inner,
+    Facts, FencingToken, Kind, Lease, LockName, LossReason, Result, api::client::Hold,
     machine::finish::Owned,
 };
 
@@ -16,7 +16,7 @@ use crate::Error;
 /// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it
 /// to the work.
 #[derive(Clone)]
-pub struct Held(pub(crate) Arc<Inner>);
+pub struct Held(pub(crate) Arc<Hold>);
 
 impl Held {
     /// The lock's name.
@@ -26,7 +26,7 @@ impl Held {
 
     /// What is held: exclusive, shared, or permits.
     pub fn kind(&self) -> Kind {
-        self.0.grip.kind()
+        self.0.held_as.kind()
     }
 
     /// The fencing token of this grant: give it to the resource that the lock protects.
@@ -110,9 +110,9 @@ impl Held {
     /// Dropping the future does not stop a renewal that was sent.
     pub async fn renew(&self) -> Result<()> {
         self.0.check_all()?;
-        let inner = self.0.clone();
+        let hold = self.0.clone();
         let renewal = async move {
-            inner.lease.renew().await.map_err(|error| inner.client.told("renew", error))
+            hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
         };
         Owned::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()

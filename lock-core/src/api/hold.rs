@@ -7,13 +7,13 @@ use tokio::sync::oneshot;
 
 use crate::{
     Error, Instant, LossReason, Result, Term, Ticket, Validity,
-    api::client::{Client, Inner, Returned},
+    api::client::{Client, Hold, Returned},
     deadline,
     driver::trace,
     machine::alarm::{HasSlot, Slot, Watched},
 };
 
-impl Inner {
+impl Hold {
     fn validity(&self) -> &Validity {
         self.lease.validity()
     }
@@ -113,7 +113,7 @@ impl Inner {
     }
 }
 
-impl Watched for Inner {
+impl Watched for Hold {
     fn ring(self: Arc<Self>, _now: Instant) -> Option<Instant> {
         if self.validity().has_ended() || self.check().is_err() {
             return None;
@@ -122,13 +122,13 @@ impl Watched for Inner {
     }
 }
 
-impl HasSlot for Inner {
+impl HasSlot for Hold {
     fn slot(&self) -> &Slot {
         &self.slot
     }
 }
 
-impl Inner {
+impl Hold {
     /// Gives a grant that was lost back at `at`.
     pub(crate) fn give_back_at(self: Arc<Self>, at: Instant) {
         self.client.clone().return_at(at, Returned::Lost(self));

@@ -10,7 +10,7 @@ use tokio::sync::Mutex as Turn;
 
 use crate::{
     LockName,
-    api::client::{Client, Inner},
+    api::client::{Client, Hold},
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release
@@ -52,7 +52,7 @@ type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 /// What an owner has of one name.
 #[derive(Default)]
 pub(super) struct Seat {
-    held: Mutex<Weak<Inner>>,
+    held: Mutex<Weak<Hold>>,
     /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
     /// other.
     pub(super) turn: Turn<()>,
@@ -77,7 +77,7 @@ impl Owner {
 }
 
 impl Seat {
-    pub(super) fn held(&self) -> MutexGuard<'_, Weak<Inner>> {
+    pub(super) fn held(&self) -> MutexGuard<'_, Weak<Hold>> {
         // Nothing panics while it is held.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }

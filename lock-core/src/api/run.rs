@@ -14,8 +14,8 @@ where
     F: Future<Output = T>,
 {
     let held = guard.held();
-    let (lost, inner) = (held.lost(), held.clone());
-    let lost = async move { inner.0.loss_error(lost.await) };
+    let (lost, look) = (held.lost(), held.clone());
+    let lost = async move { look.0.loss_error(lost.await) };
     let done = while_held(work(held.clone()), lost, || held.check()).await?;
     // A failed release is traced and ends with the TTL; it does not undo the work.
     let _ = guard.release().await;

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::{Kind, Lease, Result};
 
 /// What the guards of one grant share.
-pub(crate) struct Grip {
+pub(crate) struct HeldAs {
     state: Mutex<State>,
     /// One conversion or publication at a time, also when its caller has left.
     pub(crate) turn: tokio::sync::Mutex<()>,
@@ -40,7 +40,7 @@ pub(crate) enum Beginning {
     Others,
 }
 
-impl Grip {
+impl HeldAs {
     pub(crate) fn new(kind: Kind) -> Self {
         let state = State { kind, guards: 1, doubt: None };
         Self { state: Mutex::new(state), turn: tokio::sync::Mutex::default() }
@@ -129,21 +129,21 @@ mod tests {
 
     #[test]
     fn the_last_guard_counts() {
-        let grip = Grip::new(Kind::Exclusive);
-        assert!(matches!(grip.enter(Kind::Exclusive), Entering::Counted));
-        assert!(!grip.leave());
-        assert!(grip.leave());
-        assert!(matches!(grip.enter(Kind::Exclusive), Entering::Over));
+        let held_as = HeldAs::new(Kind::Exclusive);
+        assert!(matches!(held_as.enter(Kind::Exclusive), Entering::Counted));
+        assert!(!held_as.leave());
+        assert!(held_as.leave());
+        assert!(matches!(held_as.enter(Kind::Exclusive), Entering::Over));
     }
 
     #[test]
     fn nobody_relies_on_the_exclusive_lock_while_it_is_converted() {
-        let grip = Grip::new(Kind::Exclusive);
-        assert_eq!(grip.begin(Kind::Exclusive), Beginning::Done);
-        assert_eq!(grip.begin(Kind::Shared), Beginning::Go);
-        assert_eq!(grip.kind(), Kind::Shared);
-        assert!(matches!(grip.enter(Kind::Exclusive), Entering::Shared));
-        assert!(matches!(grip.enter(Kind::Shared), Entering::Counted));
-        assert_eq!(grip.begin(Kind::Exclusive), Beginning::Others);
+        let held_as = HeldAs::new(Kind::Exclusive);
+        assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Done);
+        assert_eq!(held_as.begin(Kind::Shared), Beginning::Go);
+        assert_eq!(held_as.kind(), Kind::Shared);
+        assert!(matches!(held_as.enter(Kind::Exclusive), Entering::Shared));
+        assert!(matches!(held_as.enter(Kind::Shared), Entering::Counted));
+        assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Others);
     }
 }

@@ -218,13 +218,13 @@ impl Held {
     ///
     /// As [`Leadership::proclaim`].
     pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
-        let inner = self.0.clone();
-        inner.check_all()?;
-        let home = inner.client.home.clone();
+        let hold = self.0.clone();
+        hold.check_all()?;
+        let home = hold.client.home.clone();
         let publish = async move {
             // In order, also if an earlier caller has left.
-            let _turn = inner.grip.turn.lock().await;
-            inner.lease.publish(&value).await
+            let _turn = hold.held_as.turn.lock().await;
+            hold.lease.publish(&value).await
         };
         Owned::new(&home, publish, || {}).await
     }

@@ -74,15 +74,15 @@ impl Lock {
     /// What the owner holds already, counted once more.
     fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
         let held = seat.held().upgrade();
-        let Some(inner) = held.filter(|inner| inner.check().is_ok()) else { return Ok(None) };
-        match inner.grip.enter(self.request.kind) {
-            Entering::Counted => Ok(Some(LockGuard::counted(Held(inner)))),
+        let Some(hold) = held.filter(|hold| hold.check().is_ok()) else { return Ok(None) };
+        match hold.held_as.enter(self.request.kind) {
+            Entering::Counted => Ok(Some(LockGuard::counted(Held(hold)))),
             Entering::Over => Ok(None),
             Entering::Shared => Err(Error::Unsupported {
                 store: self.client.driver.guarantees().store,
                 what: format!(
                     "wait for {} until its own shared holder releases it; use try_upgrade",
-                    inner.name
+                    hold.name
                 ),
             }),
         }
