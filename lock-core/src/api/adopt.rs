@@ -6,7 +6,7 @@ use tracing::Instrument;
 
 use crate::{
     Attempt, Error, Instant, Kind, LockGuard, Locks, Request, Result, Ticket, api::client::Client,
-    driver::trace, machine::finish::Owned,
+    driver::trace, machine::finish::Finishing,
 };
 
 impl Locks {
@@ -65,7 +65,7 @@ pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGua
     let (ttl, home, waiting) = (ticket.ttl(), client.home.clone(), client.clone());
     let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
     let work = take_up(client, ticket, attempt.clone()).instrument(span);
-    let owned = Owned::new(&home, work, move || attempt.cancel())
+    let owned = Finishing::new(&home, work, move || attempt.cancel())
         .collected_within(ttl, |adopted| Err(adopted?.not_collected()));
     let adopted = waiting.unless_drained(owned).await;
     let guard = adopted.map_err(|error| waiting.told("adopt", error))?;

@@ -17,9 +17,9 @@ use crate::{
         alarm::{Alarm, Slot},
         conversion::HeldAs,
         drain::Drain,
-        ended_waits::Looks,
+        ended_waits::EndedWaits,
         later::Later,
-        runtime::Home,
+        runtime::HomeRuntime,
     },
 };
 
@@ -28,8 +28,8 @@ pub(crate) struct Client {
     pub(crate) driver: Arc<dyn DistributedLock>,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<Hold>>,
-    pub(crate) home: Arc<Home>,
-    pub(crate) looks: Looks,
+    pub(crate) home: Arc<HomeRuntime>,
+    pub(crate) ended_waits: EndedWaits,
     pub(crate) returns: Later<Returned>,
     pub(crate) heard: Arc<Heard>,
     pub(crate) drain: Arc<Drain>,
@@ -73,14 +73,14 @@ impl Client {
         servers: Option<String>,
     ) -> Self {
         let clock = driver.clock();
-        let home = Home::new(clock, driver.guarantees().store, place);
+        let home = HomeRuntime::new(clock, driver.guarantees().store, place);
         let reach = driver.reach().unwrap_or_default();
         Self {
             driver: Arc::new(driver),
             clock,
             alarm: Alarm::start(clock, &home.runtime, None),
             home,
-            looks: Looks::default(),
+            ended_waits: EndedWaits::default(),
             returns: Later::default(),
             heard: Arc::new(Heard::new(clock)),
             drain: Arc::default(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::{
-    Effect, Error, Locks, LossReason, Result, driver::duration::shown, machine::finish::Owned,
+    Effect, Error, Locks, LossReason, Result, driver::duration::shown, machine::finish::Finishing,
 };
 
 /// How long [`Locks::close`] may take at the most.
@@ -86,6 +86,6 @@ impl Locks {
             held.iter().for_each(|grant| grant.trace_release(&closed));
             closed
         };
-        Owned::new(&self.client.home, close, || {}).await
+        Finishing::new(&self.client.home, close, || {}).await
     }
 }

@@ -26,7 +26,7 @@ impl Client {
     ) -> Option<Found> {
         let (tell, told) = oneshot::channel();
         let ended = Ended { attempt, tell };
-        match self.looks.by_name().entry(name.clone()) {
+        match self.ended_waits.by_name().entry(name.clone()) {
             Entry::Occupied(mut look) => look.get_mut().push(ended),
             Entry::Vacant(none) => {
                 none.insert(vec![ended]);
@@ -39,7 +39,7 @@ impl Client {
 
 /// Looks until no wait has ended meanwhile.
 async fn look_for_all(client: Arc<Client>, name: LockName) {
-    while let Some(waits) = client.looks.next(&name) {
+    while let Some(waits) = client.ended_waits.next(&name) {
         let attempts: Vec<_> = waits.iter().map(|wait| wait.attempt).collect();
         let look = timeout(LOOK_LIMIT, client.driver.diagnose(&name, &attempts)).await;
         // Without an answer the waits end all the same: their channels close.

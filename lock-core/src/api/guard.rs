@@ -15,7 +15,7 @@ use crate::{
         alarm::Slot,
         conversion::{Beginning, HeldAs},
         drain::Stay,
-        finish::Owned,
+        finish::Finishing,
     },
 };
 
@@ -146,7 +146,7 @@ impl LockGuard {
                 Beginning::Others => refused("convert a lock that its owner holds more than once"),
             }
         };
-        Owned::new(&self.held.0.client.home, conversion, || {}).await
+        Finishing::new(&self.held.0.client.home, conversion, || {}).await
     }
 
     /// Gives back what the caller of an acquire has not collected; what it is told.
@@ -191,7 +191,7 @@ impl LockGuard {
             Some(until) => hold.release_at(until).await,
             None if hold.end() => {
                 let home = hold.client.home.clone();
-                Owned::new(&home, hold.give_back(), || {}).await
+                Finishing::new(&home, hold.give_back(), || {}).await
             }
             // Lost between the check and here.
             None => hold.check(),
@@ -251,7 +251,7 @@ impl LockGuard {
         }
         hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
-        let left = Owned::new(&home, leave(hold), || {}).await;
+        let left = Finishing::new(&home, leave(hold), || {}).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }

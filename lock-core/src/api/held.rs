@@ -4,7 +4,7 @@ use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
 
 use crate::{
     Facts, FencingToken, Kind, Lease, LockName, LossReason, Result, api::client::Hold,
-    machine::finish::Owned,
+    machine::finish::Finishing,
 };
 
 #[allow(unused_imports, reason = "for the documentation")]
@@ -114,7 +114,7 @@ impl Held {
         let renewal = async move {
             hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
         };
-        Owned::new(&self.0.client.home, renewal, || {}).await?;
+        Finishing::new(&self.0.client.home, renewal, || {}).await?;
         self.0.check()
     }
 }

@@ -16,7 +16,7 @@ use crate::{Holder, LockName};
 /// next one with all others that end meanwhile. However many waits end at once, at most one look
 /// per name is under way, and two are sent.
 #[derive(Default)]
-pub(crate) struct Looks(Mutex<HashMap<LockName, Vec<Ended>>>);
+pub(crate) struct EndedWaits(Mutex<HashMap<LockName, Vec<Ended>>>);
 
 pub(crate) struct Ended {
     pub(crate) attempt: Uuid,
@@ -31,7 +31,7 @@ pub(crate) struct Found {
     pub(crate) place: Option<usize>,
 }
 
-impl Looks {
+impl EndedWaits {
     pub(crate) fn by_name(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Ended>>> {
         // Nothing panics while it is held.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -39,11 +39,11 @@ impl Looks {
 
     /// The waits for the next look; `None` if there are none, and then no look is under way.
     pub(crate) fn next(&self, name: &LockName) -> Option<Vec<Ended>> {
-        let mut looks = self.by_name();
-        let mut waits = std::mem::take(looks.get_mut(name)?);
+        let mut by_name = self.by_name();
+        let mut waits = std::mem::take(by_name.get_mut(name)?);
         waits.retain(|wait| !wait.tell.is_closed());
         if waits.is_empty() {
-            looks.remove(name);
+            by_name.remove(name);
             return None;
         }
         Some(waits)

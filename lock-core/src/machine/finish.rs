@@ -14,7 +14,7 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 use super::{
     alarm::Watched,
     moving::{Collect, Moving, STAY},
-    runtime::Home,
+    runtime::HomeRuntime,
 };
 use crate::{Error, Result};
 
@@ -32,10 +32,10 @@ use crate::{Error, Result};
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
 /// they were first polled, and that one may end before the work does. If the client's ends before,
 /// the work is gone with it, and the caller is told [`Error::Closed`].
-pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
-    place: Place<F>,
+pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
+    progress: Progress<F>,
     on_drop: Option<D>,
-    home: Arc<Home>,
+    home: Arc<HomeRuntime>,
     collect: Option<Collect<F::Output>>,
     /// Makes an output of an error.
     refuse: fn(Error) -> F::Output,
@@ -43,28 +43,28 @@ pub(crate) struct Owned<F: Future<Output: Send> + Send + 'static, D: FnOnce() + 
     ended: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
-enum Place<F: Future> {
+enum Progress<F: Future> {
     /// Not polled yet.
     New(Pin<Box<F>>),
     Begun(Arc<Moving<F>>),
     Over,
 }
 
-impl<T, F, D> Owned<F, D>
+impl<T, F, D> Finishing<F, D>
 where
     T: Send + 'static,
     F: Future<Output = Result<T>> + Send + 'static,
     D: FnOnce() + Send + Unpin,
 {
     /// Owns `work`. `on_drop` tells the work that its caller has left.
-    pub(crate) fn new(home: &Arc<Home>, work: F, on_drop: D) -> Self {
-        let place = Place::New(Box::pin(work));
+    pub(crate) fn new(home: &Arc<HomeRuntime>, work: F, on_drop: D) -> Self {
+        let progress = Progress::New(Box::pin(work));
         let (on_drop, home) = (Some(on_drop), home.clone());
-        Self { place, on_drop, home, collect: None, refuse: Err, ended: None }
+        Self { progress, on_drop, home, collect: None, refuse: Err, ended: None }
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned<F, D> {
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finishing<F, D> {
     /// Has what comes out discarded if the caller has not polled for so long after it came, and
     /// gives the caller what `discard` makes of it. Only work that has moved can come out
     /// unnoticed.
@@ -94,7 +94,7 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
             true => moving.wake_at(now + STAY),
             false => drop(moving.clone().ring(now)),
         }
-        self.place = Place::Begun(moving);
+        self.progress = Progress::Begun(moving);
         self.unless_ended(cx)
     }
 
@@ -104,49 +104,53 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Owned
         if ended.as_mut().poll(cx).is_pending() {
             return Poll::Pending;
         }
-        self.place = Place::Over;
+        self.progress = Progress::Over;
         Poll::Ready((self.refuse)(self.home.closed()))
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Future for Owned<F, D> {
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Future
+    for Finishing<F, D>
+{
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
         let this = &mut *self;
         // Taken out while it is polled: work that panics must not be polled again.
-        match mem::replace(&mut this.place, Place::Over) {
-            Place::New(work) => this.begin(work, cx),
-            Place::Begun(moving) => {
+        match mem::replace(&mut this.progress, Progress::Over) {
+            Progress::New(work) => this.begin(work, cx),
+            Progress::Begun(moving) => {
                 let polled = moving.poll(cx);
                 if polled.is_ready() {
                     return polled;
                 }
-                this.place = Place::Begun(moving);
+                this.progress = Progress::Begun(moving);
                 this.unless_ended(cx)
             }
             // Polling again after the end is the caller's mistake; waiting for ever is no answer to
             // anything but does not panic.
-            Place::Over => Poll::Pending,
+            Progress::Over => Poll::Pending,
         }
     }
 }
 
-impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Owned<F, D> {
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Finishing<F, D> {
     fn drop(&mut self) {
-        let place = mem::replace(&mut self.place, Place::Over);
-        if let (Place::New(_) | Place::Begun(_), Some(on_drop)) = (&place, self.on_drop.take()) {
+        let progress = mem::replace(&mut self.progress, Progress::Over);
+        if let (Progress::New(_) | Progress::Begun(_), Some(on_drop)) =
+            (&progress, self.on_drop.take())
+        {
             on_drop();
         }
-        match place {
-            Place::New(work) => drop(self.home.runtime.spawn(work)),
-            Place::Begun(moving) => moving.leave(),
-            Place::Over => {}
+        match progress {
+            Progress::New(work) => drop(self.home.runtime.spawn(work)),
+            Progress::Begun(moving) => moving.leave(),
+            Progress::Over => {}
         }
     }
 }
 
-impl Home {
+impl HomeRuntime {
     /// Does something with the driver in the runtime where its timers and connections live. A caller
     /// that is there does it in its own task.
     ///
@@ -159,7 +163,7 @@ impl Home {
     ) -> Result<T> {
         match self.is_here() {
             true => work.await,
-            false => Owned::new(&self, work, || {}).await,
+            false => Finishing::new(&self, work, || {}).await,
         }
     }
 }
@@ -173,8 +177,8 @@ mod tests {
     use super::*;
     use crate::Clock;
 
-    fn home() -> Arc<Home> {
-        Home::new(Clock::Tokio, "a store", Location::caller())
+    fn home() -> Arc<HomeRuntime> {
+        HomeRuntime::new(Clock::Tokio, "a store", Location::caller())
     }
 
     async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
@@ -191,7 +195,7 @@ mod tests {
             done.send(()).unwrap();
             Ok(())
         };
-        let mut owned = Box::pin(Owned::new(&home(), work, move || told.send(()).unwrap()));
+        let mut owned = Box::pin(Finishing::new(&home(), work, move || told.send(()).unwrap()));
         assert!(poll_once(&mut owned).await.is_pending());
         drop(owned);
         tell.await.unwrap();
@@ -208,7 +212,7 @@ mod tests {
             done.send(()).unwrap();
             Ok(7)
         };
-        let mut owned = Box::pin(Owned::new(&home(), work, || {}));
+        let mut owned = Box::pin(Finishing::new(&home(), work, || {}));
         assert!(poll_once(&mut owned).await.is_pending());
         go.send(()).unwrap();
         finished.await.unwrap();
@@ -224,7 +228,7 @@ mod tests {
                 wait.await.unwrap();
                 Ok("whole")
             };
-            let owned = Owned::new(&home(), work, || {});
+            let owned = Finishing::new(&home(), work, || {});
             let owned = owned.collected_within(limit, |_| Ok("discarded"));
             let mut owned = pin!(owned);
             assert!(poll_once(&mut owned).await.is_pending());
@@ -244,7 +248,7 @@ mod tests {
             #[allow(unreachable_code, reason = "it says what the work would come to")]
             Ok(())
         };
-        let _: Result<()> = Owned::new(&home(), work, || {}).await;
+        let _: Result<()> = Finishing::new(&home(), work, || {}).await;
     }
 
     #[tokio::test]
@@ -256,7 +260,7 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 Ok(())
             };
-            elsewhere.block_on(Owned::new(&home, work, || {})).unwrap();
+            elsewhere.block_on(Finishing::new(&home, work, || {})).unwrap();
         });
         tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
     }
@@ -267,7 +271,7 @@ mod tests {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
         let home = theirs.block_on(async { home() });
-        let never = || Owned::new(&home, std::future::pending::<Result<()>>(), || {});
+        let never = || Finishing::new(&home, std::future::pending::<Result<()>>(), || {});
         let mut waiting = never();
         assert!(here.block_on(poll_once(&mut waiting)).is_pending());
         drop(theirs);

@@ -16,7 +16,7 @@ use tracing::{Instrument, Span};
 
 use super::{
     alarm::{HasSlot, Slot, Watched},
-    runtime::Home,
+    runtime::HomeRuntime,
 };
 use crate::Instant;
 
@@ -43,7 +43,7 @@ impl<T> Copy for Collect<T> {}
 pub(super) struct Moving<F: Future> {
     state: Mutex<State<F>>,
     slot: Slot,
-    home: Arc<Home>,
+    home: Arc<HomeRuntime>,
     collect: Option<Collect<F::Output>>,
     /// The caller's, for what the work tells in a task of its own.
     span: Span,
@@ -67,7 +67,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     pub(super) fn here(
         work: Pin<Box<F>>,
         caller: &Waker,
-        home: &Arc<Home>,
+        home: &Arc<HomeRuntime>,
         collect: Option<Collect<F::Output>>,
     ) -> Arc<Self> {
         let state = Mutex::new(State::Here(work, caller.clone()));

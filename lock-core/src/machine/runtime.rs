@@ -16,7 +16,7 @@ use crate::{
 /// The task of the alarm holds a guard, which a runtime drops with its tasks when it ends. So one
 /// flag says it for all stores, however the runtime ends, and nobody asks a driver any more whose
 /// tasks are gone.
-pub(crate) struct Home {
+pub(crate) struct HomeRuntime {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<dyn Watched>>,
@@ -25,7 +25,7 @@ pub(crate) struct Home {
     origin: Origin,
 }
 
-impl Home {
+impl HomeRuntime {
     /// The present runtime, for a connection to `store` that was made at `place`.
     ///
     /// # Panics

@@ -9,7 +9,7 @@ use self::observer::Observer;
 use crate::{
     Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
     api::{client::Client, options::options},
-    machine::finish::Owned,
+    machine::finish::Finishing,
 };
 
 /// How long [`Election::leader`] may take at the most.
@@ -226,7 +226,7 @@ impl Held {
             let _turn = hold.held_as.turn.lock().await;
             hold.lease.publish(&value).await
         };
-        Owned::new(&home, publish, || {}).await
+        Finishing::new(&home, publish, || {}).await
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use tokio::sync::mpsc;
 use tokio_util::sync::WaitForCancellationFutureOwned;
 
-use crate::{FencingToken, Leader, Observed, machine::runtime::Home};
+use crate::{FencingToken, Leader, Observed, machine::runtime::HomeRuntime};
 
 /// Who leads, from one change to the next; get it from [`Election::observe`](crate::Election::observe).
 ///
@@ -26,7 +26,7 @@ use crate::{FencingToken, Leader, Observed, machine::runtime::Home};
 /// A new observer reports them at once.
 pub struct Observer {
     changes: mpsc::Receiver<Observed>,
-    home: Arc<Home>,
+    home: Arc<HomeRuntime>,
     ended: Pin<Box<WaitForCancellationFutureOwned>>,
     /// What was reported last.
     last: Option<Option<Leader>>,
@@ -34,7 +34,7 @@ pub struct Observer {
 }
 
 impl Observer {
-    pub(super) fn new(changes: mpsc::Receiver<Observed>, home: Arc<Home>) -> Self {
+    pub(super) fn new(changes: mpsc::Receiver<Observed>, home: Arc<HomeRuntime>) -> Self {
         let ended = Box::pin(home.ended().cancelled_owned());
         Self { changes, home, ended, last: None, newest: None }
     }
@@ -119,7 +119,7 @@ mod tests {
     #[tokio::test]
     async fn nothing_is_reported_twice_and_nothing_old_after_something_newer() {
         let (tell, changes) = mpsc::channel(16);
-        let home = Home::new(Clock::Tokio, "a store", Location::caller());
+        let home = HomeRuntime::new(Clock::Tokio, "a store", Location::caller());
         let mut observer = Observer::new(changes, home);
         let told = [
             None,
@@ -153,7 +153,7 @@ mod tests {
         use crate::Error;
 
         let (tell, changes) = mpsc::channel(16);
-        let home = Home::new(Clock::Tokio, "a store", Location::caller());
+        let home = HomeRuntime::new(Clock::Tokio, "a store", Location::caller());
         let observer = Observer::new(changes, home);
         for now in [None, None, leader(1, "a")] {
             tell.send(Ok(now)).await.unwrap();

@@ -8,7 +8,7 @@ use crate::{
     Attempt, DistributedLock, Effect, Error, Instant, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{duration::shown, trace},
-    machine::{ended_waits::Found, finish::Owned},
+    machine::{ended_waits::Found, finish::Finishing},
 };
 
 /// How long [`Lock::try_acquire`] may take at the most.
@@ -46,8 +46,9 @@ impl Lock {
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
         let ttl = self.request.ttl;
-        let owned = Owned::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-            .collected_within(ttl, |granted| Err(granted?.not_collected()));
+        let owned =
+            Finishing::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+                .collected_within(ttl, |granted| Err(granted?.not_collected()));
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;

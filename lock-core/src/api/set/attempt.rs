@@ -9,7 +9,7 @@ use crate::{
     Request, Result, Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
     driver::trace,
-    machine::finish::Owned,
+    machine::finish::Finishing,
 };
 
 impl LockSet {
@@ -29,7 +29,7 @@ impl LockSet {
                 done = work => done,
             }
         };
-        let owned = Owned::new(&self.lock.client.home, work, move || caller.cancel())
+        let owned = Finishing::new(&self.lock.client.home, work, move || caller.cancel())
             .collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
@@ -74,7 +74,7 @@ impl LockSet {
         let (first, attempt) = &wishes[0];
         let span = trace::attempt(&first.name, guarantees.store, attempt.id());
         let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
-        Owned::new(&client.home, work, move || caller.cancel()).await
+        Finishing::new(&client.home, work, move || caller.cancel()).await
     }
 
     pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
