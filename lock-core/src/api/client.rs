@@ -66,14 +66,14 @@ pub(crate) enum Returned {
 }
 
 impl Client {
-    /// A client of a driver that was connected at `place`, with the addresses of its servers.
+    /// A client of a driver that `caller` connected, with the addresses of its servers.
     pub(super) fn new(
         driver: impl DistributedLock,
-        place: &'static Location<'static>,
+        caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
         let clock = driver.clock();
-        let home = HomeRuntime::new(clock, driver.guarantees().store, place);
+        let home = HomeRuntime::new(clock, driver.guarantees().store, caller);
         let reach = driver.reach().unwrap_or_default();
         Self {
             driver: Arc::new(driver),

@@ -50,7 +50,7 @@ pub struct Connect {
     default_port: DefaultPort,
     timeout: Option<Duration>,
     retry: Duration,
-    place: &'static Location<'static>,
+    caller: &'static Location<'static>,
 }
 
 impl Connect {
@@ -59,8 +59,8 @@ impl Connect {
     pub fn new(url: impl Into<String>, open: Opener) -> Self {
         let (url, required) = (url.into(), Vec::new());
         let (timeout, retry) = (None, Duration::ZERO);
-        let (default_port, place): (DefaultPort, _) = (|_| None, Location::caller());
-        Self { url, required, open, default_port, timeout, retry, place }
+        let (default_port, caller): (DefaultPort, _) = (|_| None, Location::caller());
+        Self { url, required, open, default_port, timeout, retry, caller }
     }
 
     /// Says which port a URL means that names none, so that errors can name the server's whole address.
@@ -126,7 +126,7 @@ impl IntoFuture for Connect {
             let opened = self.insist(&url).await;
             let driver = opened.map_err(|error| error.of("connect").at(servers.as_deref()))?;
             driver.guarantees().require(&self.required)?;
-            Ok(Locks::connected(driver, self.place, servers))
+            Ok(Locks::connected(driver, self.caller, servers))
         })
     }
 }

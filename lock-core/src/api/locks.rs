@@ -44,13 +44,13 @@ impl Locks {
         Self::connected(driver, Location::caller(), None)
     }
 
-    /// Locks of a driver that was connected at `place`, with the addresses of its servers.
+    /// Locks of a driver that `caller` connected, with the addresses of its servers.
     pub(crate) fn connected(
         driver: impl DistributedLock,
-        place: &'static Location<'static>,
+        caller: &'static Location<'static>,
         servers: Option<String>,
     ) -> Self {
-        Self { client: Arc::new(Client::new(driver, place, servers)) }
+        Self { client: Arc::new(Client::new(driver, caller, servers)) }
     }
 
     /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of

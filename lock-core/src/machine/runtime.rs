@@ -26,7 +26,7 @@ pub(crate) struct HomeRuntime {
 }
 
 impl HomeRuntime {
-    /// The present runtime, for a connection to `store` that was made at `place`.
+    /// The present runtime, for a connection to `store` that `caller` made.
     ///
     /// # Panics
     ///
@@ -34,11 +34,11 @@ impl HomeRuntime {
     pub(crate) fn new(
         clock: Clock,
         store: &'static str,
-        place: &'static Location<'static>,
+        caller: &'static Location<'static>,
     ) -> Arc<Self> {
         let (runtime, ended) = (Handle::current(), CancellationToken::new());
         let alarm = Alarm::start(clock, &runtime, Some(ended.clone().drop_guard()));
-        let origin = Origin::here(&runtime, place);
+        let origin = Origin::here(&runtime, caller);
         Arc::new(Self { runtime, clock, alarm, ended, store, origin })
     }
 
@@ -79,25 +79,25 @@ impl HomeRuntime {
 struct Origin {
     id: tokio::runtime::Id,
     flavor: &'static str,
-    place: &'static Location<'static>,
+    caller: &'static Location<'static>,
     thread: Option<String>,
 }
 
 impl Origin {
-    fn here(runtime: &Handle, place: &'static Location<'static>) -> Self {
+    fn here(runtime: &Handle, caller: &'static Location<'static>) -> Self {
         let flavor = match runtime.runtime_flavor() {
             RuntimeFlavor::CurrentThread => "current-thread",
             _ => "multi-thread",
         };
         let thread = thread::current().name().map(ToOwned::to_owned);
-        Self { id: runtime.id(), flavor, place, thread }
+        Self { id: runtime.id(), flavor, caller, thread }
     }
 }
 
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { id, flavor, place, thread } = self;
-        write!(f, "{flavor} runtime {id}, in which {}:{} connected", place.file(), place.line())?;
+        let Self { id, flavor, caller, thread } = self;
+        write!(f, "{flavor} runtime {id}, in which {}:{} connected", caller.file(), caller.line())?;
         match thread {
             Some(thread) => write!(f, " on thread {thread:?}"),
             None => Ok(()),
