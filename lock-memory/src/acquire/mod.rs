@@ -15,13 +15,13 @@ use crate::{
     session::Session,
     store::{
         detach::{self, Adopted},
-        state::{Answer, Grant, Wish},
+        state::{Answer, Asked, Grant},
     },
 };
 
 impl Session {
-    fn wish(&self, request: &Request, attempt: &Attempt) -> Wish {
-        Wish {
+    fn asked(&self, request: &Request, attempt: &Attempt) -> Asked {
+        Asked {
             name: request.name.clone(),
             attempt: attempt.id(),
             kind: request.kind,
@@ -58,14 +58,14 @@ impl Session {
     }
 
     /// Asks until there is a definite answer: a grant, or the attempt's end.
-    async fn queue_up(&self, wish: &Wish, request: &Request, attempt: &Attempt) -> Result<Grant> {
-        let (mut wish, mut told) = (wish.clone(), None);
+    async fn queue_up(&self, asked: &Asked, request: &Request, attempt: &Attempt) -> Result<Grant> {
+        let (mut asked, mut told) = (asked.clone(), None);
         loop {
-            let pushed = self.wait(wish.attempt, &wish.name, wish.ttl)?;
-            let answer = self.request("acquire", wish.ttl, |store| store.acquire(&wish)).await?;
+            let pushed = self.wait(asked.attempt, &asked.name, asked.ttl)?;
+            let answer = self.request("acquire", asked.ttl, |store| store.acquire(&asked)).await?;
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok(grant),
-                Answer::Busy => return Err(Error::Contended { name: wish.name }),
+                Answer::Busy => return Err(Error::Contended { name: asked.name }),
                 Answer::Gone => return Err(entry_expired()),
                 Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
                 Answer::Waiting { position, look_again } => {
@@ -74,8 +74,8 @@ impl Session {
                     {
                         attempt.queued(&request.name, Some(position));
                     }
-                    wish.known = true;
-                    self.known(wish.attempt);
+                    asked.known = true;
+                    self.known(asked.attempt);
                     look_again
                 }
             };
@@ -84,7 +84,7 @@ impl Session {
                     self.check_open()?;
                     return grant.ok().flatten().ok_or_else(entry_expired);
                 }
-                () = attempt.cancelled() => return Err(Error::Contended { name: wish.name }),
+                () = attempt.cancelled() => return Err(Error::Contended { name: asked.name }),
                 // Nobody else tells that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
@@ -97,13 +97,13 @@ impl Session {
         attempt: Attempt,
     ) -> Result<Box<dyn Lease>> {
         self.check_open()?;
-        let wish = self.wish(&request, &attempt);
-        let mut answer = self.queue_up(&wish, &request, &attempt).await;
+        let asked = self.asked(&request, &attempt);
+        let mut answer = self.queue_up(&asked, &request, &attempt).await;
         if matches!(answer, Err(Error::Contended { .. }))
             && self.client.store.has(Defect::TriesForAWhile)
         {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            answer = self.queue_up(&wish, &request, &attempt).await;
+            answer = self.queue_up(&asked, &request, &attempt).await;
         }
         match answer {
             Ok(grant) => self.lease(&request, &attempt, grant),
@@ -111,7 +111,7 @@ impl Session {
                 self.forget(attempt.id());
                 // Whatever an unanswered request left behind goes now, or expires if the store
                 // cannot be reached.
-                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
+                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
                 self.request("leave", request.ttl, leave).await?;
                 Err(error)
             }
@@ -126,15 +126,15 @@ impl Session {
     ) -> Result<Box<dyn Lease>> {
         self.check_open()?;
         let from = detach::read(&ticket)?;
-        let wish = self.wish(&request, &attempt);
-        let adopt = |store: &MemoryStore| store.adopt(&wish, from, ticket.token());
+        let asked = self.asked(&request, &attempt);
+        let adopt = |store: &MemoryStore| store.adopt(&asked, from, ticket.token());
         match self.request("adopt", request.ttl, adopt).await {
             Ok(Adopted::Done(grant)) => self.lease(&request, &attempt, grant),
             Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
             Err(error) => {
                 // What an unanswered request has done is undone, or expires if the store cannot be
                 // reached.
-                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
+                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
                 self.request("leave", request.ttl, leave).await?;
                 Err(error)
             }

@@ -14,9 +14,9 @@ impl Session {
         self.check_open()?;
         let ttl = wishes.iter().map(|(request, _)| request.ttl).min().unwrap_or_default();
         let all: Vec<_> =
-            wishes.iter().map(|(request, attempt)| self.wish(request, attempt)).collect();
+            wishes.iter().map(|(request, attempt)| self.asked(request, attempt)).collect();
         let leave = |store: &MemoryStore| {
-            all.iter().for_each(|wish| store.leave(&wish.name, wish.attempt));
+            all.iter().for_each(|asked| store.leave(&asked.name, asked.attempt));
         };
         match self.request("acquire", ttl, |store| store.try_all(&all)).await {
             Ok(Some(grants)) => {

@@ -46,11 +46,11 @@ struct Record {
     /// Whether the store is known to have the entry.
     known: bool,
     renewals: u32,
-    state: Place,
+    stage: Stage,
 }
 
 #[derive(Debug)]
-enum Place {
+enum Stage {
     Waiting(oneshot::Sender<Option<Grant>>),
     Holding { validity: Validity, term: Term },
 }
@@ -114,7 +114,7 @@ impl Session {
         ttl: Duration,
     ) -> Result<oneshot::Receiver<Option<Grant>>> {
         let (granted, wait) = oneshot::channel();
-        self.record(attempt, name, ttl, Place::Waiting(granted))?;
+        self.record(attempt, name, ttl, Stage::Waiting(granted))?;
         Ok(wait)
     }
 
@@ -134,12 +134,12 @@ impl Session {
         validity: &Validity,
         term: Term,
     ) -> Result<()> {
-        self.record(attempt, name, ttl, Place::Holding { validity: validity.clone(), term })
+        self.record(attempt, name, ttl, Stage::Holding { validity: validity.clone(), term })
     }
 
-    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, state: Place) -> Result<()> {
-        let known = matches!(state, Place::Holding { .. });
-        let record = Record { name: name.clone(), ttl, known, renewals: 0, state };
+    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, stage: Stage) -> Result<()> {
+        let known = matches!(stage, Stage::Holding { .. });
+        let record = Record { name: name.clone(), ttl, known, renewals: 0, stage };
         let mut records = self.records();
         // Under the lock: what comes after the end of the session is not in it.
         self.check_open()?;
@@ -184,8 +184,8 @@ impl Session {
         match told {
             Told::Granted(attempt, grant) => {
                 let mut records = self.records();
-                if matches!(records.get(&attempt), Some(Record { state: Place::Waiting(_), .. }))
-                    && let Some(Record { state: Place::Waiting(waiter), .. }) =
+                if matches!(records.get(&attempt), Some(Record { stage: Stage::Waiting(_), .. }))
+                    && let Some(Record { stage: Stage::Waiting(waiter), .. }) =
                         records.remove(&attempt)
                 {
                     // A waiter that has left cleans up by its id.
@@ -213,9 +213,9 @@ impl Session {
 
 impl Record {
     fn end(self, reason: LossReason) {
-        match self.state {
-            Place::Waiting(waiter) => drop(waiter.send(None)),
-            Place::Holding { validity, .. } => drop(validity.lose(reason)),
+        match self.stage {
+            Stage::Waiting(waiter) => drop(waiter.send(None)),
+            Stage::Holding { validity, .. } => drop(validity.lose(reason)),
         }
     }
 }

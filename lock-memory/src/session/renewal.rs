@@ -9,7 +9,7 @@ use lock_core::{Clock, Instant, LossReason, Term, trace};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::{Place, Record, Session};
+use super::{Record, Session, Stage};
 use crate::defect::Defect;
 
 /// Starts to renew what the session holds and waits for.
@@ -26,13 +26,13 @@ async fn renew_all(session: Weak<Session>, changed: Arc<Notify>) {
             None => changed.notified().await,
         }
         let Some(session) = session.upgrade() else { return };
-        pace = session.renew_round().await;
+        pace = session.renew_due().await;
     }
 }
 
 impl Session {
-    /// Renews everything once; answers when the next round is due.
-    async fn renew_round(&self) -> Option<Duration> {
+    /// Renews everything once; answers when to renew next.
+    async fn renew_due(&self) -> Option<Duration> {
         let due: Vec<_> = self
             .records()
             .iter()
@@ -63,12 +63,12 @@ impl Session {
     fn renewed(&self, attempt: Uuid, until: Instant, alive: bool) {
         let mut records = self.records();
         let Some(record) = records.get_mut(&attempt) else { return };
-        match (&record.state, alive) {
-            (Place::Holding { validity, .. }, true) => {
+        match (&record.stage, alive) {
+            (Stage::Holding { validity, .. }, true) => {
                 validity.extend(until);
                 record.renewals += u32::from(self.client.store.has(Defect::StopsRenewing));
             }
-            (Place::Waiting(_), true) => {}
+            (Stage::Waiting(_), true) => {}
             (_, false) => {
                 if let Some(record) = records.remove(&attempt) {
                     record.end(LossReason::EntryGone);
@@ -80,9 +80,9 @@ impl Session {
 
 impl Record {
     fn is_renewed(&self) -> bool {
-        match &self.state {
-            Place::Waiting(_) => self.known,
-            Place::Holding { validity, term } => {
+        match &self.stage {
+            Stage::Waiting(_) => self.known,
+            Stage::Holding { validity, term } => {
                 *term == Term::Renewed && !validity.has_ended() && self.renewals < 4
             }
         }

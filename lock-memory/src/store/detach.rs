@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use super::{
     MemoryStore,
-    state::{Grant, Stored, Wish},
+    state::{Asked, Grant, Stored},
 };
 use crate::defect::Defect;
 
@@ -53,13 +53,13 @@ impl MemoryStore {
     }
 
     /// Gives an entry that was left to the attempt. Sent again, it finds that it has it.
-    pub(crate) fn adopt(&self, wish: &Wish, from: Uuid, token: FencingToken) -> Adopted {
+    pub(crate) fn adopt(&self, asked: &Asked, from: Uuid, token: FencingToken) -> Adopted {
         let mut adopted = Adopted::By(LossReason::TicketOver);
         let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);
         let (anybody, floor) = (self.has(Defect::AdoptsTwice), self.token_floor().above);
-        self.change(&wish.name, |entries| {
+        self.change(&asked.name, |entries| {
             let Some(entry) = entries.iter_mut().find(same) else { return };
-            if !anybody && entry.attempt != from && entry.attempt != wish.attempt {
+            if !anybody && entry.attempt != from && entry.attempt != asked.attempt {
                 adopted = Adopted::By(LossReason::Adopted);
                 return;
             }
@@ -67,11 +67,11 @@ impl MemoryStore {
                 return;
             }
             let now: Instant = Clock::Tokio.now();
-            entry.attempt = wish.attempt;
+            entry.attempt = asked.attempt;
             entry.expires = now + entry.ttl;
-            entry.holder = wish.holder.clone();
-            entry.tell = wish.tell.clone();
-            entry.network = wish.network.clone();
+            entry.holder = asked.holder.clone();
+            entry.tell = asked.tell.clone();
+            entry.network = asked.network.clone();
             let grant = entry.granted.map(|grant| Grant { at: now, ..grant });
             adopted = grant.map_or(adopted, Adopted::Done);
         });

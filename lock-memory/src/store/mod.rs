@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 use self::{
     observers::Watching,
-    state::{Answer, Grant, State, Stored, Told, Upgrade, Wish, shown},
+    state::{Answer, Asked, Grant, State, Stored, Told, Upgrade, shown},
 };
 use crate::{defect::Defect, wire::network::Network};
 
@@ -139,31 +139,31 @@ impl MemoryStore {
         self.0.defect == Some(defect)
     }
 
-    pub(crate) fn acquire(&self, wish: &Wish) -> Answer {
+    pub(crate) fn acquire(&self, asked: &Asked) -> Answer {
         let now = Clock::Tokio.now();
-        let mut wish = wish.clone();
+        let mut asked = asked.clone();
         if self.has(Defect::FoldsCase) {
-            wish.name = folded(&wish.name);
+            asked.name = folded(&asked.name);
         }
-        self.lock().acquire(wish, now, self.0.defect)
+        self.lock().acquire(asked, now, self.0.defect)
     }
 
     /// Takes all names, or none.
-    pub(crate) fn try_all(&self, wishes: &[Wish]) -> Option<Vec<Grant>> {
+    pub(crate) fn try_all(&self, all: &[Asked]) -> Option<Vec<Grant>> {
         let (now, defect) = (Clock::Tokio.now(), self.0.defect);
         let mut state = self.lock();
-        let free = wishes.iter().all(|wish| state.is_free_for(wish, now, defect));
+        let free = all.iter().all(|asked| state.is_free_for(asked, now, defect));
         if !free && !self.has(Defect::KeepsPartsOfSets) {
             drop(state);
             // Taken by an earlier sending whose reply was lost, and one of them was lost since.
-            wishes.iter().for_each(|wish| self.leave(&wish.name, wish.attempt));
+            all.iter().for_each(|asked| self.leave(&asked.name, asked.attempt));
             return None;
         }
-        let grant = |wish: &Wish| match state.acquire(wish.clone(), now, defect) {
+        let grant = |asked: &Asked| match state.acquire(asked.clone(), now, defect) {
             Answer::Granted(grant) => Some(grant),
             _ => None,
         };
-        let grants: Vec<_> = wishes.iter().map(grant).collect();
+        let grants: Vec<_> = all.iter().map(grant).collect();
         grants.into_iter().collect()
     }
 

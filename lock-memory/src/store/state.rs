@@ -67,7 +67,7 @@ pub(crate) enum Told {
 
 /// A new entry, as a client sends it.
 #[derive(Clone, Debug)]
-pub(crate) struct Wish {
+pub(crate) struct Asked {
     pub(crate) name: LockName,
     pub(crate) attempt: Uuid,
     pub(crate) kind: Kind,
@@ -81,7 +81,7 @@ pub(crate) struct Wish {
     pub(crate) network: Network,
 }
 
-/// What the store answers to a wish.
+/// What the store answers to what was asked.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Granted(Grant),
@@ -98,49 +98,49 @@ pub(crate) enum Answer {
 }
 
 impl State {
-    pub(crate) fn acquire(&mut self, wish: Wish, now: Instant, defect: Option<Defect>) -> Answer {
-        self.settle(&wish.name, now, defect);
-        let entries = self.names.entry(wish.name.clone()).or_default();
+    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant, defect: Option<Defect>) -> Answer {
+        self.settle(&asked.name, now, defect);
+        let entries = self.names.entry(asked.name.clone()).or_default();
         // The same attempt again: its reply was lost.
-        if !entries.iter().any(|entry| entry.attempt == wish.attempt) {
-            if wish.known {
+        if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
+            if asked.known {
                 return Answer::Gone;
             }
             let before: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
-            if let Some(limit) = queue::other_limit(before.iter().copied(), wish.kind) {
+            if let Some(limit) = queue::other_limit(before.iter().copied(), asked.kind) {
                 return Answer::OtherLimit(limit);
             }
-            if !wish.queue && queue::judge(&before, wish.kind) != queue::Verdict::Admitted {
+            if !asked.queue && queue::judge(&before, asked.kind) != queue::Verdict::Admitted {
                 return Answer::Busy;
             }
             entries.push_back(Stored {
-                attempt: wish.attempt,
-                kind: wish.kind,
-                value: wish.value,
-                holder: wish.holder,
-                ttl: wish.ttl,
-                expires: now + wish.ttl,
+                attempt: asked.attempt,
+                kind: asked.kind,
+                value: asked.value,
+                holder: asked.holder,
+                ttl: asked.ttl,
+                expires: now + asked.ttl,
                 queued_at: lock_core::wall_clock(),
                 granted: None,
-                tell: wish.tell,
-                network: wish.network,
+                tell: asked.tell,
+                network: asked.network,
             });
         }
-        self.settle(&wish.name, now, defect);
-        self.answer(&wish.name, wish.attempt)
+        self.settle(&asked.name, now, defect);
+        self.answer(&asked.name, asked.attempt)
     }
 
     /// Whether nobody but the attempt itself has an entry.
     pub(crate) fn is_free_for(
         &mut self,
-        wish: &Wish,
+        asked: &Asked,
         now: Instant,
         defect: Option<Defect>,
     ) -> bool {
-        self.settle(&wish.name, now, defect);
-        let mut entries = self.names.get(&wish.name).into_iter().flatten();
-        let beside = |entry: &Stored| entry.kind == Kind::Shared && wish.kind == Kind::Shared;
-        entries.all(|entry| entry.attempt == wish.attempt || beside(entry))
+        self.settle(&asked.name, now, defect);
+        let mut entries = self.names.get(&asked.name).into_iter().flatten();
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && asked.kind == Kind::Shared;
+        entries.all(|entry| entry.attempt == asked.attempt || beside(entry))
     }
 
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
