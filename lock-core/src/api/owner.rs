@@ -41,8 +41,8 @@ use crate::{
 ///
 /// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
 /// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released. A leader that
-/// campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
+/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released.
+/// A leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 

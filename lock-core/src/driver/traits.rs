@@ -122,9 +122,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// - [`Error::Lost`](crate::Error::Lost) with [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has
-    ///   the grant, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it, or
-    ///   its token is at or below the [floor](Self::token_floor).
+    /// - [`Error::Lost`](crate::Error::Lost) with
+    ///   [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has the grant, and
+    ///   with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if nobody has it, or its
+    ///   token is at or below the [floor](Self::token_floor).
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
     ///   did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
@@ -315,8 +316,9 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason, [`Error::Lost`](crate::Error::Lost) also if the token
-    /// is at or below the [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason,
+    /// [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
+    /// [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }

@@ -13,7 +13,8 @@ use tokio_util::sync::WaitForCancellationFutureOwned;
 
 use crate::{FencingToken, Leader, Observed, machine::runtime::HomeRuntime};
 
-/// Who leads, from one change to the next; get it from [`Election::observe`](crate::Election::observe).
+/// Who leads, from one change to the next; get it from
+/// [`Election::observe`](crate::Election::observe).
 ///
 /// It survives reconnects, and never reports an older leader after a newer one. While it is out of
 /// reach it reports nothing; afterwards the leader of that moment, and what came and went meanwhile
