@@ -54,7 +54,8 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     let Some(store) = Store::of_scheme(url.scheme()) else {
         let schemes: Vec<_> = STORES.iter().flat_map(Store::schemes).collect();
         let (scheme, schemes) = (url.scheme(), schemes.join(", "));
-        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}")));
+        let tls = encrypted(scheme);
+        return Err(url.error(format!("unknown scheme {scheme:?}; known are {schemes}{tls}")));
     };
     let (scheme, feature) = (store.scheme, store.feature);
     match store.compiled_in {
@@ -69,13 +70,25 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     }
 }
 
-/// Whether a host stands where a path would: what such a URL names is a path on this machine's server.
+/// How to do what a scheme of other libraries means, if it is TLS.
+fn encrypted(scheme: &str) -> &'static str {
+    match scheme {
+        "rediss" | "valkeys" => {
+            "; Redis by TLS takes a client of the program's: RedisLock::with_client"
+        }
+        "https" => "; etcd by TLS takes a client of the program's: EtcdLock::with_client",
+        _ => "",
+    }
+}
+
+/// Whether what stands where a path would may be meant for a host: such a URL names a path on this machine's
+/// server.
 fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     let path = url.path();
     let is_path = match store.scheme {
         "redis" => path.parse::<u16>().is_ok(),
         "etcd" => false,
-        _ => path.starts_with('/') || path != "localhost" && !path.contains(['.', ':', ',', '@']),
+        _ => path.starts_with('/'),
     };
     store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
@@ -101,5 +114,25 @@ async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>>
             Ok(Arc::new(lock_sql::SqlLock::connect(lock_sql::SqlConfig::from_url(url)?).await?))
         }
         store => Err(url.error(format!("no driver for {store}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_needs_its_slashes() {
+        let lacks = |url: &str| {
+            let url = StoreUrl::parse(url).unwrap();
+            lacks_slashes(Store::of_scheme(url.scheme()).unwrap(), &url)
+        };
+        for url in ["postgres:dbhost", "mysql:dbhost/shop", "zookeeper:zk1", "redis:h", "etcd:h"] {
+            assert!(lacks(url), "{url}");
+        }
+        for url in ["postgres:", "postgres:/shop", "mysql://dbhost/shop", "redis:3", "sqlite:a.db"]
+        {
+            assert!(!lacks(url), "{url}");
+        }
     }
 }

@@ -30,5 +30,5 @@ pub use lock_core::properties;
 pub use lock_core::{
     Attempt, BoxError, Clock, DefaultPort, Diagnosis, DistributedLock, Instant, Lease, Observed,
     Opener, Opening, Options, Reach, Request, Validity, Wait, Wish, deadline, duration,
-    limit_conflict, queue, this_process, wall_clock,
+    limit_conflict, only_exclusive, queue, this_process, wall_clock,
 };

@@ -29,9 +29,9 @@
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that
 //! promises less than a program needs.
 //!
-//! Two features are off by default: `serde` writes and reads tokens, names, entries, leaders and guarantees,
-//! and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an [`Observer`] is a
-//! `futures_core::Stream`.
+//! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders, writes
+//! guarantees, and reads requirements and a [`StoreUrl`] from a configuration; with `stream` an
+//! [`Observer`] is a `futures_core::Stream`.
 //!
 //! Code that locks is tested with the store in memory, its faults and a paused clock: `docs/testing.md` in
 //! the repository. The module [`driver`] is for authors of drivers.
@@ -45,10 +45,10 @@
 //! |---|---|
 //! | work under a lock, and be stopped when it is lost | [`Lock::run`], [`Lock::try_run`]; also of sets, semaphores and elections |
 //! | hold it by hand | [`Lock::acquire`], [`Lock::try_acquire`]; [`LockGuard::release`], or drop the guard |
-//! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`] |
+//! | do a job on the leader only | [`Election::run`], [`Election::keep_running`], [`Election::campaign`]; `docs/shutdown.md` ends it in order |
 //! | refuse late writers | [`Held::token`] and [`FencingToken::as_i64`]; `docs/fencing.md` has the SQL |
 //! | wait for a store that starts later | [`Connect::retry`], [`Connect::timeout`] |
-//! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost); `docs/errors.md` has a table |
+//! | decide what to do with an error | [`Error::is_transient`], [`is_busy`](Error::is_busy), [`is_lost`](Error::is_lost), [`is_closed`](Error::is_closed); `docs/errors.md` has a table, and how long each call takes at the most |
 //! | end a service | [`Locks::drain`], [`Locks::close`], [`Locks::close_on_signal`]; `docs/shutdown.md` |
 //! | tell whether the store is there | [`Locks::ping`], [`Locks::connection`], [`Locks::connections`] |
 //! | test code that locks | a store of the process, `memory:NAME`; `docs/testing.md` |

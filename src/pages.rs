@@ -12,5 +12,8 @@ struct Errors;
 struct Fencing;
 #[doc = include_str!("../docs/handover.md")]
 struct Handover;
+#[cfg(feature = "memory")]
 #[doc = include_str!("../docs/shutdown.md")]
 struct Shutdown;
+#[doc = include_str!("../docs/tokens.md")]
+struct Tokens;

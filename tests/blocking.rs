@@ -213,6 +213,7 @@ fn what_is_given_back_early_is_kept_for_its_least_time() {
 }
 
 /// What connects by URL, on a clock that stands still unless somebody waits.
+#[cfg(feature = "memory")]
 #[test]
 fn a_paused_clock_takes_a_url_too() {
     let clock = Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();

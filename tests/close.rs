@@ -25,6 +25,8 @@ const TTL: Duration = Duration::from_secs(6);
 on_every_store!(
     everything_is_given_back,
     it_is_told_as_a_release,
+    what_was_given_up_before_is_told_as_a_release,
+    a_drain_waits_for_what_was_dropped,
     waiters_are_told,
     closing_twice_and_using_it_later,
 );
@@ -66,6 +68,43 @@ async fn it_is_told_as_a_release(store: &str) {
     drop((held, shared, permits));
     for name in &names {
         assert_eq!(events.about(name), ["INFO granted", "INFO released"], "{name}");
+    }
+}
+
+async fn what_was_given_up_before_is_told_as_a_release(store: &str) {
+    let events = events::of_this_process();
+    for n in 0..5 {
+        let server = Store::open(store).await;
+        let locks = connect(&server.url()).await;
+        let names = ["dropped", "cut"].map(|how| format!("before/{store}/{how}/{n}"));
+        let cut = locks.lock(&names[1]).unwrap().ttl(TTL).max_hold(Duration::from_millis(50));
+        let cut = cut.acquire().await.unwrap();
+        assert_eq!(cut.lost().await, LossReason::MaxHold);
+        drop(locks.lock(&names[0]).unwrap().ttl(TTL).acquire().await.unwrap());
+        locks.close().await.unwrap();
+        let after = connect(&server.url()).await;
+        for (name, expected) in names.iter().zip([
+            &["INFO granted", "INFO released"][..],
+            &["INFO granted", "WARN lost", "INFO released"],
+        ]) {
+            eventually("its end is told", async || events.about(name).len() == expected.len())
+                .await;
+            assert_eq!(events.about(name), expected, "{name}");
+            assert!(after.lock(name).unwrap().try_acquire().await.unwrap().is_some(), "{name}");
+        }
+        drop(cut);
+    }
+}
+
+async fn a_drain_waits_for_what_was_dropped(store: &str) {
+    let events = events::of_this_process();
+    for n in 0..5 {
+        let server = Store::open(store).await;
+        let locks = connect(&server.url()).await;
+        let name = format!("drained/{store}/{n}");
+        drop(locks.lock(&name).unwrap().ttl(TTL).acquire().await.unwrap());
+        assert_eq!(locks.drain(TTL).await.unwrap(), 0);
+        assert_eq!(events.about(&name), ["INFO granted", "INFO released"], "{name}");
     }
 }
 

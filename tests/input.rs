@@ -38,6 +38,20 @@ async fn an_unknown_scheme_names_the_known_ones() {
     }
 }
 
+/// It is a client of the program's that speaks TLS.
+#[tokio::test]
+async fn schemes_of_others_for_tls_say_how() {
+    for (url, how) in [
+        ("rediss://h", "RedisLock::with_client"),
+        ("valkeys://h", "RedisLock::with_client"),
+        ("https://h:2379", "EtcdLock::with_client"),
+    ] {
+        let (error, shown) = refused(url).await;
+        assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {error:?}");
+        assert!(shown.contains("TLS") && shown.contains(how), "{shown}");
+    }
+}
+
 #[tokio::test]
 async fn no_url_at_all() {
     for url in ["", "nonsense", "127.0.0.1:6379", "://", "redis//h"] {
@@ -61,6 +75,8 @@ async fn bad_names_and_ttls_are_named() {
         let shown = locks.lock(name).unwrap_err().to_string();
         assert!(shown.contains("empty") || shown.contains("512"), "{shown}");
     }
+    let shown = locks.all([""; 0]).unwrap_err().to_string();
+    assert_eq!(shown, "no lock name: a set needs at least one name");
     let error = locks.lock("a").unwrap().ttl(Duration::from_millis(1)).acquire().await.unwrap_err();
     let shown = error.to_string();
     assert!(shown.contains("ttl") && shown.contains("1ms") && shown.contains("200ms"), "{shown}");
@@ -121,7 +137,7 @@ async fn unknown_option(store: &str) {
 }
 
 async fn host_without_slashes(store: &str) {
-    for host in ["127.0.0.1", "localhost", "h:1", "10.0.0.1,10.0.0.2"] {
+    for host in ["127.0.0.1", "localhost", "h:1", "10.0.0.1,10.0.0.2", "dbhost", "dbhost/shop"] {
         let (error, shown) = refused(&format!("{store}:{host}")).await;
         assert!(matches!(error, Error::InvalidUrl { .. }), "{host}: {error:?}");
         assert!(shown.contains(&format!("write {store}://HOST")), "{shown}");

@@ -31,7 +31,10 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// How often a runtime ends in the middle of its requests.
 const ENDS: usize = 60;
 
-test_on!("memory" memory every_call_is_told waiters_are_told another_runtime_will_do);
+test_on!(
+    "memory" memory every_call_is_told waiters_are_told another_runtime_will_do
+    a_runtime_ends_under_requests
+);
 on_every_store!(
     every_call_is_told,
     waiters_are_told,

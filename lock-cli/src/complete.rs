@@ -16,9 +16,10 @@ use clap_complete::{
     env::{CompleteEnv, EnvCompleter, Shells},
 };
 use distlock::{Entry, Locks};
+use lock_core::StoreUrl;
 use tokio::time::timeout;
 
-use crate::{choice::Choice, opt::Opt, plain::Plain, queue::who};
+use crate::{choice::Choice, opt::Opt, plain::Plain, queue::who, token_floor::missing_file};
 
 /// Says for which shell the answer is to be.
 const VARIABLE: &str = "_DISTLOCK_COMPLETE";
@@ -31,6 +32,9 @@ const MOST: usize = 500;
 
 /// What a shell is to read when it starts.
 pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
+    if shell == Shell::Bash {
+        return Ok(include_str!("complete.bash").replace("VARIABLE", VARIABLE).into_bytes());
+    }
     let (shells, name, mut script) = (Shells::builtins(), shell.to_string(), Vec::new());
     let shell: Option<&dyn EnvCompleter> = shells.completer(&name);
     let shell = shell.ok_or_else(|| io::Error::other(format!("no completions for {name}")))?;
@@ -84,7 +88,12 @@ fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Optio
     let stores: Vec<String> = stores.collect();
     let runtime = crate::runtime().ok()?;
     let answer = async {
-        let locks = Choice::one(&stores).ok()?.connect().await.ok()?;
+        let store = Choice::one(&stores).ok()?;
+        if missing_file(&StoreUrl::parse(store.url()).ok()?).is_some() {
+            // To connect would make it.
+            return None;
+        }
+        let locks = store.connect().await.ok()?;
         let answer = question(&locks, &words).await;
         // As far as there is time.
         let _ = locks.close().await;

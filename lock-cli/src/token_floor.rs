@@ -137,17 +137,14 @@ async fn floor_of_another(this: &Locks, other: &Locks) -> Result<Option<TokenFlo
     Ok(seen.is_empty().then_some(floor))
 }
 
-/// The file that a URL names, if there is none.
+/// The file that a URL means, if there is none.
 #[cfg(feature = "sqlite")]
-fn missing_file(url: &StoreUrl) -> Option<String> {
-    use distlock::sql::{SqlConfig, Target};
-    match SqlConfig::from_url(url).ok()?.target {
-        Target::File { path: Some(path) } if !path.exists() => Some(path.display().to_string()),
-        _ => None,
-    }
+pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
+    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
+    (!path.exists()).then(|| path.display().to_string())
 }
 
 #[cfg(not(feature = "sqlite"))]
-fn missing_file(_: &StoreUrl) -> Option<String> {
+pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
     None
 }

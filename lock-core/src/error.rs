@@ -256,6 +256,24 @@ impl Error {
         matches!(self, Self::Lost { .. })
     }
 
+    /// Whether the connection is closed or being drained, so that nothing is acquired on it any more:
+    /// how a loop of [`Election::keep_running`](crate::Election::keep_running) ends at a shutdown.
+    /// [`ClosedBy`] says by whom.
+    ///
+    /// ```
+    /// # use lock_core as distlock;
+    /// /// What a leader's loop came to: a drain is its usual end.
+    /// fn ended(led: distlock::Result<()>) -> distlock::Result<()> {
+    ///     match led {
+    ///         Err(error) if error.is_closed() => Ok(()),
+    ///         led => led,
+    ///     }
+    /// }
+    /// ```
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Closed { .. })
+    }
+
     /// Whether others held the lock, or waited for it, for as long as the caller was ready to wait.
     pub fn is_busy(&self) -> bool {
         matches!(self, Self::Contended { .. } | Self::WaitTimeout { .. })
@@ -293,6 +311,9 @@ impl std::error::Error for Error {}
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::InvalidName { name, reason } if name.is_empty() => {
+                write!(f, "no lock name: {reason}")
+            }
             Self::InvalidName { name, reason } => write!(f, "invalid lock name {name:?}: {reason}"),
             Self::InvalidOption { option, value, allowed } => {
                 write!(f, "invalid {option} {value:?}: {allowed}")
@@ -379,6 +400,17 @@ mod tests {
         let Error::Unavailable { source, .. } = error else { panic!("another error") };
         let own = source.source().expect("what the library said");
         assert!(own.downcast_ref::<std::io::Error>().is_some(), "{own:?}");
+    }
+
+    #[test]
+    fn a_connection_is_closed_whoever_closed_it() {
+        for by in [ClosedBy::Program, ClosedBy::Drain, ClosedBy::Runtime("main".into())] {
+            let closed = Error::Closed { store: "redis", by };
+            assert!(closed.is_closed() && !closed.is_transient() && !closed.is_lost(), "{closed}");
+        }
+        let (name, reason) = ("orders/42".parse().unwrap(), LossReason::Closed);
+        assert!(!Error::Lost { name, reason }.is_closed(), "that is a guard's loss by a close");
+        assert!(!refused("acquire").is_closed());
     }
 
     #[test]

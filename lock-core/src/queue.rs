@@ -25,7 +25,8 @@ pub enum Verdict {
 /// Judges an entry by the live entries `before` it, first comer first.
 ///
 /// ```
-/// use lock_core::queue::{Kind, Verdict, judge};
+/// # mod distlock { pub use lock_core as driver; }
+/// use distlock::driver::queue::{Kind, Verdict, judge};
 ///
 /// assert_eq!(judge(&[], Kind::Exclusive), Verdict::Admitted);
 /// assert_eq!(judge(&[Kind::Exclusive; 3], Kind::Exclusive), Verdict::Behind(2));

@@ -22,8 +22,8 @@ const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// | `layout` | `escaped`: any name; `native`: names as foreign clients write them | `escaped` |
 ///
 /// ```
-/// use lock_core::StoreUrl;
-/// use lock_etcd::EtcdConfig;
+/// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
+/// use distlock::{StoreUrl, etcd::EtcdConfig};
 ///
 /// let url = StoreUrl::parse("etcd://10.0.0.1,10.0.0.2:2479?prefix=locks/&ttl=10s")?;
 /// let config = EtcdConfig::from_url(&url)?;
@@ -87,8 +87,9 @@ impl EtcdConfig {
     /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
     ///
     /// ```
+    /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
     /// use std::time::Duration;
-    /// use lock_etcd::{EtcdConfig, client::ConnectOptions};
+    /// use distlock::etcd::{EtcdConfig, client::ConnectOptions};
     ///
     /// let options = ConnectOptions::new().with_user("me", "secret");
     /// let config = EtcdConfig::from_options(["10.0.0.1:2379", "10.0.0.2:2379"], options)

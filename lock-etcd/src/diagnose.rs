@@ -10,6 +10,7 @@ use crate::{
     error::Failure,
     history,
     layout::{self, Role, role},
+    listing::is_passed_on,
     store::Store,
 };
 
@@ -63,7 +64,7 @@ async fn known(
         Role::Candidate => kv.mod_revision,
         _ => kv.create_revision,
     };
-    let holder = entry::holder(&kv.value, revision);
+    let holder = entry::holder(&kv.value, revision, is_passed_on(&role, &kv));
     let at_once = history::entered_at_once(connection, queue, revision).await;
     let granted_at = holder.queued_at.filter(|_| at_once);
     Ok(Some(holder.granted(granted_at)))

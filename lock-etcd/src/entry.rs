@@ -45,17 +45,21 @@ pub(crate) fn read(standing: &Standing) -> Entry {
     if standing.role == Role::Foreign {
         return Entry::new(None, Holder::default());
     }
-    let holder = holder(&standing.note, standing.place.revision);
+    let holder = holder(&standing.note, standing.place.revision, standing.passed_on);
     Entry::new(attempt(&standing.note), holder).with_kind(standing.place.kind)
 }
 
-/// Who made the entry with this note and create revision.
-pub(crate) fn holder(note: &[u8], revision: i64) -> Holder {
+/// Who holds or waits by the entry with this note and create revision. The note of a lock that was
+/// passed on has the time of that, and not since when it is held.
+pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     let note = serde_json::from_slice::<Note<'_>>(note).ok();
     let floor = note.as_ref().map_or(0, |note| note.floor);
     let token = Some(FencingToken::new(floor.saturating_add(revision.unsigned_abs())));
     match note {
-        Some(note) => Holder::new(Some(note.holder.into_owned()), token).queued(time(note.since)),
+        Some(note) => {
+            let since = time(note.since).filter(|_| !passed_on);
+            Holder::new(Some(note.holder.into_owned()), token).queued(since)
+        }
         None => Holder::new(None, token),
     }
 }

@@ -93,8 +93,9 @@ impl EtcdLease {
     /// `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
     ///
     /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
     /// # async fn example(guard: lock_core::LockGuard, mut etcd: lock_etcd::client::Client) {
-    /// use lock_etcd::{EtcdLease, client::{Txn, TxnOp}};
+    /// use distlock::etcd::{EtcdLease, client::{Txn, TxnOp}};
     ///
     /// let Some(lease) = guard.lease_as::<EtcdLease>() else { return };
     /// let write = Txn::new().when([lease.is_held()]).and_then([TxnOp::put("stock", "41", None)]);

@@ -3,10 +3,11 @@
 //! `etcdctl elect`.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
+//! # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
+//! use distlock::{Locks, StoreUrl, etcd};
 //!
 //! # async fn example() -> lock_core::Result<()> {
-//! let locks = Locks::new(lock_etcd::connect(&StoreUrl::parse("etcd://127.0.0.1:2379")?).await?);
+//! let locks = Locks::new(etcd::connect(&StoreUrl::parse("etcd://127.0.0.1:2379")?).await?);
 //! let guard = locks.lock("orders")?.acquire().await?;
 //! println!("fencing token {}", guard.token());
 //! guard.release().await
@@ -30,7 +31,7 @@
 //! `<kind>` is nothing for an exclusive entry, `.r` for a shared one, and `.p<weight>.<limit>` for
 //! permits. A name's queue is the entries under `<prefix><name>/`, in order of their create
 //! revision. The first one holds the lock, and those right behind it that may be beside it
-//! ([`lock_core::queue`]). The create revision is the fencing token;
+//! (the [queue rule](lock_core::queue)). The create revision is the fencing token;
 //! if the [token floor](lock_core::TokenFloor) was raised, that is added. Keys of any other form, like
 //! Go's `<name>/<lease id>`, are exclusive entries, and foreign clients take all of ours for such:
 //! a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no queue
@@ -57,12 +58,12 @@
 //!
 //! # Your own client
 //!
-//! There are two ways, for a [`client::Client`] tells neither its endpoints nor its options.
+//! There are two ways, for a `client::Client` tells neither its endpoints nor its options.
 //!
 //! ```no_run
+//! # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_etcd::{EtcdConfig, EtcdLock, client::{Client, ConnectOptions}};
+//! use distlock::{Locks, etcd::{EtcdConfig, EtcdLock, client::{Client, ConnectOptions}}};
 //!
 //! let endpoints = ["10.0.0.1:2379", "10.0.0.2:2379"];
 //! let options = ConnectOptions::new().with_user("me", "secret").with_require_leader(true);
@@ -84,6 +85,7 @@
 //! | TLS | of the options, `https://` endpoints | the client's |
 //! | the client's request timeout | counts for each request, not for waits | the same |
 //! | the client is dropped | nothing | nothing: the connection lasts as long as the locks |
+//! | the runtime ends in which the client was connected | nothing, if it is not that of the locks | the connection is dead for good, and every call [`Error::Unavailable`](lock_core::Error::Unavailable): that runtime must live as long as the locks |
 //! | all its endpoints are removed | nothing | an outage: locks are lost after their TTL |
 //!
 //! What is promised is the same: nothing is decided by which member answers, but by etcd's revisions. Closing

@@ -20,6 +20,8 @@ pub(crate) struct Standing {
     /// Empty if only keys were asked for, of a foreign client, and of a candidate until
     /// [`add_notes`].
     pub(crate) note: Vec<u8>,
+    /// The note was written after the entry: the lock has gone from hand to hand since.
+    pub(crate) passed_on: bool,
 }
 
 /// The entries among keys that are in their own order, as etcd lists them.
@@ -28,9 +30,10 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
     for kv in kvs {
         let role = role(&kv.key);
         if let Some(kind) = role.kind() {
+            let passed_on = is_passed_on(&role, &kv);
             let place = Place { revision: kv.create_revision, key: kv.key, kind };
             let note = if let Role::Ours(_) = role { kv.value } else { Vec::new() };
-            entries.push(Standing { place, role, lease: kv.lease, note });
+            entries.push(Standing { place, role, lease: kv.lease, note, passed_on });
         } else if role == Role::Mark
             && let Some(Standing { place, .. }) = entries.last_mut()
             // An older mark is that of an entry that had this key before.
@@ -41,6 +44,11 @@ pub(crate) fn entries(kvs: Vec<PbKeyValue>) -> Vec<Standing> {
         }
     }
     entries
+}
+
+/// Whether an entry was detached or adopted since it was made: nothing else writes it again.
+pub(crate) fn is_passed_on(role: &Role, kv: &PbKeyValue) -> bool {
+    matches!(role, Role::Ours(_)) && kv.mod_revision != kv.create_revision
 }
 
 /// Adds the notes of candidates.

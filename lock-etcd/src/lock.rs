@@ -108,8 +108,8 @@ impl EtcdLock {
     /// [`EtcdConfig::from_client`], which says what that means.
     ///
     /// ```no_run
-    /// use lock_core::Locks;
-    /// use lock_etcd::{EtcdLock, client::{Client, ConnectOptions}};
+    /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
+    /// use distlock::{Locks, etcd::{EtcdLock, client::{Client, ConnectOptions}}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let options = ConnectOptions::new().with_require_leader(true);

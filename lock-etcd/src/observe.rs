@@ -210,13 +210,20 @@ impl Observer {
                 if now && self.known.0 != revision {
                     let key = String::from_utf8_lossy(&key);
                     let note = reads::note(&self.connection, &key, revision).await?;
-                    self.known = (revision, entry::holder(&note, revision));
+                    self.known = (revision, entry::holder(&note, revision, false));
                 }
                 let known = Some(&self.known).filter(|known| known.0 == revision);
-                (value, known.map_or_else(|| entry::holder(b"", revision), |known| known.1.clone()))
+                (
+                    value,
+                    known.map_or_else(
+                        || entry::holder(b"", revision, false),
+                        |known| known.1.clone(),
+                    ),
+                )
             }
             Role::Foreign => (value, Holder::default()),
-            _ => (Vec::new(), entry::holder(&value, revision)),
+            // Whether it was passed on is not known here.
+            _ => (Vec::new(), entry::holder(&value, revision, true)),
         };
         if let (Some(_), Some(token)) = (&holder.description, holder.token) {
             self.floor = token.value().saturating_sub(revision.unsigned_abs());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Result, StoreUrl};
+use lock_core::{Effect, Error, Result, StoreUrl};
 
 use crate::{MemoryLock, MemoryStore};
 
@@ -35,12 +35,22 @@ impl MemoryConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
+    /// [`Error::Unavailable`] after [`refuse_connects`](MemoryStore::refuse_connects).
     ///
     /// # Panics
     ///
     /// If it is called outside a tokio runtime.
     pub fn connect(&self) -> Result<MemoryLock> {
-        MemoryStore::named(&self.name).client_with(self.ttl)
+        let store = MemoryStore::named(&self.name);
+        if store.refuses() {
+            return Err(Error::Unavailable {
+                store: "memory",
+                op: "connect",
+                effect: Effect::None,
+                source: "the store refuses connects".into(),
+            });
+        }
+        store.client_with(self.ttl)
     }
 }

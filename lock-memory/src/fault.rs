@@ -17,8 +17,8 @@ use crate::{
 /// clients that connected by URL. They take effect at once and last until [`heal`](Self::heal).
 ///
 /// ```
-/// use lock_core::Locks;
-/// use lock_memory::MemoryStore;
+/// # mod distlock { pub use lock_core::*; pub use lock_memory as memory; }
+/// use distlock::{Locks, memory::MemoryStore};
 ///
 /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
 /// # async fn main() -> lock_core::Result<()> {
@@ -35,7 +35,9 @@ use crate::{
 ///
 /// A client waits for an answer for one TTL (for that to a renewal a third of it), and then gives up:
 /// [`Error::Unavailable`](lock_core::Error::Unavailable). What it has given up before it arrived does not
-/// arrive any more, and what has arrived keeps its effect.
+/// arrive any more, and what has arrived keeps its effect. A [close](lock_core::Locks::close) is a request,
+/// too; where the last clone is dropped instead, the store forgets the client whatever its faults are,
+/// unless it has crashed.
 #[derive(Clone, Debug)]
 pub struct Faults {
     network: Network,
@@ -84,8 +86,8 @@ impl Faults {
         self.network.change(|t| t.requests_to_lose += 1);
     }
 
-    /// Loses the reply to the next request, which takes effect all the same, and is sent again. Each
-    /// call loses one more.
+    /// Loses the reply to the next request, which takes effect all the same, and is sent again; also to
+    /// one that is under way. Each call loses one more.
     pub fn lose_reply(&self) {
         self.network.change(|t| t.replies_to_lose += 1);
     }
@@ -129,13 +131,17 @@ impl MemoryStore {
     /// break what the code under test connected by URL:
     ///
     /// ```
-    /// use lock_core::Locks;
-    /// use lock_memory::{MemoryConfig, MemoryStore};
+    /// # mod distlock {
+    /// #     pub use {lock_core::*, lock_memory as memory};
+    /// #     pub async fn connect(url: &str) -> Result<Locks> {
+    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #     }
+    /// # }
+    /// use distlock::memory::MemoryStore;
     ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> lock_core::Result<()> {
-    /// # let connect = || MemoryConfig::from_url(&"memory:t1".parse()?)?.connect().map(Locks::new);
-    /// let locks = connect()?; // distlock::connect("memory:t1"), somewhere in the code under test
+    /// # async fn main() -> distlock::Result<()> {
+    /// let locks = distlock::connect("memory:t1").await?; // somewhere in the code under test
     /// let guard = locks.lock("orders/42")?.acquire().await?;
     ///
     /// for faults in MemoryStore::named("t1").faults() {

@@ -117,7 +117,12 @@ impl DistributedLock for MemoryLock {
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.session.check_open()?;
-        let revoke = |store: &MemoryStore| store.revoke(name, attempt);
+        let mut revoked = false;
+        // Sent again, it finds nothing that the first one has revoked.
+        let revoke = |store: &MemoryStore| {
+            revoked |= store.revoke(name, attempt);
+            revoked
+        };
         self.session.request("revoke", self.guarantees.default_ttl, revoke).await
     }
 
@@ -134,7 +139,10 @@ impl DistributedLock for MemoryLock {
     }
 
     async fn close(&self) -> Result<()> {
-        self.session.close();
-        Ok(())
+        let left = self.session.end();
+        let leave = |store: &MemoryStore| {
+            left.iter().for_each(|(attempt, name)| store.leave(name, *attempt));
+        };
+        self.session.request("close", self.guarantees.default_ttl, leave).await
     }
 }

@@ -1,16 +1,32 @@
 //! The end of a connection while others acquire by it.
 
-use std::time::Duration;
+use std::{
+    fmt::Debug,
+    task::{Context, Waker},
+    time::Duration,
+};
 
-use lock_core::{ClosedBy, Error, Locks};
+use lock_core::{ClosedBy, Error, LockGuard, Locks, Owner};
 use lock_memory::MemoryStore;
-use tokio::sync::oneshot;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 /// For what must happen; longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn locks() -> Locks {
     Locks::new(MemoryStore::new().client())
+}
+
+fn refused<T: Debug>(late: lock_core::Result<T>) {
+    assert!(matches!(late, Err(Error::Closed { by: ClosedBy::Drain, .. })), "{late:?}");
+}
+
+/// Begins a drain, which waits for who holds something.
+async fn begin_drain(locks: &Locks) -> JoinHandle<lock_core::Result<usize>> {
+    let draining = locks.clone();
+    let drain = tokio::spawn(async move { draining.drain(Duration::from_secs(3600)).await });
+    tokio::task::yield_now().await;
+    drain
 }
 
 /// Holds one lock after the other until it is refused; says when it begins.
@@ -69,4 +85,87 @@ fn a_drain_ends_with_its_runtime() {
     let told = drained.expect("it does not wait for an hour").unwrap().unwrap_err();
     assert!(matches!(told, Error::Closed { by: ClosedBy::Runtime(_), .. }), "{told}");
     drop(guard);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_store_never_hears_of_a_newcomer() {
+    let store = MemoryStore::new();
+    let [locks, other] = [(); 2].map(|()| Locks::new(store.client()));
+    let held = locks.lock("held").unwrap().acquire().await.unwrap();
+    let mut leaders = other.election("x").unwrap().observe().await.unwrap();
+    assert!(leaders.next().await.unwrap().unwrap().is_none());
+    let drain = begin_drain(&locks).await;
+    let newest = other.token_floor().await.unwrap().newest;
+    for lock in [locks.lock("x").unwrap(), locks.lock("x").unwrap().owner(&Owner::new())] {
+        refused(lock.acquire().await);
+        refused(lock.try_acquire().await);
+        refused(lock.wait(Duration::ZERO).acquire().await);
+    }
+    refused(locks.all(["y", "z"]).unwrap().acquire().await);
+    refused(locks.all(["y", "z"]).unwrap().try_acquire().await);
+    refused(locks.election("x").unwrap().try_campaign("the drained one").await);
+    let led = tokio::time::timeout(Duration::from_secs(1), leaders.next()).await;
+    assert!(led.is_err(), "a candidate that was refused led: {led:?}");
+    assert_eq!(other.token_floor().await.unwrap().newest, newest, "they were granted locks");
+    drop(held);
+    assert_eq!(drain.await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refused_adoption_leaves_the_ticket_to_others() {
+    let store = MemoryStore::new();
+    let [old, leaving, next] = [(); 3].map(|()| Locks::new(store.client()));
+    let guard = old.lock("deploy").unwrap().acquire().await.unwrap();
+    let token = guard.token();
+    let ticket = guard.detach().await.unwrap();
+    let held = leaving.lock("held").unwrap().acquire().await.unwrap();
+    let drain = begin_drain(&leaving).await;
+    refused(leaving.adopt(&ticket).await);
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert_eq!(next.adopt(&ticket).await.unwrap().token(), token);
+    drop(held);
+    assert_eq!(drain.await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_under_way_is_waited_for() {
+    let store = MemoryStore::new();
+    let client = store.client();
+    let faults = client.faults();
+    let (old, leaving) = (Locks::new(store.client()), Locks::new(client));
+    let guard = old.lock("deploy").unwrap().acquire().await.unwrap();
+    let token = guard.token();
+    let ticket = guard.detach().await.unwrap();
+    faults.delay(Duration::from_secs(1));
+    let adoption = tokio::spawn(leaving.adopt(&ticket));
+    tokio::task::yield_now().await;
+    let drain = begin_drain(&leaving).await;
+    let adopted = adoption.await.unwrap().unwrap();
+    assert_eq!(adopted.token(), token);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(adopted.is_valid() && !drain.is_finished(), "it is held");
+    adopted.release().await.unwrap();
+    assert_eq!(drain.await.unwrap().unwrap(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_release_under_way_is_waited_for_whoever_has_left() {
+    for leave in [
+        |guard| drop(guard),
+        |guard: LockGuard| {
+            // Asked for, and left behind half-way.
+            let mut release = Box::pin(guard.release());
+            let _ = release.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        },
+    ] {
+        let store = MemoryStore::new();
+        let client = store.client();
+        let faults = client.faults();
+        let locks = Locks::new(client);
+        let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+        faults.delay(Duration::from_secs(1));
+        leave(guard);
+        assert_eq!(locks.drain(Duration::from_secs(60)).await.unwrap(), 0);
+        assert!(store.contents().is_empty(), "{:?}", store.contents());
+    }
 }

@@ -91,9 +91,10 @@ async fn entries_and_guarantees_are_lines_for_people() {
     let guard = locks.lock("a").unwrap().holder("the report").acquire().await.unwrap();
     let entry = locks.inspect("a").await.unwrap().remove(0).to_string();
     assert!(entry.starts_with("the report for "), "{entry}");
-    let rest = format!("with token {}: holds, exclusive, 15.0s left", guard.token());
+    let rest = format!("with token {}: holds, exclusive, 15s left", guard.token());
     assert!(entry.ends_with(&rest), "{entry}");
     let promises = locks.guarantees().to_string();
     assert!(promises.starts_with("memory: exclusive locks, "), "{promises}");
     assert!(promises.contains("first come, first served, woken by a push"), "{promises}");
+    assert!(promises.ends_with("TTL 200ms to 1d"), "{promises}");
 }

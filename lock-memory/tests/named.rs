@@ -1,6 +1,8 @@
 //! The stores behind URLs, and the clients that connected by them.
 
-use lock_core::{Locks, LossReason};
+use std::{sync::Arc, time::Duration};
+
+use lock_core::{Connect, Error, Locks, LossReason};
 use lock_memory::{MemoryConfig, MemoryStore};
 
 fn connect(url: &str) -> Locks {
@@ -49,4 +51,29 @@ async fn the_faults_of_clients_that_connected_by_url() {
     while !store.faults().is_empty() {
         tokio::task::yield_now().await;
     }
+}
+
+fn connecting(url: &str) -> Connect {
+    Connect::new(url, |url| {
+        Box::pin(async move { Ok(Arc::new(MemoryConfig::from_url(&url)?.connect()?) as _) })
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_retry_takes_all_of_its_time_and_no_more() {
+    let (store, time) = (MemoryStore::named("refuses"), Duration::from_secs(3));
+    store.refuse_connects(true);
+    let connect = connecting("memory:refuses").retry(time);
+    let began = lock_core::Clock::Tokio.now();
+    let refused = connect.clone().await.unwrap_err();
+    assert!(matches!(refused, Error::Unavailable { op: "connect", .. }), "{refused}");
+    let took = lock_core::Clock::Tokio.now().since(began);
+    assert!(took >= time && took < time + Duration::from_millis(5), "{took:?}");
+    // It comes when the second retry is under way; a first try has failed by then.
+    let waiting = tokio::spawn(connecting("memory:refuses").retry(Duration::MAX).into_future());
+    tokio::time::sleep(time * 100).await;
+    assert!(!waiting.is_finished());
+    store.refuse_connects(false);
+    let locks = waiting.await.unwrap().unwrap();
+    locks.lock("a").unwrap().acquire().await.unwrap().release().await.unwrap();
 }

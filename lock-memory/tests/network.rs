@@ -245,3 +245,44 @@ async fn the_word_of_a_loss_takes_its_way() {
     }
     assert_eq!(faults.lose(&name("a")), 0, "the client is gone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_revocation_whose_reply_is_lost_is_told_as_done() {
+    let store = MemoryStore::new();
+    let (holder, _) = client(&store);
+    let (operator, faults) = client(&store);
+    let guard = holder.lock("a").unwrap().acquire().await.unwrap();
+    let attempt = operator.inspect("a").await.unwrap()[0].attempt.unwrap();
+    faults.lose_reply();
+    assert!(operator.revoke("a", attempt).await.unwrap());
+    assert_eq!(guard.lost().await, LossReason::EntryGone);
+    assert!(!operator.revoke("a", attempt).await.unwrap(), "there is none any more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_takes_as_long_as_its_network() {
+    let store = MemoryStore::new();
+    let (locks, faults) = client(&store);
+    let guard = locks.lock("a").unwrap().acquire().await.unwrap();
+    faults.delay(WAY);
+    let began = now();
+    locks.close().await.unwrap();
+    assert_about(now().since(began), WAY * 2);
+    assert!(store.contents().is_empty());
+    assert_eq!(guard.lost().await, LossReason::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_close_behind_a_cut_is_not_confirmed_and_the_lock_is_free_after_its_ttl() {
+    let store = MemoryStore::new();
+    let (locks, faults) = client(&store);
+    let (other, _) = client(&store);
+    let guard = locks.lock("a").unwrap().ttl(TTL).acquire().await.unwrap();
+    faults.partition();
+    let told = locks.close().await.unwrap_err();
+    assert!(matches!(told, Error::Unavailable { op: "close", .. }), "{told}");
+    assert!(!guard.is_valid());
+    assert!(other.lock("a").unwrap().try_acquire().await.unwrap().is_none());
+    let next = tokio::time::timeout(TTL + WAY, other.lock("a").unwrap().acquire());
+    drop(next.await.expect("it is free after its TTL").unwrap());
+}

@@ -83,6 +83,10 @@ impl DistributedLock for Slow {
         self.client.inspect(name).await
     }
 
+    async fn ping(&self, name: &LockName) -> Result<()> {
+        self.client.ping(name).await
+    }
+
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         self.client.observe(name).await
     }

@@ -82,8 +82,9 @@ impl RedisConfig {
     /// `database` counts in the place of the client's.
     ///
     /// ```
+    /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
     /// use std::time::Duration;
-    /// use lock_redis::{RedisConfig, client::Client};
+    /// use distlock::redis::{RedisConfig, client::Client};
     ///
     /// # fn example() -> Result<(), lock_redis::client::RedisError> {
     /// let client = Client::open("redis://me:secret@10.0.0.7:7000/2")?;

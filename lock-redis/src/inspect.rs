@@ -5,7 +5,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result, wall_clock};
+use lock_core::{Diagnosis, Entry, Error, FencingToken, Holder, Result};
 use redis::{Value, cmd};
 use uuid::Uuid;
 
@@ -18,8 +18,6 @@ use crate::{
 };
 
 const LIMIT: Duration = Duration::from_secs(2);
-/// How far a server's clock may be ahead of ours. A token that is further ahead is no time.
-const MOST_AHEAD: Duration = Duration::from_secs(60);
 /// Of how many attempts one request asks for the places.
 const PLACES: usize = 1000;
 
@@ -162,7 +160,7 @@ impl Snapshot {
                 let own = self.described.as_ref().and_then(|text| text.strip_prefix(ticket));
                 let own = own.map(|text| String::from_utf8_lossy(text).into_owned());
                 let description = own.or_else(|| clients.get(client).cloned());
-                (Some(attempt), granted(description, self.fence, self.offset))
+                (Some(attempt), granted(description, self.fence, self.offset, self.now))
             }
         };
         let entry = Entry::new(attempt, holder).holding();
@@ -183,7 +181,7 @@ impl Snapshot {
         let mut fields = record.splitn(3, ' ');
         let (token, kind) = (fields.next()?.parse().ok(), kind::parse(fields.next()?));
         let holder = description(fields.next(), client, clients);
-        let holder = granted(holder, token, self.offset);
+        let holder = granted(holder, token, self.offset, self.now);
         let left = self.left(number(alive)?);
         Some(Entry::new(Some(attempt), holder).with_kind(kind).with_ttl_left(left).holding())
     }
@@ -211,15 +209,15 @@ impl Snapshot {
 }
 
 /// What is known of a grant. A token is the time of it and what the token floor adds to that, unless the
-/// server's clock went back.
+/// server's clock went back. `now`: microseconds since 1970 by the server; later than that is no time.
 pub(crate) fn granted(
     description: Option<String>,
     token: Option<u64>,
     offset: Option<u64>,
+    now: u64,
 ) -> Holder {
-    let latest = wall_clock() + MOST_AHEAD;
-    let since = token.zip(offset).and_then(|(token, offset)| time(token.checked_sub(offset)?));
-    let since = since.filter(|since| *since <= latest);
+    let since = token.zip(offset).and_then(|(token, offset)| token.checked_sub(offset));
+    let since = since.filter(|since| *since <= now).and_then(time);
     Holder::new(description, token.map(FencingToken::new)).granted(since)
 }
 

@@ -1,14 +1,17 @@
 //! Who leads, as the server says it, and what an observer makes of that.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use lock_core::{FencingToken, Leader};
+use lock_core::{FencingToken, Leader, wall_clock};
 use redis::Value;
 
 use crate::{
     inspect::{bytes, granted, number},
     ticket::Ticket,
 };
+
+/// How far a server's clock may be ahead of ours.
+const MOST_AHEAD: Duration = Duration::from_secs(60);
 
 /// A push about an election.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -38,7 +41,8 @@ impl Told {
             version => number(version)?,
         };
         let ttl = number(fields.next()?).map(Duration::from_millis);
-        let offset = number(fields.next()?)?;
+        // By the letter the clients of a version without it know that they cannot read the rest.
+        let offset = number(fields.next()?.strip_prefix(b"o")?)?;
         let length = usize::try_from(number(fields.next()?)?).ok()?;
         let (who, value) = fields.next()?.split_at_checked(length)?;
         let leader = leader(token, Some(offset), who, value);
@@ -46,9 +50,19 @@ impl Told {
     }
 }
 
+/// A push does not say the server's time. A token that is further ahead of this clock is no time.
+fn latest() -> u64 {
+    let now = wall_clock().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from((now + MOST_AHEAD).as_micros()).unwrap_or(u64::MAX)
+}
+
 fn leader(token: u64, offset: Option<u64>, who: &[u8], value: &[u8]) -> Leader {
     let who = Some(String::from_utf8_lossy(who).into_owned()).filter(|who| !who.is_empty());
-    Leader::new(FencingToken::new(token), value.to_vec(), granted(who, Some(token), offset))
+    Leader::new(
+        FencingToken::new(token),
+        value.to_vec(),
+        granted(who, Some(token), offset, latest()),
+    )
 }
 
 /// What the server has about a name.
@@ -99,7 +113,7 @@ impl Looked {
     /// Who holds a lock without a value. Of a foreign one no token is known: it comes after whoever led
     /// last, and before whoever leads next.
     pub(crate) fn plain(&self, ours: bool, who: Option<String>) -> Leader {
-        let holder = granted(who, ours.then_some(self.fence), self.offset);
+        let holder = granted(who, ours.then_some(self.fence), self.offset, latest());
         Leader::new(FencingToken::new(self.fence), Vec::new(), holder)
     }
 }
@@ -170,7 +184,7 @@ mod tests {
     use super::*;
 
     fn leads(token: u64, version: u64) -> Told {
-        Told::parse(format!("{token} {version} 2000 0 2 mea value").as_bytes()).unwrap()
+        Told::parse(format!("{token} {version} 2000 o0 2 mea value").as_bytes()).unwrap()
     }
 
     fn looked(fence: u64, led: Option<(u64, u64)>) -> Looked {
@@ -188,11 +202,13 @@ mod tests {
         assert_eq!((leader.holder.description.as_deref(), version), (Some("me"), 3));
         assert_eq!(ttl, Some(Duration::from_secs(2)));
         assert_eq!(Told::parse(b"7 gone"), Some(Told::Gone(7)));
-        let Some(Told::Leads(bare)) = Told::parse(b"7 0 -1 0 0 \xff\0 ") else { panic!() };
+        let Some(Told::Leads(bare)) = Told::parse(b"7 0 -1 o0 0 \xff\0 ") else { panic!() };
         assert_eq!((bare.leader.value.as_slice(), bare.ttl), (&b"\xff\0 "[..], None));
-        for odd in
-            ["", "7", "7 look", "x gone", "7 0 9 0 3 me", "7 0 9 0 -1 me", "7 0 9 0", "7 0 9"]
-        {
+        let odd =
+            ["", "7", "7 look", "x gone", "7 0 9 o0 3 me", "7 0 9 o0 -1 me", "7 0 9 o0", "7 0 9"];
+        // A client of the version before the offset, and a holder whose description is a number.
+        let old = ["7 0 9 2 mea value", "7 0 9 4 24 mea value"];
+        for odd in odd.into_iter().chain(old) {
             assert_eq!(Told::parse(odd.as_bytes()), None, "{odd}");
         }
     }

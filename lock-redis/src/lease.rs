@@ -43,8 +43,9 @@ impl RedisLease {
     /// refuse a holder that has lost the lock. What is held shared or by permits is refused, too.
     ///
     /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
     /// # async fn example(guard: lock_core::LockGuard, redis: lock_redis::client::Client) {
-    /// use lock_redis::{RedisLease, client::Script};
+    /// use distlock::redis::{RedisLease, client::Script};
     ///
     /// let (Some(lease), Ok(mut connection)) =
     ///     (guard.lease_as::<RedisLease>(), redis.get_multiplexed_async_connection().await)

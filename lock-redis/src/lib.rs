@@ -1,8 +1,8 @@
 //! Distributed locks on Redis.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
-//! use lock_redis::{RedisConfig, RedisLock};
+//! # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
+//! use distlock::{Locks, StoreUrl, redis::{RedisConfig, RedisLock}};
 //!
 //! # async fn example() -> lock_core::Result<()> {
 //! let config = RedisConfig::from_url(&StoreUrl::parse("redis://127.0.0.1:6379?ttl=10s")?)?;
@@ -97,13 +97,13 @@
 //!
 //! # Your own client
 //!
-//! [`RedisLock::with_client`] and [`RedisConfig::from_client`] take a [`client::Client`]. A `Client` has no
-//! connections: it says where the server is. The locks make one connection of their own from that.
+//! [`RedisLock::with_client`] and [`RedisConfig::from_client`] take a `client::Client`. A `Client` has
+//! no connections: it says where the server is. The locks make one connection of their own from that.
 //!
 //! ```no_run
+//! # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_redis::{RedisLock, client::Client};
+//! use distlock::{Locks, redis::{RedisLock, client::Client}};
 //!
 //! let client = Client::open("redis://me:secret@10.0.0.7/2")?; // the program's own, for its data
 //! let locks = Locks::new(RedisLock::with_client(&client).await?);
@@ -126,8 +126,8 @@
 //! `Client`: pass that one. Through a Unix socket, a request that a broken connection has left behind
 //! ends with its TTL, since all such connections have one address.
 //!
-//! The version must be the driver's: take `lock_redis::client`, or the same major version of `redis`. TLS
-//! is a feature of that crate (`tokio-rustls-comp`), which your program switches on.
+//! The version must be the driver's: take `distlock::redis::client`, or the same major version of
+//! `redis`. TLS is a feature of that crate (`tokio-rustls-comp`), which your program switches on.
 //!
 //! # Keys (layout version 1)
 //!

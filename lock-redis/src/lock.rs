@@ -71,8 +71,8 @@ impl RedisLock {
     /// [`connect`](Self::connect) with [`RedisConfig::from_client`].
     ///
     /// ```no_run
-    /// use lock_core::Locks;
-    /// use lock_redis::{RedisLock, client};
+    /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
+    /// use distlock::{Locks, redis::{RedisLock, client}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let client = client::Client::open("rediss://me:secret@redis.example/2")?;

@@ -260,6 +260,9 @@ impl Session {
                     return (effect, Err(error::of_command(op, command, e)));
                 }
                 Err(Failure::Refused(e)) => {
+                    if let Some(attempt) = attempt {
+                        attempt.put_off(&e);
+                    }
                     sleep(FIRST_PAUSE * 5).await;
                     e
                 }

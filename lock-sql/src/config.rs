@@ -4,6 +4,8 @@ use std::{fmt, path::PathBuf, time::Duration};
 
 use lock_core::{Result, StoreUrl};
 
+#[cfg(feature = "sqlite")]
+use crate::pool::Kind;
 use crate::{dialect::Dialect, pool::OwnPool};
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
@@ -81,9 +83,9 @@ impl SqlConfig {
     /// what of the pool counts.
     ///
     /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
     /// use std::time::Duration;
-    /// use lock_core::Locks;
-    /// use lock_sql::{SqlConfig, SqlLock, client::sqlite::SqlitePool};
+    /// use distlock::{Locks, sql::{SqlConfig, SqlLock, client::sqlite::SqlitePool}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?;
@@ -120,6 +122,11 @@ impl SqlConfig {
         let target = match dialect.ok_or_else(expected)? {
             Dialect::Sqlite if url.has_authority() => Target::File { path: Some(rooted(url)?) },
             Dialect::Sqlite => {
+                if url.path() == ":memory:" {
+                    return Err(url.error(
+                        "it would be a file of this name: for locks in memory write `memory:`",
+                    ));
+                }
                 let path = Some(url.path()).filter(|path| !path.is_empty());
                 Target::File { path: path.map(PathBuf::from) }
             }
@@ -135,6 +142,20 @@ impl SqlConfig {
         options.finish()?;
         let default = Self::new(target);
         Ok(Self { ttl: ttl.unwrap_or(default.ttl), ..default })
+    }
+
+    /// The SQLite file that is meant, which need not be there; `None` of a server, and if nobody knows where
+    /// the user's own one is to be.
+    #[cfg(feature = "sqlite")]
+    pub fn path(&self) -> Option<PathBuf> {
+        let path = match &self.target {
+            Target::File { path } => crate::sqlite::path(path.as_deref()),
+            Target::Pool(OwnPool(Kind::Sqlite(pool))) => {
+                crate::sqlite::path(Some(pool.connect_options().get_filename()))
+            }
+            _ => return None,
+        };
+        path.ok()
     }
 
     pub(crate) fn dialect(&self) -> Dialect {
@@ -232,6 +253,7 @@ mod tests {
         for (url, word) in [
             ("sqlite://x/y", "sqlite:PATH"),
             ("sqlite://", "sqlite:PATH"),
+            ("sqlite::memory:", "`memory:`"),
             ("mysql://h", "DATABASE"),
             ("mysql://a,b/db", "one host"),
             ("sqlite:x?ttll=1s", "ttll"),

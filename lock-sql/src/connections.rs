@@ -15,7 +15,7 @@ use tokio::{
 
 use crate::{
     dialect::{Dialect, stamp},
-    error::{self, is_passing, is_read_only, may_have_run},
+    error::{self, is_passing, is_spent, may_have_run},
     limit::{self, Limit},
     pool::Way,
     row::Row,
@@ -189,8 +189,7 @@ macro_rules! connections {
                     self.forget();
                     return Err(Failure::Lost(error));
                 }
-                if is_read_only($dialect, &error) {
-                    // The address may lead to another server by now.
+                if is_spent($dialect, &error) {
                     busy.discard();
                     self.forget();
                     return Err(Failure::Refused(error));

@@ -53,6 +53,8 @@ impl Refusal {
             10 => Self::Ended,
             3 | 8 | 14 | 23 => Self::Denied,
             1 if message.contains("no such table") => Self::NoTable,
+            1 if message.contains("no such column") => Self::NoColumn,
+            1 if message.contains("has no column named") => Self::NoColumn,
             _ => Self::Else,
         }
     }
@@ -187,6 +189,21 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
+/// Whether the column for grants is missing, and no other one.
+pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
+    let is_undated = |said: &dyn DatabaseError| {
+        Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
+    };
+    error.as_database_error().is_some_and(is_undated)
+}
+
+/// Whether the connection that says so is not to be used again: a new one may lead to another server, and
+/// adds the column that a file lacks.
+pub(crate) fn is_spent(dialect: Dialect, error: &sqlx::Error) -> bool {
+    let lacks = dialect == Dialect::Sqlite && is_undated(dialect, error);
+    lacks || is_read_only(dialect, error)
+}
+
 /// Whether the server takes no writes.
 pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
@@ -261,13 +278,15 @@ mod tests {
 
     #[test]
     fn every_row_of_the_table() {
-        use Refusal::{Denied, Else, Ended, NoTable, Passing, ReadOnly};
+        use Refusal::{Denied, Else, Ended, NoColumn, NoTable, Passing, ReadOnly};
         for (code, expected) in
             [(5, Passing), (517, Passing), (6, Passing), (522, Ended), (8, Denied), (13, Else)]
         {
             assert_eq!(Refusal::of_sqlite(code, ""), expected, "{code}");
         }
         assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
+        assert_eq!(Refusal::of_sqlite(1, "no such column: x"), NoColumn);
+        assert_eq!(Refusal::of_sqlite(1, "table x has no column named y"), NoColumn);
         for (code, expected) in [
             ("40001", Passing),
             ("40P01", Passing),

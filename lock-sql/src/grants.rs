@@ -6,17 +6,25 @@
 
 use std::{
     collections::VecDeque,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Instant, deadline::jitter};
 use tokio::sync::Notify;
 
 use crate::{
     connections::Failure,
+    dialect::Dialect,
     entry::Entry,
+    error,
     round::until,
+    row::Row,
+    schema,
+    script::Script,
     session::{CHUNK, CLOCK, Session},
     turns::Rank,
 };
@@ -26,17 +34,33 @@ const AFTER: Duration = Duration::from_millis(250);
 /// When it is tried again.
 const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
+/// How often a client without the column looks whether somebody has added it.
+const LOOK: Duration = Duration::from_secs(10);
 
 /// Whether the tables have a column for it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Grants {
     Dated,
-    /// An earlier version has made them, and this user may not alter them.
-    #[cfg_attr(
-        not(any(feature = "mysql", feature = "postgres")),
-        allow(dead_code, reason = "whoever may write a file may alter its tables")
-    )]
+    /// An earlier version has made them, and nobody has altered them yet.
     Undated,
+}
+
+/// What a client knows of the column. It may go, as when an old dump is restored, and come.
+#[derive(Debug)]
+pub(crate) struct Column(AtomicBool);
+
+impl Column {
+    pub(crate) fn new(grants: Grants) -> Self {
+        Self(AtomicBool::new(grants == Grants::Dated))
+    }
+
+    pub(crate) fn grants(&self) -> Grants {
+        if self.0.load(Relaxed) { Grants::Dated } else { Grants::Undated }
+    }
+
+    fn set(&self, grants: Grants) {
+        self.0.store(grants == Grants::Dated, Relaxed);
+    }
 }
 
 /// What is to be written down, mostly in order: what is tried again may keep others waiting.
@@ -76,8 +100,50 @@ impl Undated {
 impl Session {
     /// The entry was granted just now, or at least known to be, and its row does not say so.
     pub(crate) fn date(&self, entry: &Arc<Entry>) {
-        if self.grants == Grants::Dated {
+        if self.column.grants() == Grants::Dated {
             self.undated.add(CLOCK.now() + AFTER, [entry.clone()]);
+        }
+    }
+
+    /// Runs a script when it is its turn, as [`Database::run`](crate::database::Database::run); once more
+    /// if the column that it names has gone.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(
+        &self,
+        rank: Rank,
+        script: impl Fn(Script) -> String,
+        limit: Duration,
+    ) -> Result<(Instant, Vec<Row>), Failure> {
+        let writer = self.script();
+        match self.database.run(rank, &script(writer), limit).await {
+            Err(failure) if self.column_is_gone(writer, &failure) => {
+                self.database.run(rank, &script(self.script()), limit).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether a script was refused because it names the column, which has gone: one that is written anew
+    /// is answered.
+    pub(crate) fn column_is_gone(&self, writer: Script, failure: &Failure) -> bool {
+        let Failure::Refused(why) = failure else { return false };
+        let is_gone = writer.1 == Grants::Dated && error::is_undated(self.dialect(), why);
+        // The next connection to a file adds it.
+        if is_gone && self.dialect() != Dialect::Sqlite {
+            self.column.set(Grants::Undated);
+            self.undated.some.notify_one();
+        }
+        is_gone
+    }
+
+    /// Looks whether the column is there by now.
+    async fn find_column(&self) {
+        let probe = schema::probe(self.dialect(), Grants::Dated);
+        if self.database.run(Rank::Ask, &probe, LIMIT).await.is_ok() {
+            self.column.set(Grants::Dated);
         }
     }
 
@@ -94,10 +160,16 @@ impl Session {
             let granted =
                 entries.iter().filter_map(|entry| Some((entry.attempt, entry.granted()?)));
             let granted: Vec<_> = granted.collect();
-            let script = self.script().date(&granted);
-            let done = self.database.run(Rank::Ask, &script, LIMIT).await;
-            if matches!(done, Err(Failure::Down(_) | Failure::Lost(_))) {
-                self.undated.add(CLOCK.now() + AGAIN, entries.iter().cloned());
+            let writer = self.script();
+            if writer.1 == Grants::Undated {
+                return;
+            }
+            match self.database.run(Rank::Ask, &writer.date(&granted), LIMIT).await {
+                Err(failure) if self.column_is_gone(writer, &failure) => {}
+                Err(Failure::Down(_) | Failure::Lost(_)) => {
+                    self.undated.add(CLOCK.now() + AGAIN, entries.iter().cloned());
+                }
+                _ => {}
             }
         }
     }
@@ -105,10 +177,19 @@ impl Session {
 
 /// Writes until the session is gone.
 pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
+    let mut look = CLOCK.now() + jitter(LOOK);
     loop {
-        let Some(due) = session.upgrade().map(|session| session.undated.next_due()) else { return };
+        let next = |session: Arc<Session>| {
+            let looks = session.column.grants() == Grants::Undated && !session.book().is_closed();
+            session.undated.next_due().min(if looks { look } else { Instant::NEVER })
+        };
+        let Some(due) = session.upgrade().map(next) else { return };
         until(due, &some).await;
         let Some(session) = session.upgrade() else { return };
+        if session.column.grants() == Grants::Undated && look <= CLOCK.now() {
+            session.find_column().await;
+            look = CLOCK.now() + jitter(LOOK);
+        }
         if session.undated.next_due() <= CLOCK.now() {
             session.date_due().await;
         }

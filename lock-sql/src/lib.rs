@@ -1,8 +1,8 @@
 //! Distributed locks in a database: SQLite, PostgreSQL, MySQL and MariaDB.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
-//! use lock_sql::{SqlConfig, SqlLock};
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+//! use distlock::{Locks, StoreUrl, sql::{SqlConfig, SqlLock}};
 //!
 //! # async fn example() -> lock_core::Result<()> {
 //! let config = SqlConfig::from_url(&StoreUrl::parse("sqlite:/var/lib/shop/locks.db")?)?;
@@ -103,6 +103,9 @@
 //! | | MySQL's usual login needs TLS, unless the server has checked the password lately | |
 //! | `ca` | with `tls=verify`: a file with the certificates to trust | those that browsers trust |
 //!
+//! SQLite's path may be relative, as in `sqlite:locks.db`: to the working directory of the moment of
+//! connecting. `~` is not expanded.
+//!
 //! `sqlite:` alone is `$XDG_STATE_HOME/distlock/locks.db`, or `~/.local/state/distlock/locks.db`,
 //! with the home from the user database if the environment has none. It excludes **this user's**
 //! processes from each other and nobody else: the directory is made for its owner alone.
@@ -119,14 +122,14 @@
 //! # Your own client
 //!
 //! [`SqlLock::with_client`] and [`SqlConfig::from_client`] take a pool: a `&sqlx::PgPool`, `&MySqlPool` or
-//! `&SqlitePool`, of the version that [`client`] is. The locks ask the pool for its options, and make
-//! connections of their own with those.
+//! `&SqlitePool`, of the version that `distlock::sql::client` is: sqlx 0.9. The locks ask the pool for
+//! its options, and make connections of their own with those.
 //!
 //! ```no_run
 //! # #[cfg(feature = "sqlite")] {
+//! # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_sql::{SqlLock, client::SqlitePool};
+//! use distlock::{Locks, sql::{SqlLock, client::SqlitePool}};
 //!
 //! let pool = SqlitePool::connect("sqlite:/var/lib/shop/shop.db").await?; // the program's own
 //! let locks = Locks::new(SqlLock::with_client(&pool).await?);
@@ -149,8 +152,10 @@
 //! | `pool.close()` | is nothing to the locks, and [`Locks::close`](lock_core::Locks::close) is nothing to the pool. The locks keep a handle: a pool that is only dropped closes when they are dropped, too |
 //!
 //! A pool through PgBouncer is refused, as below. A pool of SQLite must have its file already, and none in
-//! memory. The write-ahead log stays with the program's file. SQLite has one writer: a transaction of the
-//! program that writes for longer than a TTL costs the locks, so a file of their own is better.
+//! memory. The write-ahead log stays with the program's file. A program whose own connections set another
+//! `journal_mode`, or `locking_mode` to `EXCLUSIVE`, keeps the locks out of the file, or is kept out.
+//! SQLite has one writer: a transaction of the program that writes for longer than a TTL costs the locks,
+//! so a file of their own is better.
 //!
 //! # SQLite
 //!
@@ -159,9 +164,10 @@
 //! time namespace it belongs to: rows of another boot are gone, and a process in another namespace
 //! is refused. Network file systems are refused, since SQLite cannot keep two machines apart there.
 //!
-//! The file stays open until the last handle is dropped, also after `close`. A process that ends
-//! without dropping it leaves SQLite's log (`-wal`, some 4 MB at the most) beside the file, and the
-//! next one reads it.
+//! The file stays open until the last handle is dropped, also after `close`, and a thread of its own
+//! closes it: up to a second after the last drop, of blocking locks too, SQLite's log (`-wal`, some
+//! 4 MB at the most) and `-shm` are still beside the file. A process that ends before that leaves them
+//! there, as short tools mostly do. That is harmless: whoever opens the file next uses them.
 //!
 //! The journal is a write-ahead log with `synchronous=NORMAL`: a kill -9 loses nothing. A power cut
 //! may undo the last transactions, but then the machine boots, all locks are over, and tokens jump
@@ -215,9 +221,15 @@
 //! `granted` is when the lock was granted, for operators: a lock that is got at once has it from its
 //! first request. Who has waited hears of the grant by a read, so its client writes it once the lock has
 //! been held for 250 ms, in a request of its own that nobody waits for; who holds for less has none.
-//! Tables of earlier versions have no such column. A client that connects adds it, which older clients
-//! do not notice; if its user may not do that, it locks without it, and what [`schema`] prints adds it
-//! as well.
+//! An observer of an election hears of a leader sooner: for it, one that has waited has no such time.
+//!
+//! Tables of earlier versions have no such column. Older clients do not notice that it is added: by the
+//! next connection to a SQLite file; by a client of PostgreSQL that connects, if its user may do that, and
+//! which waits for other transactions for 0.2 s at the most, as those behind it then do; on MySQL only by
+//! what [`schema`] prints, since all clients would wait for 1 s there. While a long transaction has read the
+//! table, as that of a dump, `schema` fails after this time (`Lock wait timeout exceeded`; on PostgreSQL
+//! `lock timeout`), and is to be run again later. A client without the column locks all the same, and looks
+//! for it every 5 to 10 s; one whose column goes, as when an old dump is restored, does so from then on.
 //!
 //! Nothing stays for a name that was locked once: counters are shared, and a name keeps its counter
 //! if all its rows are deleted. Rows that nobody has removed since they expired are swept every

@@ -71,8 +71,8 @@ impl SqlLock {
     ///
     /// ```no_run
     /// # #[cfg(feature = "postgres")] {
-    /// use lock_core::Locks;
-    /// use lock_sql::{SqlLock, client::PgPool};
+    /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+    /// use distlock::{Locks, sql::{SqlLock, client::PgPool}};
     ///
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// let pool = PgPool::connect("postgres://me:secret@db.example/shop?sslmode=verify-full").await?;
@@ -83,9 +83,8 @@ impl SqlLock {
     ///
     /// # Errors
     ///
-    /// Same as [`connect`](Self::connect); also [`Error::Unavailable`](lock_core::Error::Unavailable) if
-    /// SQLite's database is no file yet, or in memory, and
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if a pool of MySQL names no database.
+    /// Same as [`connect`](Self::connect); also [`Error::InvalidOption`](lock_core::Error::InvalidOption)
+    /// if SQLite's database is no file yet, or in memory, or if a pool of MySQL names no database.
     ///
     /// # Cancel safety
     ///
@@ -211,6 +210,10 @@ impl DistributedLock for SqlLock {
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         self.session.inspect(name).await
+    }
+
+    async fn ping(&self, _name: &LockName) -> Result<()> {
+        self.session.ping().await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {

@@ -16,6 +16,7 @@ use crate::{
     error::is_final,
     round::{Book, until},
     row::Row,
+    script::Script,
     session::{CLOCK, Session},
     turns::Rank,
 };
@@ -193,7 +194,8 @@ impl Session {
         }
         let names: Vec<_> = due.iter().map(|(name, ..)| name.clone()).collect();
         let bury = due.iter().any(|(_, look, _)| look.why == Why::Expiry);
-        match self.database.run(Rank::HandOver, &self.script().look(&names, bury), LIMIT).await {
+        let look = |script: Script| script.look(&names, bury);
+        match self.run(Rank::HandOver, look, LIMIT).await {
             Ok((_, rows)) => {
                 for (name, _, waiting) in &due {
                     self.looked(name, waiting, &rows, seen);

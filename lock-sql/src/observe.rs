@@ -21,6 +21,7 @@ use crate::{
     dialect::Dialect,
     error::{self, is_final},
     row::Row,
+    script::Script,
     session::Session,
     turns::Rank,
 };
@@ -144,8 +145,9 @@ impl Observer {
         loop {
             let closed = || error::closed(self.dialect);
             let session = self.session.upgrade().ok_or_else(closed)?;
-            let script = session.script().observe(&self.name, self.known.token, self.known.version);
-            let answer = session.database.run(Rank::Ask, &script, LIMIT).await;
+            let Known { token, version, .. } = self.known;
+            let observe = |script: Script| script.observe(&self.name, token, version);
+            let answer = session.run(Rank::Ask, observe, LIMIT).await;
             drop(session);
             match answer {
                 Ok((_, rows)) => return Ok(self.known.looked(rows)),

@@ -39,6 +39,15 @@ impl Session {
         Ok(entries)
     }
 
+    /// Whether the database takes writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`insist`](Self::insist).
+    pub(crate) async fn ping(&self) -> Result<()> {
+        self.insist(("ping", Rank::Ask), Script::ping, LIMIT, patient(), None).await.map(drop)
+    }
+
     /// Who is in the way of these attempts of this client, and their places. The place behind more
     /// holders than [`HEAD`] is not known.
     ///

@@ -15,6 +15,7 @@ use crate::{
     connections::Failure,
     entry::Entry,
     looks::Look,
+    script::Script,
     session::{CHUNK, CLOCK, Session},
     turns::Rank,
 };
@@ -164,8 +165,8 @@ impl Session {
 
     async fn renew_chunk(&self, entries: &[Arc<Entry>]) -> Result<(), Failure> {
         let limit = entries.iter().map(|entry| entry.patience()).min().unwrap_or_default();
-        let script = self.script().renew(entries.iter().map(|entry| entry.attempt));
-        let (sent, rows) = self.database.run(Rank::Renew, &script, limit).await?;
+        let renew = |script: Script| script.renew(entries.iter().map(|entry| entry.attempt));
+        let (sent, rows) = self.run(Rank::Renew, renew, limit).await?;
         let alive: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
         for entry in entries {
             match alive.contains(&entry.attempt) {
@@ -183,13 +184,10 @@ impl Session {
         let held = |entry: &&Arc<Entry>| entry.is_held();
         let entries: Vec<_> = self.book().entries.values().filter(held).cloned().collect();
         for entries in entries.chunks(CHUNK) {
-            let script = self.script().held(entries.iter().map(|entry| entry.attempt));
+            let held = |script: Script| script.held(entries.iter().map(|entry| entry.attempt));
             // If it fails, the next renewal finds out.
-            let Ok((_, rows)) =
-                self.database.run(Rank::HandOver, &script, Duration::from_secs(2)).await
-            else {
-                return;
-            };
+            let answer = self.run(Rank::HandOver, held, Duration::from_secs(2)).await;
+            let Ok((_, rows)) = answer else { return };
             let there: HashSet<_> = rows.iter().map(|row| row.attempt).collect();
             let gone = entries.iter().filter(|entry| !there.contains(&entry.attempt));
             gone.for_each(|entry| entry.gone());

@@ -1,8 +1,6 @@
 //! The tables, version 1.
 
-use crate::dialect::Dialect;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::{grants::Grants, script::Script};
+use crate::{dialect::Dialect, grants::Grants, script::Script};
 
 /// The row among the counters that tells what the token floor was raised to. No name counts with it.
 pub(crate) const FLOOR: i64 = -1;
@@ -12,7 +10,10 @@ pub(crate) const FLOOR: i64 = -1;
 /// Running them again does nothing.
 ///
 /// ```
-/// println!("{}", lock_sql::schema(lock_sql::Dialect::Postgres));
+/// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
+/// use distlock::sql::{Dialect, schema};
+///
+/// println!("{}", schema(Dialect::Postgres));
 /// ```
 pub fn schema(dialect: Dialect) -> String {
     tables(dialect) + &granted(dialect)
@@ -71,37 +72,40 @@ CREATE TABLE IF NOT EXISTS distlock_v1_values (
 }
 
 /// Adds the column `granted` to tables that an earlier version has made, unless they have it. SQLite
-/// has no such statement: see [`add_granted`].
+/// has no such statement: see [`add_granted`]. It soon gives up waiting for a long transaction, since all
+/// clients wait behind it meanwhile.
 fn granted(dialect: Dialect) -> String {
     let add = "ALTER TABLE distlock_v1_entries ADD COLUMN";
     match dialect {
         Dialect::Sqlite => String::new(),
-        Dialect::Postgres => format!("{add} IF NOT EXISTS granted BIGINT;\n"),
-        // MariaDB has IF NOT EXISTS here, MySQL has not.
+        Dialect::Postgres => format!(
+            "SET lock_timeout = '200ms';\n{add} IF NOT EXISTS granted BIGINT;\nRESET lock_timeout;\n"
+        ),
+        // MariaDB has IF NOT EXISTS here, MySQL has not. And 1 s is the least that MySQL has.
         Dialect::MySql => format!(
-            "SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
+            "SET @distlock_wait = @@lock_wait_timeout;
+SET SESSION lock_wait_timeout = 1;
+SET @distlock = IF(EXISTS (SELECT 1 FROM information_schema.columns
   WHERE table_schema = DATABASE() AND table_name = 'distlock_v1_entries' AND column_name = 'granted'),
   'DO 0', '{add} granted BIGINT');
 PREPARE distlock FROM @distlock;
 EXECUTE distlock;
 DEALLOCATE PREPARE distlock;
+SET SESSION lock_wait_timeout = @distlock_wait;
 "
         ),
     }
 }
 
-/// Adds the column `granted`, which clients of earlier versions neither read nor write. It waits for no
-/// long transaction, since all other clients would wait behind it.
-pub(crate) fn add_granted(dialect: Dialect) -> String {
+/// Adds the column `granted`, which clients of earlier versions neither read nor write; `None` on MySQL,
+/// where all clients would wait behind a statement that waits for somebody's long transaction, for 1 s at
+/// the least.
+pub(crate) fn add_granted(dialect: Dialect) -> Option<String> {
     let add = "ALTER TABLE distlock_v1_entries ADD COLUMN granted";
     match dialect {
-        Dialect::Sqlite => format!("{add} INTEGER;"),
-        Dialect::Postgres => format!("SET LOCAL lock_timeout = '200ms'; {add} BIGINT;"),
-        // No less is possible.
-        Dialect::MySql => format!(
-            "SET @before = @@lock_wait_timeout; SET SESSION lock_wait_timeout = 1; {add} BIGINT; \
-             SET SESSION lock_wait_timeout = @before;"
-        ),
+        Dialect::Sqlite => Some(format!("{add} INTEGER;")),
+        Dialect::Postgres => Some(format!("SET LOCAL lock_timeout = '200ms'; {add} BIGINT;")),
+        Dialect::MySql => None,
     }
 }
 
@@ -117,7 +121,6 @@ pub(crate) fn fill(dialect: Dialect) -> String {
 
 /// Fails if a table is missing, or the column for grants if there is to be one. Answers how many
 /// counters there are.
-#[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn probe(dialect: Dialect, grants: Grants) -> String {
     let column = match grants {
         Grants::Dated => "granted",

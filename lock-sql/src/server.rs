@@ -70,11 +70,12 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
     }
 }
 
-/// Adds the column to tables that an earlier version has made. If it cannot, the client does
-/// without; and whoever waits for the tables meanwhile, waits for a moment only.
+/// Adds the column to tables that an earlier version has made, where that keeps nobody waiting for long. If
+/// it cannot, the client does without until somebody else has.
 async fn add_column(database: &Database) -> Grants {
     let dialect = database.dialect();
-    match database.run(Rank::Ask, &schema::add_granted(dialect), LIMIT).await {
+    let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
+    match database.run(Rank::Ask, &add, LIMIT).await {
         Ok(_) => Grants::Dated,
         Err(failure) => match refusal(dialect, &failure) {
             // Somebody else has added it at the same time.

@@ -19,7 +19,7 @@ use crate::{
     dialect::Dialect,
     entry::Entry,
     error::{self, is_final, told},
-    grants::{self, Grants, Undated},
+    grants::{self, Column, Undated},
     janitor::Janitor,
     looks,
     observe::Observers,
@@ -53,7 +53,7 @@ pub(crate) struct Session {
     pub(crate) round_due: Arc<Notify>,
     /// The same for looks.
     pub(crate) look_due: Arc<Notify>,
-    pub(crate) grants: Grants,
+    pub(crate) column: Column,
     pub(crate) undated: Undated,
 }
 
@@ -74,7 +74,7 @@ impl Session {
             janitor: Janitor::default(),
             round_due: Arc::default(),
             look_due: Arc::default(),
-            grants,
+            column: Column::new(grants),
             undated: Undated::default(),
         });
         session.database.join(&session);
@@ -89,7 +89,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), self.grants)
+        Script(self.dialect(), self.column.grants())
     }
 
     /// What is held and waited for. Never held across an await.
@@ -182,9 +182,10 @@ impl Session {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
-            let script = script(self.script());
-            let why = match self.database.run_in(turn, attempt, &script, limit).await {
+            let writer = self.script();
+            let why = match self.database.run_in(turn, attempt, &script(writer), limit).await {
                 Ok(answer) => return Ok(answer),
+                Err(failure) if self.column_is_gone(writer, &failure) => continue,
                 Err(Failure::Closed) => return Err(error::closed(dialect)),
                 Err(Failure::Refused(why)) if is_final(dialect, &why) => {
                     return Err(error::after(effect, error::convert(dialect, op, why)));
@@ -194,7 +195,13 @@ impl Session {
                     effect = Effect::Unknown;
                     why
                 }
-                Err(Failure::Refused(why) | Failure::Down(why)) => why,
+                Err(Failure::Refused(why)) => {
+                    if let Some(attempt) = attempt {
+                        attempt.put_off(&why);
+                    }
+                    why
+                }
+                Err(Failure::Down(why)) => why,
             };
             if attempt.is_some() && self.book().is_closed() {
                 return Err(error::closed(dialect));

@@ -4,7 +4,7 @@ mod clock;
 mod file;
 
 use std::{
-    path::Path,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -75,6 +75,15 @@ impl File {
     }
 }
 
+/// Where the file is to be that a path means, or none.
+///
+/// # Errors
+///
+/// As [`Location::of`].
+pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
+    Location::of(path).map(|location| location.path)
+}
+
 /// Whatever a pool has set that would let two of its connections see different locks does not count.
 fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
@@ -114,7 +123,7 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::Unavailable`] if it is no file.
+    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if it is no file.
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;
@@ -267,7 +276,7 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
     .fetch_one(&mut *connection)
     .await?;
     let add = match columns {
-        0 => schema::add_granted(Dialect::Sqlite),
+        0 => schema::add_granted(Dialect::Sqlite).unwrap_or_default(),
         _ => String::new(),
     };
     let finish = format!("{add} {settle} COMMIT;");

@@ -103,8 +103,9 @@ impl ZkConfig {
     /// in front of a host that is reached by TLS. If all are, [`tick`](Self::tick) must be given.
     ///
     /// ```
+    /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
     /// use std::time::Duration;
-    /// use lock_zk::{Access, ZkConfig, client::Client};
+    /// use distlock::zookeeper::{Access, ZkConfig, client::Client};
     ///
     /// let connector = Client::connector().with_auth("digest", b"me:secret");
     /// let config = ZkConfig::from_connector(connector, "10.0.0.1:2181,10.0.0.2:2181/app")?

@@ -52,8 +52,9 @@ impl ZkLease {
     /// itself refuses a holder that has lost the lock. An upgrade moves the lock to a new node.
     ///
     /// ```no_run
+    /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
     /// # async fn example(guard: lock_core::LockGuard, zookeeper: lock_zk::client::Client) {
-    /// use lock_zk::ZkLease;
+    /// use distlock::zookeeper::ZkLease;
     ///
     /// let Some(lease) = guard.lease_as::<ZkLease>() else { return };
     /// let Ok(mut held) = zookeeper.new_check_writer(&lease.path(), None) else { return };

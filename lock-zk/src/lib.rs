@@ -1,8 +1,8 @@
 //! The ZooKeeper driver of distlock.
 //!
 //! ```no_run
-//! use lock_core::{Locks, StoreUrl};
-//! use lock_zk::{ZkConfig, ZkLock};
+//! # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
+//! use distlock::{Locks, StoreUrl, zookeeper::{ZkConfig, ZkLock}};
 //!
 //! # async fn example() -> lock_core::Result<()> {
 //! let url = StoreUrl::parse("zookeeper://127.0.0.1:2181")?;
@@ -40,13 +40,13 @@
 //!
 //! # Your own client
 //!
-//! [`ZkLock::with_connector`] and [`ZkConfig::from_connector`] take a [`client::Connector`], and the connect
-//! string. The locks make their sessions with it.
+//! [`ZkLock::with_connector`] and [`ZkConfig::from_connector`] take a `client::Connector`, and the
+//! connect string. The locks make their sessions with it.
 //!
 //! ```no_run
+//! # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use lock_core::Locks;
-//! use lock_zk::{ZkLock, client::Client};
+//! use distlock::{Locks, zookeeper::{ZkLock, client::Client}};
 //!
 //! let connector = Client::connector().with_auth("digest", b"me:secret");
 //! let client = connector.clone().connect("10.0.0.1:2181").await?; // the program's own

@@ -59,8 +59,8 @@ impl ZkLock {
     /// [`ZkConfig::from_connector`].
     ///
     /// ```no_run
-    /// use lock_core::Locks;
-    /// use lock_zk::{ZkLock, client::Client};
+    /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
+    /// use distlock::{Locks, zookeeper::{ZkLock, client::Client}};
     ///
     /// # async fn example() -> lock_core::Result<()> {
     /// let connector = Client::connector().with_auth("digest", b"me:secret");

@@ -94,6 +94,10 @@ impl DistributedLock for Namespace {
         self.driver.inspect(&self.outer(name)?).await
     }
 
+    async fn ping(&self, name: &LockName) -> Result<()> {
+        self.driver.ping(&self.outer(name)?).await
+    }
+
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         self.driver.diagnose(&self.outer(name)?, attempts).await
     }

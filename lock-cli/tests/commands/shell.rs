@@ -5,7 +5,10 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::place::{Place, said};
+use crate::{
+    place::{Place, said},
+    terminal::Terminal,
+};
 
 #[test]
 fn shells_accept_their_completions() {
@@ -25,11 +28,8 @@ fn shells_accept_their_completions() {
 /// about each.
 fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     let script = match shell {
-        "bash" => {
-            r#". <(distlock completions bash); COMP_WORDS=(distlock "$@"); COMP_CWORD=$#
-               _clap_complete_distlock distlock "${!#}" "${COMP_WORDS[$#-1]}"
-               printf '%s\n' "${COMPREPLY[@]}""#
-        }
+        // Nobody but itself splits words as it does.
+        "bash" => return offered_by_bash(place, words),
         // What its completion system does with them is shown on a terminal only.
         "zsh" => {
             r#"compdef() { }; _describe() { [[ $@[-1] == other ]] && print -rl -- $other }
@@ -47,8 +47,30 @@ fn offered(place: &Place, shell: &str, words: &[&str]) -> Vec<String> {
     command.env("PATH", format!("{}:/usr/bin:/bin", program.display())).env("HOME", place.path());
     let (code, text, error) = said(&command.output().expect(shell));
     assert_eq!((code, error.as_str()), (Some(0), ""), "{shell}: {words:?}");
-    let value = |line: &str| line.split(['\t', ':']).next().unwrap_or_default().to_owned();
+    let value = |line: &str| match shell {
+        // A colon of the value has a backslash before it.
+        "zsh" => line.replace("\\:", "\t").split(':').next().unwrap_or_default().replace('\t', ":"),
+        _ => line.split('\t').next().unwrap_or_default().to_owned(),
+    };
     text.lines().map(value).filter(|value| !value.is_empty()).collect()
+}
+
+/// The same of a bash at whose terminal somebody types the words and TAB.
+fn offered_by_bash(place: &Place, words: &[&str]) -> Vec<String> {
+    let mut shell = Terminal::open(place);
+    let offered = place.path().join("offered");
+    let (last, words) = words.split_last().expect("a word");
+    let words: String = words.iter().map(|word| format!("'{word}' ")).collect();
+    let tell = format!(
+        r#"ask=$(complete -p distlock); ask=${{ask##*-F }}; ask=${{ask% *}}
+           tell() {{ $ask "$@"; printf '%s\n' "${{COMPREPLY[@]}}" > '{}'; COMPREPLY=(); printf 'to''ld'; }}"#,
+        offered.display()
+    );
+    shell.press(&format!(". <(distlock completions bash)\n{tell}\ncomplete -F tell distlock\n"));
+    shell.press(&format!("distlock {words}{last}\t"));
+    shell.until("told");
+    let offered = std::fs::read_to_string(offered).expect("what it offers");
+    offered.lines().filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
 const SHELLS: [&str; 3] = ["bash", "zsh", "fish"];
@@ -91,6 +113,45 @@ fn shells_complete_names_and_attempts_from_the_store() {
         let none = offered(&place, shell, &["--store", &elsewhere, "show", "j"]);
         assert!(none.is_empty(), "{shell}: {none:?}");
     }
+}
+
+#[test]
+fn the_store_is_the_one_that_is_named_on_the_line() {
+    let (place, other) = (Place::new(), Place::new());
+    let names = ["jobs/nightly", "jobs:weekly", "jobs:yearly"];
+    let mut holders: Vec<_> = names.iter().map(|name| other.start(&["hold", name])).collect();
+    holders.iter_mut().for_each(|holder| assert!(holder.line().starts_with("holding ")));
+    let named = format!("--store={}", other.store());
+    for shell in SHELLS {
+        for store in [&["--store", other.store()] as &[&str], &[&named]] {
+            let of_other = |last| offered(&place, shell, &[store, &["show", last]].concat());
+            assert_eq!(of_other("jobs/"), ["jobs/nightly"], "{shell}: {store:?}");
+            // bash puts what it offers behind the colon.
+            let expected = if shell == "bash" { "weekly" } else { "jobs:weekly" };
+            assert_eq!(of_other("jobs:w"), [expected], "{shell}: {store:?}");
+        }
+    }
+    let mut shell = Terminal::open(&place);
+    shell.press(". <(distlock completions bash)\n");
+    shell.press(&format!("distlock --store {} show jobs:w\t", other.store()));
+    shell.until("show jobs:weekly ");
+}
+
+/// Somebody who only presses TAB makes no file.
+#[test]
+fn a_key_makes_no_file() {
+    let place = Place::new();
+    let folder = place.path().join("state");
+    std::fs::create_dir(&folder).unwrap();
+    let named = format!("sqlite:{}", folder.join("named.db").display());
+    for shell in SHELLS {
+        for store in [named.as_str(), "sqlite:"] {
+            let none = offered(&place, shell, &["--store", store, "show", "j"]);
+            assert!(none.is_empty(), "{shell}: {store}: {none:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0);
+    assert!(!place.path().join(".local/state/distlock").exists(), "the user's own");
 }
 
 #[test]

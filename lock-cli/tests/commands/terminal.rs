@@ -11,13 +11,13 @@ const CTRL_C: &str = "\x03";
 const CTRL_Z: &str = "\x1a";
 
 /// A shell with job control. It is killed when this is dropped.
-struct Terminal {
+pub struct Terminal {
     pty: Pty,
     shell: Child,
 }
 
 impl Terminal {
-    fn open(place: &Place) -> Self {
+    pub fn open(place: &Place) -> Self {
         let pty = Pty::open(150, 24);
         let program = Path::new(env!("CARGO_BIN_EXE_distlock"));
         let path = format!("{}:/usr/bin:/bin", program.parent().expect("a folder").display());
@@ -25,18 +25,22 @@ impl Terminal {
         let start = ["--default-signal", "setsid", "--ctty"];
         let shell = ["bash", "--norc", "--noprofile", "-i"];
         let mut shell = place.other("env", &[&start as &[&str], &shell].concat());
-        shell.env("PATH", path).env("TERM", "xterm").current_dir(place.path());
+        shell
+            .env("PATH", path)
+            .env("TERM", "xterm")
+            .env("HOME", place.path())
+            .current_dir(place.path());
         shell.stdin(pty.other_side()).stdout(pty.other_side()).stderr(pty.other_side());
         let shell = shell.spawn().expect("a shell");
         Self { pty, shell }
     }
 
-    fn press(&mut self, keys: &str) {
+    pub fn press(&mut self, keys: &str) {
         self.pty.press(keys);
     }
 
     /// Reads until this is shown; answers what came before. The shell shows what is typed, too.
-    fn until(&mut self, text: &str) -> String {
+    pub fn until(&mut self, text: &str) -> String {
         let ended = |shown| panic!("it ended before {text:?}: {shown}");
         self.pty.until(text).unwrap_or_else(ended)
     }

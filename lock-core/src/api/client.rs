@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use tokio::sync::oneshot;
+use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason, Reach,
-    Result, Term,
+    Clock, ClosedBy, DistributedLock, Error, Instant, Lease, LockName, LossReason, Reach, Result,
+    Term,
     driver::request::Heard,
     machine::{
         alarm::{Alarm, Slot},
@@ -37,8 +37,8 @@ pub(crate) struct Client {
     pub(crate) closed: CancellationToken,
     /// The servers' addresses, where a URL named them.
     pub(super) servers: Option<String>,
-    /// Why the first close was not confirmed.
-    unconfirmed: OnceLock<String>,
+    /// What the close came to, once it is over: the words of its error, as only one can have that.
+    pub(super) close: OnceCell<std::result::Result<(), String>>,
 }
 
 /// One grant of a client, until it is given back.
@@ -87,7 +87,7 @@ impl Client {
             reach,
             closed: CancellationToken::new(),
             servers,
-            unconfirmed: OnceLock::new(),
+            close: OnceCell::new(),
         }
     }
 
@@ -102,45 +102,27 @@ impl Client {
         }
     }
 
-    /// What the first close came to, for those after it, too: what it did not get confirmed they
-    /// cannot confirm.
-    pub(super) fn first_close(&self, closed: Result<()>) -> Result<()> {
-        match (closed, self.unconfirmed.get()) {
-            (Err(error), None) => {
-                let _ = self.unconfirmed.set(error.to_string());
-                Err(error)
-            }
-            (Ok(()), Some(first)) => Err(Error::Unavailable {
-                store: self.driver.guarantees().store,
-                op: "close",
-                effect: Effect::Unknown,
-                source: format!("the first close was not confirmed: {first}").into(),
-            }),
-            (closed, _) => closed,
-        }
-    }
-
     /// The same error with the servers' addresses.
     pub(crate) fn placed(&self, error: Error) -> Error {
         error.at(self.servers.as_deref())
     }
 
     /// An acquire, which is over when the connection is being drained: who still waits then is a
-    /// newcomer, too.
+    /// newcomer, too. Of one that comes later nothing is begun, so the store never hears of it.
     ///
     /// # Errors
     ///
     /// Its own, and [`Error::Closed`] by [`ClosedBy::Drain`].
-    pub(crate) async fn unless_drained<T>(
+    pub(crate) async fn unless_drained<T, F: Future<Output = Result<T>>>(
         &self,
-        acquire: impl Future<Output = Result<T>>,
+        acquire: impl FnOnce() -> F,
     ) -> Result<T> {
         if self.drain.begun.is_cancelled() {
             return Err(self.drained_error());
         }
         tokio::select! {
             biased;
-            acquired = acquire => acquired.map_err(|error| self.of_newcomer(error)),
+            acquired = acquire() => acquired.map_err(|error| self.of_newcomer(error)),
             () = self.drain.begun.cancelled() => Err(self.drained_error()),
         }
     }

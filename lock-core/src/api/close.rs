@@ -2,12 +2,10 @@
 
 use std::time::Duration;
 
-use crate::{
-    Effect, Error, Locks, LossReason, Result, driver::duration::shown, machine::finish::Finishing,
-};
+use crate::{Locks, Result, machine::finish::Finishing};
 
-/// How long [`Locks::close`] may take at the most.
-const CLOSE_LIMIT: Duration = Duration::from_secs(5);
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Error;
 
 impl Locks {
     /// Ends in order: from now on nothing new is acquired, here or by a clone; the guards that there
@@ -16,9 +14,11 @@ impl Locks {
     /// their locks from.
     ///
     /// Who acquires meanwhile, or waits in a queue, is told [`Error::Closed`] by
-    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain). An [`Owner`](crate::Owner) may acquire again what
-    /// it holds. A guard counts until it is dropped or its release is confirmed, also when its lock was
-    /// lost; what [`at_least`](crate::Lock::at_least) keeps after that is given back by the close.
+    /// [`ClosedBy::Drain`](crate::ClosedBy::Drain), and the store hears of nobody new. An
+    /// [`Owner`](crate::Owner) may acquire again what it holds. An [adoption](Self::adopt) that is under
+    /// way counts as a guard. A guard counts until its release is confirmed, also when it was dropped,
+    /// and until it is dropped when its lock was lost; what [`at_least`](crate::Lock::at_least) keeps
+    /// after that is given back by the close.
     ///
     /// A limit of zero waits for nobody.
     ///
@@ -53,10 +53,10 @@ impl Locks {
 
     /// Gives back everything that this connection holds, leaves every queue and ends the session.
     /// Returns when the store has confirmed, after at most 5 s. All clones are closed with it:
-    /// guards say that they are lost ([`LossReason::Closed`]), waiters and later calls are told
-    /// [`Error::Closed`]. Stop the work first: the next holder may be granted at once. It is a release
-    /// of each lock, and traced as one. Closing again does nothing, and answers what the first close
-    /// came to.
+    /// guards say that they are lost ([`LossReason::Closed`](crate::LossReason::Closed)), waiters and
+    /// later calls are told [`Error::Closed`]. Stop the work first: the next holder may be granted at
+    /// once. It is a release of each lock, and traced as one. Closing again does nothing: it waits
+    /// for the first close, and answers what that came to.
     ///
     /// # Errors
     ///
@@ -69,23 +69,7 @@ impl Locks {
     pub async fn close(&self) -> Result<()> {
         self.client.closed.cancel();
         let client = self.client.clone();
-        let close = async move {
-            let mut held = client.alarm.drain();
-            // Before the store hears of it, so that nobody is granted a lock that still counts as held.
-            held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
-            let closed = match tokio::time::timeout(CLOSE_LIMIT, client.driver.close()).await {
-                Ok(closed) => closed,
-                Err(_) => Err(Error::Unavailable {
-                    store: client.driver.guarantees().store,
-                    op: "close",
-                    effect: Effect::Unknown,
-                    source: format!("not confirmed within {}", shown(CLOSE_LIMIT)).into(),
-                }),
-            };
-            let closed = client.first_close(closed).map_err(|error| client.told("close", error));
-            held.iter().for_each(|grant| grant.trace_release(&closed));
-            closed
-        };
+        let close = async move { client.close().await };
         Finishing::new(&self.client.home, close, || {}).await
     }
 }

@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::{
-    Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl, deadline::jitter,
-    driver::duration::shown,
+    Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
+    deadline::jitter,
+    driver::{duration::shown, trace},
 };
 
 /// The pauses between tries: the first, and the longest.
@@ -31,11 +32,11 @@ pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
 /// A connection in the making: await it. Its clones connect anew.
 ///
 /// ```no_run
-/// use lock_core::Requirement;
-/// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
+/// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+/// use distlock::Requirement;
 ///
-/// # async fn example() -> lock_core::Result<()> {
-/// let locks = connect("etcd://127.0.0.1:2379")
+/// # async fn example() -> distlock::Result<()> {
+/// let locks = distlock::connect("etcd://127.0.0.1:2379")
 ///     .require(Requirement::StrictFencing)
 ///     .require(Requirement::Fifo)
 ///     .await?;
@@ -77,16 +78,17 @@ impl Connect {
     }
 
     /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
-    /// starts together with its store need not fail. The pauses between two tries grow from 100 ms to
-    /// 2 s. No try begins when the time is over, and the last one may take its whole
-    /// [`timeout`](Self::timeout). A bad URL, a wrong password or a requirement that is not met is an
-    /// error at once. Default: zero, one try.
+    /// starts together with its store need not fail. `Duration::MAX` is for ever. Each pause between
+    /// two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at random. Each failed
+    /// try that another one follows is the event `connect_failed` of [`trace`](crate::trace). The last
+    /// try begins when the time is over, and may take its whole [`timeout`](Self::timeout). A bad URL,
+    /// a wrong password or a requirement that is not met is an error at once. Default: zero, one try.
     ///
     /// ```no_run
     /// # use std::time::Duration;
-    /// # fn connect(url: &str) -> lock_core::Connect { unreachable!() }
-    /// # async fn example() -> lock_core::Result<()> {
-    /// let locks = connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
+    /// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+    /// # async fn example() -> distlock::Result<()> {
+    /// let locks = distlock::connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
     /// # Ok(()) }
     /// ```
     pub fn retry(mut self, time: Duration) -> Self {
@@ -134,17 +136,20 @@ impl IntoFuture for Connect {
 impl Connect {
     /// Tries until it is connected, or there is no time for one more try.
     async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
-        let until = Clock::Boot.now() + self.retry;
+        let until = Clock::Tokio.now() + self.retry;
         let [mut pause, longest] = PAUSES;
         loop {
             let error = match self.once(url.clone()).await {
                 Err(error @ Error::Unavailable { .. }) => error,
                 answer => return answer,
             };
-            let next = jitter(pause);
-            if Clock::Boot.now() + next >= until {
+            let left = until.since(Clock::Tokio.now());
+            if left.is_zero() {
                 return Err(error);
             }
+            // The last try begins when the time is over.
+            let next = jitter(pause).min(left);
+            trace::connect_failed(&error, next);
             tokio::time::sleep(next).await;
             pause = (pause * 2).min(longest);
         }

@@ -11,7 +11,8 @@ use crate::FencingToken;
 /// check in a database or a service.
 ///
 /// ```
-/// use lock_core::{FencingToken, Gate};
+/// # use lock_core as distlock;
+/// use distlock::{FencingToken, Gate};
 ///
 /// let stock = Gate::new(10);
 /// let (old, new) = (FencingToken::new(33), FencingToken::new(34));

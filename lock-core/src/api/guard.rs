@@ -1,22 +1,12 @@
 //! A lock that is held.
 
-use std::{
-    fmt,
-    ops::Deref,
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
 
 use crate::{
     Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
     api::client::{Client, Hold},
     driver::trace,
-    machine::{
-        alarm::Slot,
-        conversion::{Beginning, HeldAs},
-        drain::Stay,
-        finish::Finishing,
-    },
+    machine::{conversion::Beginning, drain::Stay, finish::Finishing},
 };
 
 /// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
@@ -37,7 +27,7 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among those that hold the grant together.
     counts: bool,
-    /// What a drain waits for.
+    /// What a drain waits for; goes with the release.
     stay: Option<Stay>,
 }
 
@@ -54,23 +44,18 @@ impl LockGuard {
         term: Term,
         cap: Instant,
     ) -> Result<Self> {
-        let (held_as, slot) = (HeldAs::new(kind), Slot::new());
-        let (granted, floor) = (client.clock.now(), OnceLock::new());
-        let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
-        let hold = Arc::new(hold);
-        hold.client.alarm.add(&hold, hold.until());
-        let stay = hold.client.drain.enter();
-        let guard = Self { held: Held(hold), counts: true, stay };
+        let held = Held::begin(client, name, kind, lease, ttl, term, cap);
+        let stay = held.0.client.drain.enter();
+        let guard = Self { held, counts: true, stay };
         match guard.stay {
             Some(_) => Ok(guard),
             None => Err(guard.held.0.client.drained_error()),
         }
     }
 
-    /// A guard that has been counted among those of its grant.
-    pub(crate) fn counted(held: Held) -> Self {
-        let stay = Some(held.0.client.drain.enter_again());
-        Self { held, counts: true, stay }
+    /// A guard that has been counted among those of its grant, and among those of the client.
+    pub(crate) fn counted(held: Held, stay: Stay) -> Self {
+        Self { held, counts: true, stay: Some(stay) }
     }
 
     pub(crate) fn granted(&self) -> Instant {
@@ -155,7 +140,7 @@ impl LockGuard {
         let last = self.leave();
         if last && hold.lease.validity().lose(LossReason::NotCollected) {
             hold.client.alarm.remove(&*hold);
-            hold.client.home.runtime.spawn(hold.clone().give_back());
+            hold.client.home.runtime.spawn(hold.clone().give_back(self.stay.take()));
         }
         hold.loss_error(hold.lease.validity().loss().unwrap_or(LossReason::NotCollected))
     }
@@ -191,7 +176,7 @@ impl LockGuard {
             Some(until) => hold.release_at(until).await,
             None if hold.end() => {
                 let home = hold.client.home.clone();
-                Finishing::new(&home, hold.give_back(), || {}).await
+                Finishing::new(&home, hold.give_back(self.stay.take()), || {}).await
             }
             // Lost between the check and here.
             None => hold.check(),
@@ -251,13 +236,13 @@ impl LockGuard {
         }
         hold.client.alarm.remove(&*hold);
         let home = hold.client.home.clone();
-        let left = Finishing::new(&home, leave(hold), || {}).await;
+        let left = Finishing::new(&home, leave(hold, self.stay.take()), || {}).await;
         left.map_err(|error| self.held.0.client.told("detach", error))
     }
 }
 
 /// Asks the store to keep the lock for whoever has the ticket.
-async fn leave(hold: Arc<Hold>) -> Result<Ticket> {
+async fn leave(hold: Arc<Hold>, stay: Option<Stay>) -> Result<Ticket> {
     let _turn = hold.held_as.turn.lock().await;
     match hold.lease.detach().await {
         Ok(place) => {
@@ -265,7 +250,7 @@ async fn leave(hold: Arc<Hold>) -> Result<Ticket> {
             Ok(hold.ticket(place))
         }
         Err(error) => {
-            hold.client.home.runtime.spawn(hold.clone().give_back());
+            hold.client.home.runtime.spawn(hold.clone().give_back(stay));
             Err(error)
         }
     }
@@ -287,7 +272,10 @@ impl Drop for LockGuard {
         let hold = &self.held.0;
         match hold.kept_until() {
             Some(until) => drop(hold.clone().release_at(until)),
-            None if hold.end() => drop(hold.client.home.runtime.spawn(hold.clone().give_back())),
+            None if hold.end() => {
+                let release = hold.clone().give_back(self.stay.take());
+                hold.client.home.runtime.spawn(release);
+            }
             None => {}
         }
     }

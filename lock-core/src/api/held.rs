@@ -1,10 +1,17 @@
 //! A look at a lock that is held.
 
-use std::{any::Any, fmt, future::Future, sync::Arc, time::Duration};
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use crate::{
-    Facts, FencingToken, Kind, Lease, LockName, LossReason, Result, api::client::Hold,
-    machine::finish::Finishing,
+    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term,
+    api::client::{Client, Hold},
+    machine::{alarm::Slot, conversion::HeldAs, finish::Finishing},
 };
 
 #[allow(unused_imports, reason = "for the documentation")]
@@ -19,6 +26,24 @@ use crate::Error;
 pub struct Held(pub(crate) Arc<Hold>);
 
 impl Held {
+    /// A new grant, whose deadline is watched from now on.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        name: LockName,
+        kind: Kind,
+        lease: Box<dyn Lease>,
+        ttl: Duration,
+        term: Term,
+        cap: Instant,
+    ) -> Self {
+        let (held_as, slot) = (HeldAs::new(kind), Slot::new());
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
+        let hold = Arc::new(hold);
+        hold.client.alarm.add(&hold, hold.until());
+        Self(hold)
+    }
+
     /// The lock's name.
     pub fn name(&self) -> &LockName {
         &self.0.name
@@ -97,8 +122,13 @@ impl Held {
         }
     }
 
-    /// Renews the lock for one TTL now. Only needed for a fixed term; the watchdog does it
-    /// otherwise. The maximum hold time still counts from the grant.
+    /// Renews the lock for one TTL now. A fixed term needs it to go on; otherwise the watchdog
+    /// renews. The maximum hold time still counts from the grant.
+    ///
+    /// It is also the question whether the lock is still held, and the store answers it. After a
+    /// fenced write was refused, `Ok` says that nobody came later: the resource has seen a greater
+    /// token of another store, or of the time before a restore. Raise the
+    /// [token floor](crate::Locks::raise_token_floor) then.
     ///
     /// # Errors
     ///

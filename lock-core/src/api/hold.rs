@@ -1,17 +1,23 @@
-//! Until when a grant is held, and how it ends: lost, given back, or given back later.
+//! Until when a grant is held, and how it ends: lost, given back, given back later, or by a close.
 
-use std::{future::Future, sync::Arc};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 
 use crate::{
-    Error, Instant, LossReason, Result, Term, Ticket, Validity,
+    Effect, Error, Instant, LossReason, Result, Term, Ticket, Validity,
     api::client::{Client, Hold, Returned},
     deadline,
-    driver::trace,
-    machine::alarm::{HasSlot, Slot, Watched},
+    driver::{duration::shown, trace},
+    machine::{
+        alarm::{HasSlot, Slot, Watched},
+        drain::Stay,
+    },
 };
+
+/// How long a close may take at the most.
+const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 impl Hold {
     fn validity(&self) -> &Validity {
@@ -97,10 +103,15 @@ impl Hold {
         first
     }
 
-    /// Removes the grant's entry from the store.
-    pub(crate) async fn give_back(self: Arc<Self>) -> Result<()> {
-        let result = self.lease.release().await;
+    /// Removes the grant's entry from the store. A drain waits for it if it has a `stay`.
+    pub(crate) async fn give_back(self: Arc<Self>, stay: Option<Stay>) -> Result<()> {
+        let mut result = self.lease.release().await;
+        if matches!(result, Err(Error::Closed { .. })) && self.client.closed.is_cancelled() {
+            // The close has come before it, and gives back everything.
+            result = self.client.close().await;
+        }
         self.trace_release(&result);
+        drop(stay);
         result
     }
 
@@ -155,6 +166,53 @@ impl Hold {
 }
 
 impl Client {
+    /// Gives everything back, or waits until whoever asked first has done so.
+    ///
+    /// # Errors
+    ///
+    /// What the first close came to: what it did not get confirmed, a second one cannot confirm.
+    pub(super) async fn close(&self) -> Result<()> {
+        let mut own = None;
+        let closed = self.close.get_or_init(async || {
+            let closed = self.give_all_back().await;
+            let outcome = closed.as_ref().copied().map_err(ToString::to_string);
+            own = Some(closed.map_err(|error| self.told("close", error)));
+            outcome
+        });
+        let unconfirmed = closed.await.as_ref().err();
+        match (own, unconfirmed) {
+            (Some(own), _) => own,
+            (None, None) => Ok(()),
+            (None, Some(why)) => {
+                let error = self.unconfirmed(format!("the first close was not confirmed: {why}"));
+                Err(self.told("close", error))
+            }
+        }
+    }
+
+    async fn give_all_back(&self) -> Result<()> {
+        let mut held = self.alarm.drain();
+        // Before the store hears of it, so that nobody is granted a lock that still counts as held.
+        held.retain(|grant| grant.lease.validity().lose(LossReason::Closed));
+        // These would be given back later: the close does it now.
+        held.extend(self.returns.drain().filter_map(Returned::closed));
+        let closed = tokio::time::timeout(CLOSE_LIMIT, self.driver.close()).await;
+        let closed = closed.unwrap_or_else(|_| {
+            Err(self.unconfirmed(format!("not confirmed within {}", shown(CLOSE_LIMIT))))
+        });
+        held.iter().for_each(|grant| grant.trace_release(&closed));
+        closed
+    }
+
+    fn unconfirmed(&self, why: String) -> Error {
+        Error::Unavailable {
+            store: self.driver.guarantees().store,
+            op: "close",
+            effect: Effect::Unknown,
+            source: why.into(),
+        }
+    }
+
     fn return_at(self: &Arc<Self>, at: Instant, grant: Returned) {
         let mut due = self.returns.due();
         if due.add(at, grant) {
@@ -170,15 +228,27 @@ impl Returned {
     /// A failure is traced.
     async fn give_back(self) {
         match self {
-            Self::Lost(grant) => drop(grant.give_back().await),
+            Self::Lost(grant) => drop(grant.give_back(None).await),
             Self::Kept(grant, done) => {
                 let released = match grant.check() {
-                    Ok(()) if grant.end() => grant.give_back().await,
+                    Ok(()) if grant.end() => grant.give_back(None).await,
                     Ok(()) => grant.check(),
                     lost => lost,
                 };
                 // Its holder may not wait for it.
                 let _ = done.send(released);
+            }
+        }
+    }
+
+    /// It is not given back later, as the client is being closed: tells who waits for it. What is left
+    /// to give back is a grant that was lost.
+    fn closed(self) -> Option<Arc<Hold>> {
+        match self {
+            Self::Lost(grant) => Some(grant),
+            Self::Kept(grant, done) => {
+                let _ = done.send(grant.check());
+                None
             }
         }
     }

@@ -34,9 +34,10 @@ macro_rules! options {
         }
 
         /// Holds the lock at least so long, however early it is given back: those who come late for a short
-        /// job find it taken. Counts from the grant. Must end a margin (50 ms or a twentieth of the TTL,
-        /// whichever is longer) before the hold does: by [`max_hold`](Self::max_hold), or by a
-        /// [`fixed_term`](Self::fixed_term), whose hold ends a margin before its TTL. Default: zero.
+        /// job find it taken. Counts from the grant. If there is a [`max_hold`](Self::max_hold) or a
+        /// [`fixed_term`](Self::fixed_term), it must end a margin (50 ms or a twentieth of the TTL,
+        /// whichever is longer) before that does; a fixed term's hold ends a margin before its TTL.
+        /// Default: zero.
         ///
         /// Giving it back is what waits, and only until then:
         ///
@@ -58,7 +59,11 @@ macro_rules! options {
             $self
         }
 
-        /// What others see as the holder while they wait. Default: program, process id and host.
+        /// Who it is, for people: what [`WaitTimeout`](crate::Error::WaitTimeout) and
+        /// [`inspect`](crate::Locks::inspect) show of a holder and of a waiter, and
+        /// [`Leader::holder`](crate::Leader::holder) of a leader. The value of a
+        /// [`campaign`](crate::Election::campaign) is another thing, which none of these shows. Default:
+        /// program, process id and host.
         pub fn holder(mut $self, description: impl AsRef<str>) -> Self {
             $lock.request.holder = description.as_ref().into();
             $self

@@ -22,7 +22,8 @@ use crate::{
 /// explicit: give clones of it to whatever belongs together.
 ///
 /// ```no_run
-/// use lock_core::Owner;
+/// # use lock_core as distlock;
+/// use distlock::Owner;
 ///
 /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
 /// let owner = Owner::new();

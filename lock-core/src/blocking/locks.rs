@@ -22,8 +22,11 @@ impl Locks {
     /// Locks of the driver that `driver` makes, in the connection's own runtime.
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// # fn client() -> std::sync::Arc<dyn lock_core::DistributedLock> { unreachable!() }
-    /// let locks = lock_core::blocking::Locks::new(|| client())?; // say: || MemoryStore::new().client()
+    /// use distlock::blocking::Locks;
+    ///
+    /// let locks = Locks::new(|| client())?; // say: || MemoryStore::new().client()
     /// # Ok::<(), lock_core::Error>(())
     /// ```
     ///
@@ -54,14 +57,15 @@ impl Locks {
     /// connection is for one thread: while it waits, time passes for the requests of others, too.
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// # use std::{sync::Arc, time::Duration};
     /// # fn client() -> std::sync::Arc<dyn lock_core::DistributedLock> { unreachable!() }
     /// # fn paused() -> tokio::runtime::Runtime { unreachable!() }
-    /// use lock_core::blocking;
+    /// use distlock::blocking;
     ///
     /// // new_current_thread().enable_time().start_paused(true).build()
     /// let clock = Arc::new(paused());
-    /// let connect = async { Ok(lock_core::Locks::new(client())) };
+    /// let connect = async { Ok(distlock::Locks::new(client())) };
     /// let locks = blocking::Locks::open_in(clock.clone(), connect)?;
     /// let guard = locks.lock("orders/42")?.fixed_term().acquire()?;
     /// clock.block_on(async { tokio::time::sleep(Duration::from_secs(15)).await });
@@ -73,6 +77,10 @@ impl Locks {
     ///
     /// As [`open`](Self::open); [`Error::Unsupported`](crate::Error::Unsupported) for a current-thread
     /// runtime and a store that is not in this process.
+    ///
+    /// # Panics
+    ///
+    /// If the runtime has no timers (`enable_time`), here or at the first call.
     pub fn open_in(
         runtime: impl Into<Arc<Runtime>>,
         connect: impl IntoFuture<Output = Result<crate::Locks>>,

@@ -1,11 +1,11 @@
 //! The same locks for programs without async: the same names, the same guarantees.
 //!
 //! ```
-//! # fn connect(url: &str) -> lock_core::Connect { unimplemented!("{url}") }
-//! # fn example() -> lock_core::Result<()> {
-//! use lock_core::blocking::Locks;
+//! # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+//! # fn example() -> distlock::Result<()> {
+//! use distlock::blocking::Locks;
 //!
-//! let locks = Locks::open(connect("memory:"))?;
+//! let locks = Locks::open(distlock::connect("memory:"))?;
 //! let guard = locks.lock("orders/42")?.acquire()?;
 //! println!("fencing token {}", guard.token());
 //! guard.release()

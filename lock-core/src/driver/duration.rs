@@ -6,9 +6,10 @@ use std::{fmt, time::Duration};
 /// of distlock show durations in this form.
 ///
 /// ```
+/// # mod distlock { pub use lock_core as driver; }
 /// use std::time::Duration;
 ///
-/// let shown = lock_core::duration::shown(Duration::from_millis(90_500));
+/// let shown = distlock::driver::duration::shown(Duration::from_millis(90_500));
 /// assert_eq!(shown.to_string(), "1m 30.5s");
 /// ```
 pub fn shown(duration: Duration) -> impl fmt::Display {

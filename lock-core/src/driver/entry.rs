@@ -72,10 +72,10 @@ pub struct Holder {
     /// | store | known |
     /// |---|---|
     /// | memory | always |
-    /// | Redis | unless the token floor was raised above the time: a token is the time of its grant |
-    /// | etcd | if it got the lock at once, alone or beside others, as far as etcd's history reaches; of at most 16 holders, and of the first 64 in the queue |
+    /// | Redis | unless the token floor was raised above the time: a token is the time of its grant; of a leader unless this clock is a minute behind the server's |
+    /// | etcd | if it got the lock at once, alone or beside others, as far as etcd's history reaches; of at most 16 holders, and of the first 64 in the queue; not of a lock that was [adopted](crate::Locks::adopt) |
     /// | ZooKeeper | if it is alone in the queue and nobody has come or gone since it joined; of permits that others have waited for |
-    /// | SQL | if it got the lock at once; 250 ms after the grant if it has waited; not of clients before this column, nor in their tables where nobody may alter them |
+    /// | SQL | if it got the lock at once; 250 ms after the grant if it has waited, but an observer has heard of such a leader before; not of clients before this column, nor in their tables until somebody alters them |
     pub granted_at: Option<SystemTime>,
     /// The grant's token, where the store shows it.
     pub token: Option<FencingToken>,
@@ -103,7 +103,7 @@ impl fmt::Display for Entry {
         let state = if self.holds { "holds" } else { "waits" };
         write!(f, "{}: {state}, {}", self.holder, self.kind)?;
         match self.ttl_left {
-            Some(left) => write!(f, ", {left:.1?} left"),
+            Some(left) => write!(f, ", {} left", about(left)),
             None => Ok(()),
         }
     }

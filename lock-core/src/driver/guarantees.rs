@@ -168,11 +168,11 @@ impl fmt::Display for Guarantees {
             Fencing::None => "no tokens",
         };
         let (store, kinds, ttl) = (self.store, kinds.join(", "), &self.ttl);
-        let (least, most) = (ttl.start(), ttl.end());
+        let (least, most) = (shown(*ttl.start()), shown(*ttl.end()));
         write!(
             f,
             "{store}: {kinds}; {order}, {wake}; {fencing}; a held lock survives {survives}; \
-             TTL {least:?} to {most:?}"
+             TTL {least} to {most}"
         )
     }
 }

@@ -9,9 +9,10 @@ use crate::{FencingToken, Holder, Result};
 pub struct Leader {
     /// The fencing token of the leadership: later leaders have greater ones.
     pub token: FencingToken,
-    /// What the leader says to everybody.
+    /// What the leader says to everybody: the value of its campaign, or what it proclaimed since.
     pub value: Vec<u8>,
-    /// Who it is, as far as the store can tell.
+    /// Who it is, as far as the store can tell: what its
+    /// [`Election::holder`](crate::Election::holder) says.
     pub holder: Holder,
 }
 

@@ -22,7 +22,9 @@ pub enum LossReason {
     /// whoever still works under the lock is told as a loss.
     Closed,
     /// The tokio runtime that connected has ended, so nothing renews the lock any more; the store
-    /// keeps it for the rest of its TTL. Only [`Held::lost`](crate::Held::lost) says so.
+    /// keeps it for the rest of its TTL. [`Held::lost`](crate::Held::lost) and
+    /// [`HeldSet::lost`](crate::HeldSet::lost) say so, and a [`Lock::run`](crate::Lock::run) in another
+    /// runtime.
     RuntimeEnded,
     /// The lock's entry vanished from the store: revoked by an operator
     /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.

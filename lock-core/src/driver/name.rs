@@ -16,7 +16,8 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'
 /// Names are compared byte by byte: case counts, and `a` and `a/b` are independent locks.
 ///
 /// ```
-/// use lock_core::LockName;
+/// # use lock_core as distlock;
+/// use distlock::LockName;
 ///
 /// let name = LockName::new("orders/42")?;
 /// assert_eq!(name.escaped(), "orders%2F42");

@@ -71,7 +71,10 @@ impl FromStr for FencingToken {
     ///
     /// [`Error::InvalidOption`] for what is no number from 0 to 2^64 - 1 in decimal digits.
     fn from_str(text: &str) -> Result<Self> {
-        text.parse().map(Self::new).map_err(|_| Error::InvalidOption {
+        // Of its own, `parse` takes a sign.
+        let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+        let number = digits.and_then(|digits| digits.parse().ok());
+        number.map(Self::new).ok_or_else(|| Error::InvalidOption {
             option: "token".to_owned(),
             value: text.chars().take(24).collect(),
             allowed: "a number from 0 to 2^64 - 1 in decimal digits".to_owned(),
@@ -85,7 +88,8 @@ impl TryFrom<FencingToken> for i64 {
     /// The number for a column of a signed type, exactly. For tokens that others have sent or stored.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(i64::try_from(FencingToken::new(34))?, 34);
     /// assert!(i64::try_from(FencingToken::new(1 << 63)).is_err());

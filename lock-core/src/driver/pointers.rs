@@ -49,6 +49,10 @@ macro_rules! forward {
                 (**self).inspect(name).await
             }
 
+            async fn ping(&self, name: &LockName) -> Result<()> {
+                (**self).ping(name).await
+            }
+
             async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
                 (**self).diagnose(name, attempts).await
             }

@@ -1,8 +1,9 @@
 //! What a driver is asked for.
 
 use std::{
+    fmt,
     sync::{
-        Arc, OnceLock,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -82,6 +83,7 @@ pub struct Attempt {
     id: Uuid,
     cancel: CancellationToken,
     heard: Arc<Heard>,
+    put_off: Arc<Mutex<Option<String>>>,
 }
 
 impl Attempt {
@@ -93,8 +95,8 @@ impl Attempt {
 
     /// A new attempt of a client.
     pub(crate) fn of(heard: &Arc<Heard>) -> Self {
-        let heard = heard.clone();
-        Self { id: Uuid::new_v4(), cancel: CancellationToken::new(), heard }
+        let (cancel, heard) = (CancellationToken::new(), heard.clone());
+        Self { id: Uuid::new_v4(), cancel, heard, put_off: Arc::default() }
     }
 
     /// Another attempt of the same caller: whoever cancels one cancels both.
@@ -113,9 +115,24 @@ impl Attempt {
     /// store is.
     pub fn queued(&self, name: &LockName, place: Option<usize>) {
         self.heard.hear();
+        *self.refusal() = None;
         if let Some(place) = place {
             trace::queued(name, self.id, place);
         }
+    }
+
+    /// For drivers: the store has refused the attempt's request for a reason that passes, such as a
+    /// file that is locked, and the driver will ask again. A wait that ends before the store takes
+    /// the request is then [`Error::Unavailable`](crate::Error::Unavailable) with this reason,
+    /// unless others hold the lock.
+    pub fn put_off(&self, why: &dyn fmt::Display) {
+        *self.refusal() = Some(why.to_string());
+    }
+
+    /// Why the store has not taken the request yet, as it said last.
+    pub(crate) fn refusal(&self) -> MutexGuard<'_, Option<String>> {
+        // Nothing panics while it is held.
+        self.put_off.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Tells the driver that nobody waits for the answer any more.

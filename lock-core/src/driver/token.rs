@@ -32,7 +32,8 @@ impl FencingToken {
     /// [`new`](Self::new), a text, a request. `i64::try_from` refuses it.
     ///
     /// ```
-    /// use lock_core::FencingToken;
+    /// # use lock_core as distlock;
+    /// use distlock::FencingToken;
     ///
     /// assert_eq!(FencingToken::new(34).as_i64(), 34);
     /// assert_eq!("34".parse::<FencingToken>()?, FencingToken::from(34));
@@ -64,6 +65,15 @@ impl From<FencingToken> for u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_read_from_digits_only() {
+        assert_eq!("034".parse::<FencingToken>().unwrap(), FencingToken::new(34));
+        for text in ["", "+5", "-0", " 5", "5 ", "٥", "18446744073709551616"] {
+            let error = text.parse::<FencingToken>().unwrap_err().to_string();
+            assert!(error.contains("decimal digits"), "{text}: {error}");
+        }
+    }
 
     #[test]
     fn no_two_tokens_become_one_number_of_a_signed_type() {

@@ -6,6 +6,8 @@
 //! | `queued` | DEBUG | `lock`, `attempt`, `position` | somebody is before the attempt; 1 is next |
 //! | `granted` | INFO | `lock`, `attempt`, `token`, `waited_ms` | the lock is held |
 //! | `refused` | DEBUG | `lock`, `attempt`, `error` | the attempt ended without the lock |
+//! | `campaign_failed` | WARN | `lock`, `error`, `pause_ms` | `keep_running` does not lead, or does no more, and campaigns again after a pause |
+//! | `connect_failed` | WARN | `error`, `pause_ms` | a `Connect` with `retry` tries again after a pause |
 //! | `renewed` | DEBUG | `store`, `locks` | one renewal round was confirmed, for this many locks |
 //! | `renewal_failed` | WARN | `store`, `error` | a renewal round failed; it is tried again |
 //! | `converted` | INFO | `lock`, `token`, `kind` | a held lock was downgraded or upgraded |
@@ -23,6 +25,11 @@
 //! | `opened` | INFO | `store`, `path`, `excludes` | a store in a file was opened; whom it excludes from each other |
 //!
 //! Names are people's; a lock's name can be long, so metrics should not use it as a label.
+//!
+//! `disconnected` and `connected` come from etcd, Redis and ZooKeeper; from etcd also `connected` at the
+//! first connect. PostgreSQL has `disconnected` for its connection for pushes, and nothing when the next
+//! one is there; MySQL, SQLite and memory have neither. [`Locks::connections`](crate::Locks::connections)
+//! tells of all stores whether they are reached.
 
 use std::{fmt::Display, time::Duration};
 
@@ -48,6 +55,16 @@ pub(crate) fn granted(lock: &LockName, attempt: Uuid, token: FencingToken, waite
 
 pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
     debug!(target: TARGET, %lock, %attempt, %error, "refused");
+}
+
+pub(crate) fn campaign_failed(lock: &LockName, error: &Error, pause: Duration) {
+    let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    warn!(target: TARGET, %lock, %error, pause_ms, "campaign_failed");
+}
+
+pub(crate) fn connect_failed(error: &Error, pause: Duration) {
+    let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    warn!(target: TARGET, %error, pause_ms, "connect_failed");
 }
 
 /// For drivers: one renewal round was confirmed.

@@ -17,8 +17,8 @@ use crate::{
 ///
 /// # Contract
 ///
-/// Each promise is an executable property in [`properties`](crate::properties) (feature
-/// `properties`), named like it.
+/// Each promise is an executable property in `driver::properties` (feature `properties`), named like
+/// it.
 ///
 /// - **mutual exclusion:** at most one attempt holds a name, unless what it asked for lets others
 ///   in: who is admitted is said by the [queue rule](crate::queue).
@@ -145,6 +145,17 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
+
+    /// Whether the store would take a request of an acquire now; nothing is changed. For
+    /// [`Locks::ping`](crate::Locks::ping). The default asks for the queue of `name`, which is right
+    /// where the store answers reads only while it takes writes.
+    ///
+    /// # Errors
+    ///
+    /// As [`inspect`](Self::inspect).
+    async fn ping(&self, name: &LockName) -> Result<()> {
+        self.inspect(name).await.map(drop)
+    }
 
     /// Tells why waits for a name were in vain: who is in the way, and the place of each of these
     /// attempts, which are this client's. Only for the text of an error, so it may be late or

@@ -9,14 +9,17 @@ use std::{
 };
 
 use tokio::{runtime::Handle, sync::Notify};
-use tokio_util::sync::DropGuard;
 
+use super::end::End;
 use crate::{Clock, Instant};
 
 /// Something with a deadline.
 pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
     /// The alarm rang: answers when to ring again, or `None` when it is over.
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
+
+    /// The alarm's runtime has ended, and it rings no more.
+    fn silenced(self: Arc<Self>) {}
 }
 
 /// One timer and one task for all deadlines of a client, however many locks it holds.
@@ -50,16 +53,17 @@ impl Slot {
 }
 
 impl<W: Watched + ?Sized> Alarm<W> {
-    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before,
-    /// `guard` is dropped with the task.
-    pub(crate) fn start(clock: Clock, runtime: &Handle, guard: Option<DropGuard>) -> Arc<Self> {
+    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before, `end`
+    /// has come, and then whatever is in the alarm is told.
+    pub(crate) fn start(clock: Clock, runtime: &Handle, end: Option<Arc<End>>) -> Arc<Self> {
         let alarm = Arc::new(Self {
             clock,
             due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
             armed: AtomicU64::new(Instant::NEVER.nanos()),
             earlier: Arc::new(Notify::new()),
         });
-        runtime.spawn(watch(Arc::downgrade(&alarm), clock, alarm.earlier.clone(), guard));
+        let task = Task { alarm: Arc::downgrade(&alarm), end };
+        runtime.spawn(watch(task, clock, alarm.earlier.clone()));
         alarm
     }
 
@@ -130,20 +134,31 @@ pub(crate) trait HasSlot {
     fn slot(&self) -> &Slot;
 }
 
-async fn watch<W: Watched + ?Sized>(
+/// What the alarm's task has, which a runtime drops with its tasks when it ends.
+struct Task<W: Watched + ?Sized> {
     alarm: Weak<Alarm<W>>,
-    clock: Clock,
-    earlier: Arc<Notify>,
-    guard: Option<DropGuard>,
-) {
-    while let Some(next) = alarm.upgrade().map(|alarm| alarm.ring_due()) {
+    end: Option<Arc<End>>,
+}
+
+impl<W: Watched + ?Sized> Drop for Task<W> {
+    fn drop(&mut self) {
+        let Some(end) = self.end.take() else { return };
+        // First: who adds something after it was emptied looks at this then.
+        end.come();
+        let left = self.alarm.upgrade().map(|alarm| alarm.drain());
+        left.into_iter().flatten().for_each(Watched::silenced);
+    }
+}
+
+async fn watch<W: Watched + ?Sized>(mut task: Task<W>, clock: Clock, earlier: Arc<Notify>) {
+    while let Some(next) = task.alarm.upgrade().map(|alarm| alarm.ring_due()) {
         tokio::select! {
             () = clock.sleep_until(next) => {}
             () = earlier.notified() => {}
         }
     }
     // The alarm has ended, and not the runtime.
-    let _ = guard.map(DropGuard::disarm);
+    task.end = None;
 }
 
 impl<W: Watched + ?Sized> Drop for Alarm<W> {

@@ -9,8 +9,6 @@ use std::{
     time::Duration,
 };
 
-use tokio_util::sync::WaitForCancellationFutureOwned;
-
 use super::{
     alarm::Watched,
     moving::{Collect, Moving, STAY},
@@ -31,7 +29,8 @@ use crate::{Error, Result};
 ///
 /// A caller in another runtime than the client's only waits: timers belong to the runtime in which
 /// they were first polled, and that one may end before the work does. If the client's ends before,
-/// the work is gone with it, and the caller is told [`Error::Closed`].
+/// the work is gone with it, and the caller is told [`Error::Closed`]; also one that waits by that
+/// runtime's handle, which outlives it.
 pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
     progress: Progress<F>,
     on_drop: Option<D>,
@@ -39,8 +38,6 @@ pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce(
     collect: Option<Collect<F::Output>>,
     /// Makes an output of an error.
     refuse: fn(Error) -> F::Output,
-    /// Tells a caller elsewhere that there will be no answer.
-    ended: Option<Pin<Box<WaitForCancellationFutureOwned>>>,
 }
 
 enum Progress<F: Future> {
@@ -60,7 +57,7 @@ where
     pub(crate) fn new(home: &Arc<HomeRuntime>, work: F, on_drop: D) -> Self {
         let progress = Progress::New(Box::pin(work));
         let (on_drop, home) = (Some(on_drop), home.clone());
-        Self { progress, on_drop, home, collect: None, refuse: Err, ended: None }
+        Self { progress, on_drop, home, collect: None, refuse: Err }
     }
 }
 
@@ -79,13 +76,11 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finis
 
     /// Polls the work for the first time, which is often the only one in memory.
     fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
+        }
         let is_here = self.home.is_here();
-        if !is_here {
-            if let Err(closed) = self.home.check() {
-                return Poll::Ready((self.refuse)(closed));
-            }
-            self.ended = Some(Box::pin(self.home.ended().cancelled_owned()));
-        } else if let Poll::Ready(done) = work.as_mut().poll(cx) {
+        if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
             return Poll::Ready(done);
         }
         let moving = Moving::here(work, cx.waker(), &self.home, self.collect);
@@ -94,18 +89,12 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finis
             true => moving.wake_at(now + STAY),
             false => drop(moving.clone().ring(now)),
         }
-        self.progress = Progress::Begun(moving);
-        self.unless_ended(cx)
-    }
-
-    /// The end of the client's runtime, for a caller elsewhere whose work is not done.
-    fn unless_ended(&mut self, cx: &mut Context<'_>) -> Poll<F::Output> {
-        let Some(ended) = &mut self.ended else { return Poll::Pending };
-        if ended.as_mut().poll(cx).is_pending() {
-            return Poll::Pending;
+        // It may have ended before the alarm had it.
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
         }
-        self.progress = Progress::Over;
-        Poll::Ready((self.refuse)(self.home.closed()))
+        self.progress = Progress::Begun(moving);
+        Poll::Pending
     }
 }
 
@@ -119,14 +108,14 @@ impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Futur
         // Taken out while it is polled: work that panics must not be polled again.
         match mem::replace(&mut this.progress, Progress::Over) {
             Progress::New(work) => this.begin(work, cx),
-            Progress::Begun(moving) => {
-                let polled = moving.poll(cx);
-                if polled.is_ready() {
-                    return polled;
+            Progress::Begun(moving) => match moving.poll(cx) {
+                Poll::Ready(Some(done)) => Poll::Ready(done),
+                Poll::Ready(None) => Poll::Ready((this.refuse)(this.home.closed())),
+                Poll::Pending => {
+                    this.progress = Progress::Begun(moving);
+                    Poll::Pending
                 }
-                this.progress = Progress::Begun(moving);
-                this.unless_ended(cx)
-            }
+            },
             // Polling again after the end is the caller's mistake; waiting for ever is no answer to
             // anything but does not panic.
             Progress::Over => Poll::Pending,
@@ -161,9 +150,15 @@ impl HomeRuntime {
         self: Arc<Self>,
         work: impl Future<Output = Result<T>> + Send + 'static,
     ) -> Result<T> {
-        match self.is_here() {
-            true => work.await,
-            false => Finishing::new(&self, work, || {}).await,
+        if !self.is_here() {
+            return Finishing::new(&self, work, || {}).await;
+        }
+        self.check()?;
+        tokio::select! {
+            biased;
+            // By the runtime's handle a caller outlives it. Timers of the work would panic then.
+            () = self.end.token().cancelled() => Err(self.closed()),
+            done = work => done,
         }
     }
 }

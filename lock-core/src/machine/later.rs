@@ -30,6 +30,13 @@ impl<T> Later<T> {
         // Nothing panics while it is held.
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Forgets everything, and answers what there was.
+    pub(crate) fn drain(&self) -> impl Iterator<Item = T> + use<T> {
+        let things = std::mem::take(&mut self.due().things);
+        self.earlier.notify_one();
+        things.into_values()
+    }
 }
 
 impl<T> Default for Later<T> {

@@ -3,6 +3,7 @@
 pub(crate) mod alarm;
 pub(crate) mod conversion;
 pub(crate) mod drain;
+mod end;
 pub(crate) mod ended_waits;
 pub(crate) mod finish;
 pub(crate) mod later;

@@ -58,6 +58,8 @@ enum State<F: Future> {
     There(Waker),
     /// Not collected yet.
     Done(thread::Result<F::Output>),
+    /// Gone with its runtime.
+    Gone,
     /// The caller has all that there was, or has left.
     Over,
 }
@@ -85,20 +87,14 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
         self.home.alarm.add(&watched, at);
     }
 
-    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<F::Output> {
+    /// Polls it for the caller; `None` if the runtime has ended, and there will be no answer.
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
         let mut state = self.state();
         match mem::replace(&mut *state, State::Polled) {
-            State::Here(mut work, _) => {
+            State::Here(work, _) => {
                 // Unlocked: the alarm must not wait for the work.
                 drop(state);
-                match work.as_mut().poll(cx) {
-                    Poll::Pending => *self.state() = State::Here(work, cx.waker().clone()),
-                    Poll::Ready(done) => {
-                        *self.state() = State::Over;
-                        self.home.alarm.remove(self);
-                        return Poll::Ready(done);
-                    }
-                }
+                return self.poll_here(work, cx);
             }
             State::There(_) => *state = State::There(cx.waker().clone()),
             State::Done(done) => {
@@ -106,13 +102,53 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
                 drop(state);
                 self.home.alarm.remove(self);
                 match done {
-                    Ok(done) => return Poll::Ready(done),
+                    Ok(done) => return Poll::Ready(Some(done)),
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
+            }
+            State::Gone => {
+                *state = State::Over;
+                return Poll::Ready(None);
             }
             State::Polled | State::Over => {}
         }
         Poll::Pending
+    }
+
+    fn poll_here(&self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let has_ended = || self.home.check().is_err();
+        // After the end its timers would panic.
+        let polled = match has_ended() {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(cx).map(Some),
+        };
+        if polled.is_ready() {
+            *self.state() = State::Over;
+            self.home.alarm.remove(self);
+            return polled;
+        }
+        *self.state() = State::Here(work, cx.waker().clone());
+        if has_ended() {
+            // Told while it was polled, and then there was no waker to call.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// The runtime has ended: tells the caller, who finds out when it polls.
+    fn end(&self) {
+        let mut state = self.state();
+        let caller = match &*state {
+            State::Here(_, caller) => caller.clone(),
+            State::There(caller) => {
+                let caller = caller.clone();
+                *state = State::Gone;
+                caller
+            }
+            State::Polled | State::Done(_) | State::Gone | State::Over => return,
+        };
+        drop(state);
+        caller.wake();
     }
 
     /// The caller drops it.
@@ -123,18 +159,31 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
             self.home.runtime.spawn(work.instrument(self.span.clone()));
         }
     }
+}
 
-    async fn finish(self: Arc<Self>, work: Pin<Box<F>>) {
+/// What a task of its own has of the work, which a runtime drops with its tasks when it ends.
+struct OwnTask<F: Future<Output: Send> + Send + 'static>(Arc<Moving<F>>);
+
+impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
+    async fn finish(self, work: Pin<Box<F>>) {
         let done = AssertUnwindSafe(work).catch_unwind().await;
-        let mut state = self.state();
+        let moving = &self.0;
+        let mut state = moving.state();
         // What the caller has left behind is dropped with the task: a guard is released.
         let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
         *state = State::Done(done);
         drop(state);
-        if let Some(collect) = self.collect {
-            self.wake_at(self.home.clock.now() + collect.within);
+        if let Some(collect) = moving.collect {
+            moving.wake_at(moving.home.clock.now() + collect.within);
         }
         caller.wake();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for OwnTask<F> {
+    /// Tells nobody anything if the work is done.
+    fn drop(&mut self) {
+        self.0.end();
     }
 }
 
@@ -151,7 +200,7 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
             (State::Here(work, caller), _) => {
                 *state = State::There(caller);
                 drop(state);
-                let finish = self.clone().finish(work).instrument(self.span.clone());
+                let finish = OwnTask(self.clone()).finish(work).instrument(self.span.clone());
                 self.home.runtime.spawn(finish);
             }
             (State::Polled, _) => return Some(now + STAY),
@@ -161,5 +210,9 @@ impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
             (other, _) => *state = other,
         }
         None
+    }
+
+    fn silenced(self: Arc<Self>) {
+        self.end();
     }
 }

@@ -7,20 +7,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     Clock, ClosedBy, Error, Instant, Result,
-    machine::alarm::{Alarm, Watched},
+    machine::{
+        alarm::{Alarm, Watched},
+        end::End,
+    },
 };
 
 /// Where work goes that leaves its caller's task, and what notices that there is no such place any
 /// more.
 ///
-/// The task of the alarm holds a guard, which a runtime drops with its tasks when it ends. So one
-/// flag says it for all stores, however the runtime ends, and nobody asks a driver any more whose
-/// tasks are gone.
+/// A runtime drops its tasks when it ends, and that of the alarm tells it then. So one flag says it
+/// for all stores, however the runtime ends, and nobody asks a driver any more whose tasks are gone.
 pub(crate) struct HomeRuntime {
     pub(crate) runtime: Handle,
     pub(crate) clock: Clock,
     pub(crate) alarm: Arc<Alarm<dyn Watched>>,
-    ended: CancellationToken,
+    pub(super) end: Arc<End>,
     store: &'static str,
     origin: Origin,
 }
@@ -36,10 +38,10 @@ impl HomeRuntime {
         store: &'static str,
         caller: &'static Location<'static>,
     ) -> Arc<Self> {
-        let (runtime, ended) = (Handle::current(), CancellationToken::new());
-        let alarm = Alarm::start(clock, &runtime, Some(ended.clone().drop_guard()));
+        let (runtime, end) = (Handle::current(), Arc::new(End::default()));
+        let alarm = Alarm::start(clock, &runtime, Some(end.clone()));
         let origin = Origin::here(&runtime, caller);
-        Arc::new(Self { runtime, clock, alarm, ended, store, origin })
+        Arc::new(Self { runtime, clock, alarm, end, store, origin })
     }
 
     pub(crate) fn is_here(&self) -> bool {
@@ -57,7 +59,7 @@ impl HomeRuntime {
     ///
     /// [`Error::Closed`] if the runtime has ended.
     pub(crate) fn check(&self) -> Result<()> {
-        match self.ended.is_cancelled() {
+        match self.end.has_come() {
             true => Err(self.closed()),
             false => Ok(()),
         }
@@ -71,7 +73,7 @@ impl HomeRuntime {
 
     /// Tells when the runtime has ended. It keeps nothing alive.
     pub(crate) fn ended(&self) -> CancellationToken {
-        self.ended.clone()
+        self.end.token().clone()
     }
 }
 

@@ -5,8 +5,9 @@
 //! deliberately broken lock in `lock-memory` that exactly this property rejects.
 //!
 //! ```no_run
+//! # mod distlock { pub use lock_core as driver; }
 //! # async fn example(harness: &dyn lock_core::properties::Harness) {
-//! for property in lock_core::properties::all() {
+//! for property in distlock::driver::properties::all() {
 //!     for check in property.checks {
 //!         match check.run(harness).await {
 //!             Ok(outcome) => println!("{}::{}: {outcome:?}", property.name, check.name),

@@ -3,23 +3,44 @@
 
 use std::time::Duration;
 
-use super::{Checked, Harness, Outcome, ensure, keeps, property, scene::*};
-use crate::Locks;
+use super::{Checked, Client, Harness, Outcome, ensure, keeps, property, scene::*};
+use crate::{LockGuard, Locks};
 
 property!(while_holding, while_waiting);
 
 async fn while_holding(h: &dyn Harness) -> Checked {
-    let (name, a, b) = (fresh("restart-held"), h.client().await?, h.client().await?);
+    let (a, b) = (h.client().await?, h.client().await?);
     if let Some(reason) = forgetful(a.locks()) {
         return Ok(Outcome::Skipped(reason));
     }
-    let ttl = outlasting(h, a.locks());
-    let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
-    h.restart().await?;
+    let mut ttl = outlasting(h, a.locks());
+    loop {
+        let name = fresh("restart-held");
+        let guard = soon("acquire", lock(h, &*a, &name)?.ttl(ttl).acquire()).await??;
+        let began = a.locks().driver().clock().now();
+        h.restart().await?;
+        // A restart that outlasts the lock says nothing: once more, with one that lives longer.
+        let longer = (ttl * 2).min(*a.locks().guarantees().ttl.end());
+        if a.locks().driver().clock().now().since(began) < ttl / 2 || longer == ttl {
+            return outlives_a_restart(h, &*b, guard, ttl).await;
+        }
+        ttl = longer;
+        // It may have ended meanwhile.
+        let _ = soon("release", guard.release()).await?;
+    }
+}
+
+async fn outlives_a_restart(
+    h: &dyn Harness,
+    other: &dyn Client,
+    guard: LockGuard,
+    ttl: Duration,
+) -> Checked {
+    let name = guard.name().clone();
     let taken = soon("try_acquire", async {
         // The first call after a restart may find a dead connection.
         loop {
-            match lock(h, &*b, &name)?.try_acquire().await {
+            match lock(h, other, &name)?.try_acquire().await {
                 Err(error) if error.is_transient() => tokio::task::yield_now().await,
                 answer => return Ok::<_, super::Failure>(answer?),
             }

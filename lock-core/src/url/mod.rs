@@ -17,7 +17,8 @@ use crate::{Error, Result};
 /// A store URL, taken apart. `Debug` and `Display` never show the password.
 ///
 /// ```
-/// use lock_core::StoreUrl;
+/// # use lock_core as distlock;
+/// use distlock::StoreUrl;
 ///
 /// let url = StoreUrl::parse("redis://me:se%40cret@10.0.0.1,10.0.0.2:7000/3?ttl=10s")?;
 /// assert_eq!(url.hosts(6379), ["10.0.0.1:6379", "10.0.0.2:7000"]);

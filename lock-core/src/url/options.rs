@@ -100,7 +100,7 @@ pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         let (option, value) =
             pair.split_once('=').ok_or_else(|| format!("option {pair:?} has no value"))?;
-        if SECRETS.contains(&option) {
+        if SECRETS.contains(&option.to_ascii_lowercase().as_str()) {
             return Err(format!("a {option} belongs before the host: SCHEME://USER:PASSWORD@HOST"));
         }
         if options.insert(option.to_owned(), decode(value)?).is_some() {

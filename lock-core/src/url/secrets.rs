@@ -2,8 +2,9 @@
 
 use super::parts::is_scheme;
 
-/// What people write as options although it is nobody's to see.
-pub(super) const SECRETS: [&str; 4] = ["password", "pass", "token", "secret"];
+/// What people write as options although it is nobody's to see, in lower case.
+pub(super) const SECRETS: [&str; 7] =
+    ["password", "passwd", "pass", "pwd", "auth", "token", "secret"];
 
 /// Whether there is an `@` that does not end a login. It may be part of a password, or follow a
 /// password with a character that ends the authority; taken apart as it is, parts of a password
@@ -40,9 +41,10 @@ fn without_login(url: &str) -> String {
 
 /// The URL with `***` instead of everything from a secret option's value on.
 fn without_secret_options(url: &str) -> String {
+    let lower = url.to_ascii_lowercase();
     let value = |secret: &&str| {
         let starts = ["?", "&"].map(|before| format!("{before}{secret}="));
-        starts.iter().filter_map(|start| Some(url.find(start)? + start.len())).min()
+        starts.iter().filter_map(|start| Some(lower.find(start)? + start.len())).min()
     };
     match SECRETS.iter().filter_map(value).min() {
         Some(value) => format!("{}***", &url[..value]),

@@ -53,9 +53,16 @@ fn options_are_typed_and_unknown_ones_refused() {
 
 #[test]
 fn a_password_among_the_options_is_not_shown() {
-    for url in
-        ["redis://h?password=QXZ", "sqlite:x?ttl=5s&token=QXZ@x&a=b", "etcd://u:p@h?pass=QXZ"]
-    {
+    for url in [
+        "redis://h?password=QXZ",
+        "sqlite:x?ttl=5s&token=QXZ@x&a=b",
+        "etcd://u:p@h?pass=QXZ",
+        "redis://h?Password=QXZ",
+        "redis://h?ttl=5s&PWD=QXZ",
+        "mysql://h/d?passwd=QXZ",
+        "zookeeper://h?auth=QXZ",
+    ] {
+        assert!(!without_password(url).contains("QXZ"), "{url}");
         let error = StoreUrl::parse(url).unwrap_err();
         assert!(!format!("{error} {error:?}").contains("QXZ"), "{error}");
     }

@@ -161,7 +161,9 @@ impl Session {
         }
     }
 
-    pub(crate) fn close(&self) {
+    /// Ends all that there is for this client. The answer is what the store has yet to forget: after
+    /// all have been told, as that lets others in.
+    pub(crate) fn end(&self) -> Vec<(Uuid, LockName)> {
         let records: Vec<_> = {
             let mut records = self.records();
             self.client.close();
@@ -173,11 +175,8 @@ impl Session {
             left.push((attempt, record.name.clone()));
             record.end(LossReason::Closed);
         }
-        // After all have been told: leaving lets others in.
-        if self.client.network.now().crashed.is_none() {
-            left.iter().for_each(|(attempt, name)| self.client.store.leave(name, *attempt));
-        }
         self.changed.notify_one();
+        left
     }
 
     fn told(&self, told: Told) {
@@ -245,7 +244,11 @@ async fn deliver(
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.close();
+        let left = self.end();
+        // Nobody waits for an answer, so no way is too long.
+        if self.client.network.now().crashed.is_none() {
+            left.iter().for_each(|(attempt, name)| self.client.store.leave(name, *attempt));
+        }
         // The delivering task may wait for the end of a cut; there is nothing left to deliver.
         self.client.network.change(|trouble| *trouble = Trouble::default());
     }

@@ -37,6 +37,7 @@ pub struct MemoryStore(Arc<Shared>);
 struct Shared {
     state: Mutex<State>,
     clients: Mutex<Vec<Weak<Client>>>,
+    refuses: AtomicBool,
     defect: Option<Defect>,
 }
 
@@ -105,6 +106,17 @@ impl MemoryStore {
             state.settle(name, now, self.0.defect);
         }
         state.names.iter().map(|(name, entries)| (name.clone(), shown(entries, now))).collect()
+    }
+
+    /// Whether connects by URL are refused from now on, as of a server that is down:
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable). So a test can have the code under test
+    /// start before its store. Clients that are connected go on.
+    pub fn refuse_connects(&self, refuse: bool) {
+        self.0.refuses.store(refuse, Ordering::Release);
+    }
+
+    pub(crate) fn refuses(&self) -> bool {
+        self.0.refuses.load(Ordering::Acquire)
     }
 
     /// What a restart of a server with its data does to the entries: nothing.

@@ -13,12 +13,17 @@ impl MemoryStore {
     /// beside each other take names of their own.
     ///
     /// ```
-    /// # use lock_core::Locks;
-    /// # use lock_memory::{MemoryConfig, MemoryStore};
+    /// # mod distlock {
+    /// #     pub use {lock_core::*, lock_memory as memory};
+    /// #     pub async fn connect(url: &str) -> Result<Locks> {
+    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #     }
+    /// # }
+    /// use distlock::memory::MemoryStore;
+    ///
     /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
-    /// # async fn main() -> lock_core::Result<()> {
-    /// # let connect = || MemoryConfig::from_url(&"memory:t2".parse()?)?.connect().map(Locks::new);
-    /// let locks = connect()?; // distlock::connect("memory:t2"), somewhere in the code under test
+    /// # async fn main() -> distlock::Result<()> {
+    /// let locks = distlock::connect("memory:t2").await?; // somewhere in the code under test
     /// let guard = locks.lock("orders/42")?.acquire().await?;
     ///
     /// let store = MemoryStore::named("t2");

@@ -4,7 +4,7 @@
 -- `leader` (a hash, that lives as long as the lock's key) tells by whom, with which token, in which
 -- database, what it says about itself, its value and how often that was changed.
 --
--- Observers are told of each change: `<token> <version> <TTL in ms> <offset> <length> <who><value>`,
+-- Observers are told of each change: `<token> <version> <TTL in ms> o<offset> <length> <who><value>`,
 -- that it leads, with what the token floor adds to the time; `<token> gone`; `<token> look`, that somebody
 -- without a value holds the lock now. Channels are shared by all databases, so the channel names the
 -- database. A hint: who is not reached looks by itself.
@@ -18,7 +18,7 @@ local function seat(lock, base, attempt, ttl, token, version, database, who, val
   if tonumber(ttl) > 0 then
     redis.call('PEXPIRE', base .. 'leader', ttl)
   end
-  announce(lock, database, table.concat({token, version, ttl, (floor()), #who, who .. value}, ' '))
+  announce(lock, database, table.concat({token, version, ttl, 'o' .. floor(), #who, who .. value}, ' '))
 end
 
 -- A candidate leads from now on.

@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    fmt::Display,
     fs::{self, DirBuilder, OpenOptions},
     io,
     os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt},
@@ -56,27 +57,31 @@ impl Location {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if there is no file.
+    /// [`Error::InvalidOption`] if there is no file.
     pub(super) fn check_is_there(&self) -> Result<()> {
         if self.path.is_file() {
             return Ok(());
         }
-        let why = format!(
-            "{}: the pool's database is no file yet, or in memory: locks need a file that all processes open",
-            self.path.display()
-        );
-        let (store, op, effect) = ("sqlite", "connect", Effect::None);
-        Err(Error::Unavailable { store, op, effect, source: why.into() })
+        Err(Error::InvalidOption {
+            option: "database of the pool".to_owned(),
+            value: self.path.display().to_string(),
+            allowed: "a file that is there: it is none yet, or in memory, and locks need a file that all \
+                      processes open"
+                .to_owned(),
+        })
     }
 
     /// Finds the file, and creates it if it is not there. Answers its identity.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if its directory is not there, [`Error::Denied`] if it cannot be created, or
-    /// not be written, [`Error::Rejected`] on a network file system.
+    /// [`Error::Unavailable`] if its directory is not there, or it is one itself, [`Error::Denied`] if it
+    /// cannot be created, or not be written, [`Error::Rejected`] on a network file system.
     pub(super) fn make(&self) -> Result<String> {
         let path = &self.path;
+        if path.is_dir() {
+            return Err(no_file(path, "is a directory; name a file in it"));
+        }
         self.create().map_err(|error| not_made(path, error))?;
         // Asked, not tried: closing a file ends SQLite's locks on it of this whole process. And SQLite
         // itself would open the file for reading.
@@ -156,13 +161,26 @@ fn check(path: &Path) -> Result<()> {
 
 fn not_made(path: &Path, error: io::Error) -> Error {
     let missing = path.parent().filter(|directory| !directory.exists());
-    let Some(missing) = missing.filter(|_| error.kind() == io::ErrorKind::NotFound) else {
-        return denied(path, error);
-    };
-    let (path, missing) = (path.display(), missing.display());
-    let why = format!("{path}: there is no directory {missing}; make it, or name a file elsewhere");
-    let (store, op, effect) = ("sqlite", "connect", Effect::None);
-    Error::Unavailable { store, op, effect, source: why.into() }
+    let there = path.ancestors().skip(1).find(|above| above.exists());
+    match (there.filter(|above| !above.is_dir()), missing) {
+        (Some(file), _) => {
+            no_file(path, format_args!("{} is no directory; name a file elsewhere", file.display()))
+        }
+        (None, Some(missing)) if error.kind() == io::ErrorKind::NotFound => {
+            let missing = missing.display();
+            no_file(
+                path,
+                format_args!("there is no directory {missing}; make it, or name a file elsewhere"),
+            )
+        }
+        _ => denied(path, error),
+    }
+}
+
+/// For a path where there can be no file, as things are.
+fn no_file(path: &Path, why: impl Display) -> Error {
+    let source = format!("{}: {why}", path.display()).into();
+    Error::Unavailable { store: "sqlite", op: "connect", effect: Effect::None, source }
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {

@@ -77,3 +77,15 @@ async fn an_old_file_may_replace_a_new_one() {
     assert!(new.inspect("a").await.unwrap()[0].holder.granted_at.is_some());
     guard.release().await.unwrap();
 }
+
+/// The next connection adds it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_column_goes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("locks.db");
+    let (a, b) = (locks(&path).await, locks(&path).await);
+    grants::the_column_goes(a.clone(), b.clone(), async || sql(&path, OLD).await).await;
+    for locks in [&a, &b] {
+        grants::dated_again(locks).await;
+    }
+}

@@ -9,6 +9,7 @@ mod floor;
 mod grants;
 mod killed;
 mod own_client;
+mod paths;
 mod processes;
 mod replaced;
 #[cfg(feature = "properties")]

@@ -60,7 +60,7 @@ async fn what_is_no_file_is_refused() {
     let later = SqlitePoolOptions::new().connect_lazy_with(later);
     for pool in [memory, later] {
         let refused = SqlLock::with_client(&pool).await.unwrap_err();
-        assert!(matches!(refused, Error::Unavailable { .. }), "{refused:?}");
+        assert!(matches!(refused, Error::InvalidOption { .. }), "{refused:?}");
         assert!(refused.to_string().contains("a file that all processes open"), "{refused}");
     }
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,5 +1,10 @@
 //! Waits in vain.
 
+use std::time::Duration;
+
+use lock_core::Error;
+use sqlx::{Connection, SqliteConnection, raw_sql};
+
 use crate::{locks, support};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -8,4 +13,28 @@ async fn a_wait_in_vain_ends_as_one() {
     let directory = tempfile::tempdir().unwrap();
     let locks = locks(&directory.path().join("locks.db")).await;
     support::vain::a_wait_in_vain_ends_as_one(locks).await;
+}
+
+/// Somebody else writes into the file: it answers reads, and takes no entry.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_takes_no_writes_is_an_outage_and_no_busy_lock() {
+    let _turn = support::turn().await;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("locks.db");
+    let locks = locks(&path).await;
+    let guard = locks.lock("held").unwrap().acquire().await.unwrap();
+    let mut other = SqliteConnection::connect(&format!("sqlite:{}", path.display())).await.unwrap();
+    raw_sql("BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let wait = |name: &str| locks.lock(name).unwrap().wait(Duration::from_millis(300)).acquire();
+    let free = wait("free").await.unwrap_err();
+    assert!(matches!(free, Error::Unavailable { op: "acquire", .. }), "{free:?}");
+    assert!(free.to_string().contains("locked"), "{free}");
+    let held = wait("held").await.unwrap_err();
+    assert!(matches!(held, Error::WaitTimeout { holder: Some(_), .. }), "{held:?}");
+    let ping = locks.ping().await.unwrap_err();
+    assert!(matches!(ping, Error::Unavailable { op: "ping", .. }), "{ping:?}");
+    raw_sql("ROLLBACK").execute(&mut other).await.unwrap();
+    locks.ping().await.unwrap();
+    locks.lock("free").unwrap().acquire().await.unwrap().release().await.unwrap();
+    drop(guard);
 }

@@ -1,10 +1,16 @@
 //! When a lock was granted, and tables of the version that did not write it down.
 
+use std::any::Any;
+
 use lock_core::Locks;
-use lock_sql::{Dialect, schema};
+use lock_sql::{
+    Dialect,
+    client::{Connection, MySqlConnection, PgConnection, raw_sql},
+    schema,
+};
 
 use crate::{
-    Database, locks, on_both, rights,
+    Database, eventually, locks, on_both, rights,
     support::grants::{self, OLD, old_entry},
 };
 
@@ -14,6 +20,8 @@ on_both!(
     every_kind_at_once,
     tables_of_an_old_client_get_the_column,
     tables_that_this_user_may_not_alter,
+    the_column_goes,
+    who_adds_the_column_waits_for_no_long_transaction,
 );
 
 async fn two(server: &Database) -> (Locks, Locks) {
@@ -45,7 +53,10 @@ async fn tables_of_an_old_client_get_the_column(dialect: Dialect) {
     server.sql(OLD).await;
     let (before, later) = ("0a".repeat(16), "0b".repeat(16));
     server.sql(&old_entry(dialect, &before)).await;
-    // Together: one of them adds it.
+    if dialect == Dialect::MySql {
+        server.sql(&schema(dialect)).await;
+    }
+    // Together: one of them adds it on PostgreSQL.
     let url = server.url();
     let (new, _other) = tokio::join!(locks(&url), locks(&url));
     for attempt in [&before, &later] {
@@ -86,4 +97,72 @@ async fn tables_that_this_user_may_not_alter(dialect: Dialect) {
     server.sql(&schema(dialect)).await;
     let (a, b) = (locks(&url).await, locks(&url).await);
     grants::a_wait_is_no_hold(a, b).await;
+}
+
+async fn the_column_goes(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    grants::the_column_goes(a.clone(), b.clone(), async || drop(server.sql(OLD).await)).await;
+    server.sql(&schema(dialect)).await;
+    for locks in [&a, &b] {
+        grants::dated_again(locks).await;
+    }
+}
+
+/// A transaction that has read the table and does not end, until it is dropped.
+async fn long_transaction(server: &Database) -> Box<dyn Any> {
+    let read = "BEGIN; SELECT COUNT(*) FROM distlock_v1_entries";
+    match server {
+        Database::MariaDb(server) => {
+            let mut long = MySqlConnection::connect(&server.url()).await.unwrap();
+            raw_sql(read).execute(&mut long).await.unwrap();
+            Box::new(long)
+        }
+        Database::Postgres(server) => {
+            let mut long = PgConnection::connect(&server.url()).await.unwrap();
+            raw_sql(read).execute(&mut long).await.unwrap();
+            Box::new(long)
+        }
+    }
+}
+
+/// All clients would wait behind it meanwhile. It is to be run again.
+async fn who_adds_the_column_waits_for_no_long_transaction(dialect: Dialect) {
+    let server = Database::start(dialect).await;
+    let (a, b) = two(&server).await;
+    server.sql(OLD).await;
+    let long = long_transaction(&server).await;
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    let refused = match &server {
+        Database::MariaDb(server) => server.sql(&schema(dialect)).await,
+        Database::Postgres(server) => server.sql(&schema(dialect)).await,
+    };
+    let refused = refused.unwrap_err().to_string();
+    assert!(refused.contains("timeout"), "{refused}");
+    assert_eq!(b.inspect("a").await.unwrap()[0].holder.granted_at, None);
+    guard.release().await.unwrap();
+    drop(long);
+    eventually("the end of the transaction", async || match &server {
+        Database::MariaDb(server) => server.sql(&schema(dialect)).await.is_ok(),
+        Database::Postgres(server) => server.sql(&schema(dialect)).await.is_ok(),
+    })
+    .await;
+    grants::dated_again(&b).await;
+}
+
+/// An `ALTER` would keep all other clients waiting behind somebody's long transaction.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mariadb_is_altered_by_nobody_who_connects() {
+    let server = Database::start(Dialect::MySql).await;
+    server.sql(&schema(Dialect::MySql)).await;
+    server.sql(OLD).await;
+    let long = long_transaction(&server).await;
+    let alters = async || server.sql("SHOW GLOBAL STATUS LIKE 'Com_alter_table'").await;
+    let before = alters().await;
+    let (a, b) = two(&server).await;
+    assert_eq!(alters().await, before);
+    let guard = a.lock("a").unwrap().acquire().await.unwrap();
+    assert_eq!(b.inspect("a").await.unwrap()[0].holder.granted_at, None);
+    guard.release().await.unwrap();
+    drop(long);
 }

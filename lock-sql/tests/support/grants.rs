@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use lock_core::{Error, Holder, Locks};
+use lock_core::{Error, Holder, LockGuard, Locks};
 use lock_sql::Dialect;
 
 use super::eventually;
@@ -130,4 +130,48 @@ pub async fn beside_an_old_client(locks: Locks, leave: impl AsyncFnOnce()) {
     let (queued_at, granted_at) = granted(&locks).await;
     assert!(granted_at >= queued_at);
     guard.release().await.unwrap();
+}
+
+/// Clients that have the column lose it, as when an old dump is restored: all goes on, also what waits.
+pub async fn the_column_goes(a: Locks, b: Locks, go: impl AsyncFnOnce()) {
+    let ttl = Duration::from_secs(4);
+    let hold = async |name: &str| a.lock(name).unwrap().ttl(ttl).acquire().await;
+    let (held, left) = (hold("a").await.unwrap(), hold("left").await.unwrap());
+    let mut reader = a.shared("r").unwrap().ttl(ttl).acquire().await.unwrap();
+    let mut leader = a.election("e").unwrap().ttl(ttl).campaign("one").await.unwrap();
+    let mut observer = b.election("e").unwrap().observe().await.unwrap();
+    let seen = observer.next().await.unwrap().unwrap().expect("a leader");
+    assert_eq!(seen.value, b"one");
+    let waiter = tokio::spawn(b.lock("a").unwrap().ttl(ttl).acquire());
+    first(&a, 2).await;
+    go().await;
+    // What is not renewed ends.
+    tokio::time::sleep(ttl + Duration::from_secs(1)).await;
+    held.renew().await.unwrap();
+    assert!(left.is_valid() && reader.is_valid() && leader.is_valid());
+    for locks in [&a, &b] {
+        locks.lock("new").unwrap().acquire().await.unwrap().release().await.unwrap();
+        locks.all(["s/1", "s/2"]).unwrap().acquire().await.unwrap().release().await.unwrap();
+    }
+    assert!(reader.try_upgrade().await.unwrap(), "the only reader");
+    leader.proclaim("two").await.unwrap();
+    let seen = observer.next().await.unwrap().unwrap().expect("a leader");
+    assert_eq!(seen.value, b"two");
+    let ticket = left.detach().await.unwrap();
+    let adopted = b.adopt(&ticket).await.unwrap();
+    held.release().await.unwrap();
+    let next: LockGuard = waiter.await.unwrap().unwrap();
+    next.release().await.unwrap();
+    adopted.release().await.unwrap();
+}
+
+/// Waits until locks that are got at once are dated again.
+pub async fn dated_again(locks: &Locks) {
+    eventually("a time of a grant", async || {
+        let guard = locks.lock("d").unwrap().acquire().await.unwrap();
+        let granted_at = locks.inspect("d").await.unwrap()[0].holder.granted_at;
+        guard.release().await.unwrap();
+        granted_at.is_some()
+    })
+    .await;
 }

@@ -49,8 +49,9 @@ impl Election {
     /// Default: nobody in particular, so that every campaign waits for every other.
     ///
     /// ```no_run
+    /// # use lock_core as distlock;
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// let election = locks.election("scheduler")?.owner(&lock_core::Owner::new());
+    /// let election = locks.election("scheduler")?.owner(&distlock::Owner::new());
     /// let leading = election.campaign("10.0.0.7, starting").await?;
     /// let still = election.campaign("10.0.0.7, ready").await?; // at once
     /// assert_eq!(leading.token(), still.token());
@@ -62,6 +63,11 @@ impl Election {
 
     /// Waits until it leads, and then says `value` to everybody. The future borrows nothing, not even the
     /// value, so it can be spawned.
+    ///
+    /// The value is for programs, such as an address: [`Leader::value`], and nothing else, shows it, from
+    /// the grant on. Who the candidate is, for people, is [`holder`](Self::holder): [`Leader::holder`],
+    /// [`Error::WaitTimeout`] and [`Locks::inspect`](crate::Locks::inspect) show that one, also while it
+    /// waits.
     ///
     /// ```no_run
     /// # fn example(election: &lock_core::Election) {

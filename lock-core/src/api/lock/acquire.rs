@@ -84,9 +84,9 @@ impl Lock {
     /// while the lock was held.
     ///
     /// ```no_run
-    /// # async fn write(_: u64) {}
+    /// # async fn write(_: i64) {}
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
-    /// locks.lock("report")?.run(|held| async move { write(held.token().value()).await }).await
+    /// locks.lock("report")?.run(|held| async move { write(held.token().as_i64()).await }).await
     /// # }
     /// ```
     ///
@@ -107,18 +107,19 @@ impl Lock {
         async move { run_while_held(guard.await?, work).await }
     }
 
-    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's.
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the lock's. Where its
+    /// result goes through a `?`, nothing else tells the type of the error, and the work names it:
     ///
     /// ```no_run
-    /// # async fn save(_: u64) -> std::io::Result<()> { Ok(()) }
+    /// # async fn save(_: i64) -> std::io::Result<()> { Ok(()) }
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
     /// let lock = locks.lock("report")?;
     /// lock.try_run(|held| async move {
-    ///     save(held.token().value()).await?;
+    ///     save(held.token().as_i64()).await?;
     ///     Ok::<_, Box<dyn std::error::Error>>(())
     /// })
-    /// .await
-    /// # }
+    /// .await?;
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors

@@ -46,9 +46,10 @@ impl Lock {
         let span = trace::attempt(&request.name, store, attempt.id());
         let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
         let ttl = self.request.ttl;
-        let owned =
+        let owned = || {
             Finishing::new(&self.client.home, work.instrument(span), move || attempt.cancel())
-                .collected_within(ttl, |granted| Err(granted?.not_collected()));
+                .collected_within(ttl, |granted| Err(granted?.not_collected()))
+        };
         let guard = self.client.unless_drained(owned).await?;
         // Lost since it was granted, while the caller did not poll.
         guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
@@ -97,10 +98,18 @@ impl Lock {
                 let nothing = Err(self.in_vain(waited, Found::default()));
                 tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
             }
-            Some(found) => Err(self.in_vain(waited, found)),
+            Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
             // Slow, but there: others' answers have come meanwhile, or its own that it waits.
             None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
             None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
+        }
+    }
+
+    /// Where the store shows nobody and took no request, that is an outage and not a busy lock.
+    fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
+        match (&found, attempt.refusal().take()) {
+            (Found { holder: None, place: None }, Some(why)) => self.unavailable("acquire", why),
+            _ => self.in_vain(waited, found),
         }
     }
 
@@ -124,12 +133,12 @@ impl Lock {
     }
 
     fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        Error::Unavailable {
-            store: self.client.driver.guarantees().store,
-            op,
-            effect: Effect::Unknown,
-            source: format!("no answer within {}", shown(limit)).into(),
-        }
+        self.unavailable(op, format!("no answer within {}", shown(limit)))
+    }
+
+    fn unavailable(&self, op: &'static str, why: String) -> Error {
+        let store = self.client.driver.guarantees().store;
+        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
     }
 }
 

@@ -75,8 +75,11 @@ impl Lock {
     fn again(&self, seat: &Seat) -> Result<Option<LockGuard>> {
         let held = seat.held().upgrade();
         let Some(hold) = held.filter(|hold| hold.check().is_ok()) else { return Ok(None) };
+        // Before it counts for the grant: if the last guard leaves in between, a drain must not find
+        // that nobody is left.
+        let stay = hold.client.drain.enter_again();
         match hold.held_as.enter(self.request.kind) {
-            Entering::Counted => Ok(Some(LockGuard::counted(Held(hold)))),
+            Entering::Counted => Ok(Some(LockGuard::counted(Held(hold), stay))),
             Entering::Over => Ok(None),
             Entering::Shared => Err(Error::Unsupported {
                 store: self.client.driver.guarantees().store,

@@ -83,12 +83,12 @@ impl LockSet {
     /// lost, the work is dropped at its next await point and never polled again; as [`Lock::run`].
     ///
     /// ```no_run
-    /// # async fn transfer(_: u64, _: u64) {}
+    /// # async fn transfer(_: i64, _: i64) {}
     /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
     /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
     /// accounts
     ///     .run(|held| async move {
-    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.value()).collect();
+    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.as_i64()).collect();
     ///         transfer(tokens[0], tokens[1]).await
     ///     })
     ///     .await

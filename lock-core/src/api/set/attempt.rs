@@ -29,11 +29,13 @@ impl LockSet {
                 done = work => done,
             }
         };
-        let owned = Finishing::new(&self.lock.client.home, work, move || caller.cancel())
-            .collected_within(self.lock.request.ttl, |held| match held? {
+        let owned = || {
+            let owned = Finishing::new(&self.lock.client.home, work, move || caller.cancel());
+            owned.collected_within(self.lock.request.ttl, |held| match held? {
                 Some(held) => held.not_collected().map(|()| None),
                 None => Ok(None),
-            });
+            })
+        };
         let held = self.lock.client.unless_drained(owned).await?;
         if let Some(held) = &held {
             held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;

@@ -50,7 +50,7 @@ impl LockSet {
         let exclusive = |name| Ok((LockName::new(name)?, Kind::Exclusive));
         let members = names.into_iter().map(exclusive).collect::<Result<BTreeMap<_, _>>>()?;
         let Some(first) = members.keys().next().cloned() else {
-            let reason = "a set of locks needs at least one name".to_owned();
+            let reason = "a set needs at least one name".to_owned();
             return Err(Error::InvalidName { name: String::new(), reason });
         };
         Ok(Self { lock: Lock::new(client, first, Kind::Exclusive)?, members, alone_too: false })
