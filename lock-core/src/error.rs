@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Holder, LockName, LossReason, Requirement, duration::about};
+use crate::{Holder, LockName, LossReason, Requirement, driver::duration::about};
 
 /// The result of this crate's functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

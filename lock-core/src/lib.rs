@@ -21,83 +21,54 @@
 //! [`FencingToken`] to the resource, and let the resource reject a token lower than the greatest
 //! it has seen; [`Gate`] is that check. [`Lock::run`] stops the work at the safe deadline.
 
-mod adopt;
-mod alarm;
+mod api;
 pub mod blocking;
-mod close;
-mod connect;
 pub mod deadline;
-mod diagnosis;
-mod drain;
 mod driver;
-pub mod duration;
-mod election;
-mod end;
-mod entry;
 mod error;
-mod facts;
-mod floor;
-mod gate;
-mod grip;
-mod guarantees;
-mod guard;
-mod held;
-mod held_set;
-mod home;
-mod lock;
-mod locks;
-mod name;
-mod options;
-mod overlap;
-mod owned;
-mod owner;
+mod kind;
+mod machine;
 #[cfg(feature = "properties")]
 pub mod properties;
 pub mod queue;
-mod reach;
-mod request;
-mod returns;
-mod run;
-mod semaphore;
-mod set;
-mod signal;
-mod ticket;
-mod token;
-pub mod trace;
 mod url;
-mod vain;
-mod validity;
 
 pub use crate::{
-    connect::{Connect, DefaultPort, Opener, Opening},
-    deadline::{Clock, Instant, wall_clock},
-    diagnosis::Diagnosis,
-    driver::{DistributedLock, Lease, Wish, limit_conflict, only_exclusive},
-    election::{Election, Leader, Leadership, Observed, Observer},
-    entry::{Entry, Holder},
-    error::{BoxError, ClosedBy, Effect, Error, Result},
-    facts::Facts,
-    floor::TokenFloor,
-    gate::{Gate, StaleToken},
-    guarantees::{
-        Fairness, Fencing, FixedTerm, Guarantees, LockKind, LossSignal, Requirement, Survives, Wake,
+    api::{
+        connect::{Connect, DefaultPort, Opener, Opening},
+        election::{Election, Leadership, leading::Leading, observer::Observer},
+        gate::{Gate, StaleToken},
+        guard::LockGuard,
+        held::Held,
+        lock::Lock,
+        locks::Locks,
+        owner::Owner,
+        semaphore::Semaphore,
+        set::{LockSet, guard::LockSetGuard, held::HeldSet},
     },
-    guard::LockGuard,
-    held::Held,
-    held_set::HeldSet,
-    lock::Lock,
-    locks::Locks,
-    name::LockName,
-    overlap::Overlap,
-    owner::Owner,
-    queue::Kind,
-    reach::{ConnectionState, Reach},
-    request::{Attempt, Request, Term, Wait, this_process},
-    run::Leading,
-    semaphore::Semaphore,
-    set::{LockSet, LockSetGuard},
-    ticket::Ticket,
-    token::FencingToken,
+    deadline::{Clock, Instant, wall_clock},
+    driver::{
+        diagnosis::Diagnosis,
+        duration,
+        entry::{Entry, Holder},
+        facts::Facts,
+        floor::TokenFloor,
+        guarantees::{Fairness, Fencing, FixedTerm, Guarantees, LossSignal, Survives, Wake},
+        leader::{Leader, Observed},
+        loss::LossReason,
+        name::LockName,
+        overlap::Overlap,
+        reach::{ConnectionState, Reach},
+        refusals::{limit_conflict, only_exclusive},
+        request::{Attempt, Request, Term, Wait, Wish, this_process},
+        requirement::Requirement,
+        ticket::Ticket,
+        token::FencingToken,
+        trace,
+        traits::{DistributedLock, Lease},
+        validity::Validity,
+    },
+    error::{BoxError, ClosedBy, Effect, Error, Result},
+    kind::{Kind, LockKind},
     url::{Options, StoreUrl},
-    validity::{LossReason, Validity},
 };

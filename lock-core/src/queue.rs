@@ -7,37 +7,7 @@
 //! The set of entries before mine only shrinks. So an old view of it, if it is not older than my own
 //! entry, may delay me but never admits me wrongly.
 
-use std::fmt;
-
-/// What an entry asks for.
-#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
-#[non_exhaustive]
-pub enum Kind {
-    /// Alone. Also every entry that a driver cannot parse: a foreign client's.
-    #[default]
-    Exclusive,
-    /// Beside other shared ones.
-    Shared,
-    /// `weight` of the `limit` permits.
-    Permit {
-        /// How many permits the entry takes.
-        weight: u32,
-        /// How many there are.
-        limit: u32,
-    },
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Exclusive => f.write_str("exclusive"),
-            Self::Shared => f.write_str("shared"),
-            Self::Permit { weight, limit } => write!(f, "{weight} of {limit} permits"),
-        }
-    }
-}
+pub use crate::kind::Kind;
 
 /// What the rule says about an entry.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -9,8 +9,8 @@ use lock_core::{Clock, LockName};
 
 use crate::{
     MemoryLock, MemoryStore,
-    network::{Network, Trouble},
-    session::Session,
+    store::Client,
+    wire::network::{Network, Trouble},
 };
 
 /// The faults of one client; get them from [`MemoryLock::faults`], or from [`MemoryStore::faults`] for
@@ -41,12 +41,12 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Faults {
     network: Network,
-    session: Weak<Session>,
+    client: Weak<Client>,
 }
 
 impl Faults {
-    fn of(session: &Arc<Session>) -> Self {
-        Self { network: session.network.clone(), session: Arc::downgrade(session) }
+    fn of(client: &Arc<Client>) -> Self {
+        Self { network: client.network.clone(), client: Arc::downgrade(client) }
     }
 
     /// Cuts the network: no request, reply or push arrives any more. What is sent meanwhile is
@@ -99,7 +99,7 @@ impl Faults {
     ///
     /// Waiters stay; `revoke` takes the place of one.
     pub fn lose(&self, name: &LockName) -> usize {
-        self.session.upgrade().map_or(0, |session| session.store.lose(name, &session.tell))
+        self.client.upgrade().map_or(0, |client| client.store.lose(name, &client.tell))
     }
 
     /// Stops the watchdog, as a starved executor does; everything else works.
@@ -122,7 +122,7 @@ impl Faults {
 impl MemoryLock {
     /// Breaks this client's network and watchdog.
     pub fn faults(&self) -> Faults {
-        Faults::of(&self.session)
+        Faults::of(&self.session.client)
     }
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::{
     defect::Defect,
     session::Session,
-    state::{Grant, Upgrade},
+    store::state::{Grant, Upgrade},
 };
 
 #[derive(Debug)]
@@ -116,7 +116,7 @@ impl Lease for MemoryLease {
     }
 
     async fn release(&self) -> Result<()> {
-        if self.session.store.has(Defect::KeepsTheUncollected)
+        if self.session.client.store.has(Defect::KeepsTheUncollected)
             && self.validity.loss() == Some(LossReason::NotCollected)
         {
             let kept = Validity::new(&self.name, Instant::NEVER);

@@ -9,20 +9,18 @@
 //! [`MemoryStore::named`] is the same store for a test. It excludes the tasks of one process from each
 //! other, and nobody else.
 
+mod acquire;
 mod config;
 mod defect;
-mod detach;
+mod election;
 mod fault;
 #[cfg(feature = "properties")]
 mod harness;
 mod lease;
 mod lock;
-mod named;
-mod network;
-mod observe;
 mod session;
-mod state;
 mod store;
+mod wire;
 
 pub use crate::{config::MemoryConfig, fault::Faults, lock::MemoryLock, store::MemoryStore};
 #[cfg(feature = "properties")]

@@ -4,21 +4,16 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Validity, Wait, Wake, limit_conflict,
+    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
+    Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result, Ticket,
+    TokenFloor, Wake, Wish,
 };
-
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
     MemoryStore,
-    defect::Defect,
-    detach::{self, Adopted},
-    lease::MemoryLease,
-    session::Session,
-    state::{Answer, Grant, Wish},
+    session::{Session, renewal},
 };
 
 /// One client of a [`MemoryStore`]: like a process of its own, with a network of its own.
@@ -35,7 +30,9 @@ impl MemoryStore {
     ///
     /// If it is called outside a tokio runtime.
     pub fn client(&self) -> MemoryLock {
-        MemoryLock { session: Session::start(self.clone()), guarantees: guarantees() }
+        let session = Session::start(self.clone());
+        renewal::start(&session);
+        MemoryLock { session, guarantees: guarantees() }
     }
 
     pub(crate) fn client_with(&self, default_ttl: Option<Duration>) -> Result<MemoryLock> {
@@ -65,79 +62,6 @@ fn guarantees() -> Guarantees {
     guarantees
 }
 
-impl MemoryLock {
-    fn wish(&self, request: &Request, attempt: &Attempt) -> Wish {
-        Wish {
-            name: request.name.clone(),
-            attempt: attempt.id(),
-            kind: request.kind,
-            value: request.value.clone(),
-            holder: request.holder.clone(),
-            ttl: request.ttl,
-            queue: request.wait == Wait::Queue,
-            known: false,
-            tell: self.session.tell.clone(),
-            network: self.session.network.clone(),
-        }
-    }
-
-    /// Makes a lease of a grant, which is renewed from now on.
-    fn hold(&self, request: &Request, attempt: &Attempt, grant: Grant) -> Result<Box<dyn Lease>> {
-        let (session, id) = (&self.session, attempt.id());
-        let until = session.until(grant.at, request.ttl, request.term);
-        let validity = Validity::new(&request.name, until);
-        let held = session.hold(id, &request.name, request.ttl, &validity, request.term);
-        if let Err(closed) = held {
-            session.store.leave(&request.name, id);
-            return Err(closed);
-        }
-        let lease = MemoryLease::new(session.clone(), request, id, grant, validity);
-        if attempt.is_cancelled() && session.store.has(Defect::KeepsGrantsOfTheDeparted) {
-            return Err(Error::Contended { name: request.name.clone() });
-        }
-        Ok(Box::new(lease))
-    }
-
-    /// Asks until there is a definite answer: a grant, or the attempt's end.
-    async fn queue_up(&self, wish: &Wish, request: &Request, attempt: &Attempt) -> Result<Grant> {
-        let (mut wish, mut told) = (wish.clone(), None);
-        loop {
-            let pushed = self.session.wait(wish.attempt, &wish.name, wish.ttl)?;
-            let answer =
-                self.session.request("acquire", wish.ttl, |store| store.acquire(&wish)).await?;
-            let look_again = match answer {
-                Answer::Granted(grant) => return Ok(grant),
-                Answer::Busy => return Err(Error::Contended { name: wish.name }),
-                Answer::Gone => return Err(entry_expired()),
-                Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
-                Answer::Waiting { position, look_again } => {
-                    if told.replace(position) != Some(position)
-                        && !self.session.store.has(Defect::WaitsInSilence)
-                    {
-                        attempt.queued(&request.name, Some(position));
-                    }
-                    wish.known = true;
-                    self.session.known(wish.attempt);
-                    look_again
-                }
-            };
-            tokio::select! {
-                grant = pushed => {
-                    self.session.check_open()?;
-                    return grant.ok().flatten().ok_or_else(entry_expired);
-                }
-                () = attempt.cancelled() => return Err(Error::Contended { name: wish.name }),
-                // Nobody else tells that the holder has expired.
-                () = Clock::Tokio.sleep_until(look_again) => {}
-            }
-        }
-    }
-}
-
-fn entry_expired() -> Error {
-    Error::PlaceLost { store: "memory" }
-}
-
 #[async_trait]
 impl DistributedLock for MemoryLock {
     fn guarantees(&self) -> &Guarantees {
@@ -153,54 +77,11 @@ impl DistributedLock for MemoryLock {
     }
 
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
-        self.session.check_open()?;
-        let wish = self.wish(&request, &attempt);
-        let mut answer = self.queue_up(&wish, &request, &attempt).await;
-        if matches!(answer, Err(Error::Contended { .. }))
-            && self.session.store.has(Defect::TriesForAWhile)
-        {
-            tokio::time::sleep(Duration::from_secs(2)).await;
-            answer = self.queue_up(&wish, &request, &attempt).await;
-        }
-        match answer {
-            Ok(grant) => self.hold(&request, &attempt, grant),
-            Err(error) => {
-                self.session.forget(attempt.id());
-                // Whatever an unanswered request left behind goes now, or expires if the store
-                // cannot be reached.
-                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
-                self.session.request("leave", request.ttl, leave).await?;
-                Err(error)
-            }
-        }
+        self.session.acquire(request, attempt).await
     }
 
-    async fn try_all(&self, wishes: Vec<lock_core::Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
-        self.session.check_open()?;
-        let ttl = wishes.iter().map(|(request, _)| request.ttl).min().unwrap_or_default();
-        let all: Vec<_> =
-            wishes.iter().map(|(request, attempt)| self.wish(request, attempt)).collect();
-        let leave = |store: &MemoryStore| {
-            all.iter().for_each(|wish| store.leave(&wish.name, wish.attempt));
-        };
-        match self.session.request("acquire", ttl, |store| store.try_all(&all)).await {
-            Ok(Some(grants)) => {
-                let hold = |((request, attempt), grant): (&lock_core::Wish, Grant)| {
-                    self.hold(request, attempt, grant)
-                };
-                let leases = wishes.iter().zip(grants).map(hold).collect::<Result<_>>();
-                // The session has been closed meanwhile.
-                if leases.is_err() {
-                    leave(&self.session.store);
-                }
-                leases.map(Some)
-            }
-            Ok(None) => Ok(None),
-            Err(error) => {
-                self.session.request("leave", ttl, leave).await?;
-                Err(error)
-            }
-        }
+    async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
+        self.session.try_all(wishes).await
     }
 
     async fn adopt(
@@ -209,21 +90,7 @@ impl DistributedLock for MemoryLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        self.session.check_open()?;
-        let from = detach::read(&ticket)?;
-        let wish = self.wish(&request, &attempt);
-        let adopt = |store: &MemoryStore| store.adopt(&wish, from, ticket.token());
-        match self.session.request("adopt", request.ttl, adopt).await {
-            Ok(Adopted::Done(grant)) => self.hold(&request, &attempt, grant),
-            Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
-            Err(error) => {
-                // What an unanswered request has done is undone, or expires if the store cannot be
-                // reached.
-                let leave = |store: &MemoryStore| store.leave(&wish.name, wish.attempt);
-                self.session.request("leave", request.ttl, leave).await?;
-                Err(error)
-            }
-        }
+        self.session.adopt(request, attempt, ticket).await
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

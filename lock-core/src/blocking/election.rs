@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use super::{Leadership, runtime::Connected};
-use crate::{Error, Leader, Observed, Owner, Result, options::options};
+use crate::{Error, Leader, Observed, Owner, Result, api::options::options};
 
 /// An election with its options, as [`crate::Election`]. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{LockGuard, runtime::Connected};
-use crate::{Owner, Result, options::options};
+use crate::{Owner, Result, api::options::options};
 
 /// A lock with its options, exclusive or shared, as [`crate::Lock`]. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{LockGuard, runtime::Connected};
-use crate::{Result, options::options};
+use crate::{Result, api::options::options};
 
 /// A semaphore with its options, as [`crate::Semaphore`]. Cheap to clone.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{LockSetGuard, runtime::Connected};
-use crate::{Result, options::options};
+use crate::{Result, api::options::options};
 
 /// Several locks that are acquired together, as [`crate::LockSet`]. Cheap to clone.
 #[derive(Clone, Debug)]

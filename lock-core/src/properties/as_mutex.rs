@@ -4,22 +4,8 @@ use std::{future::Future, time::Duration};
 
 use async_trait::async_trait;
 
-use super::{Client, Failure, Harness};
-use crate::{
-    Held, Kind, Lock, LockGuard, LockKind, LockName, LockSet, Result, run::run_while_held,
-};
-
-/// What the checks of an exclusive lock are made with.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Guise {
-    /// A lock of this kind.
-    Lock(Kind),
-    /// The leadership in an election.
-    Leadership,
-    /// A set that has one name.
-    SetOfOne,
-}
+use super::{Client, Failure, Guise, Harness};
+use crate::{Held, Kind, Lock, LockGuard, LockName, LockSet, Result, api::run::run_while_held};
 
 /// What acts as an exclusive lock, with a name for each.
 pub const AS_MUTEX: &[(&str, Guise)] = &[
@@ -29,23 +15,6 @@ pub const AS_MUTEX: &[(&str, Guise)] = &[
 ];
 
 impl Guise {
-    /// What its entry in a queue is.
-    pub(super) fn kind(self) -> Kind {
-        match self {
-            Self::Lock(kind) => kind,
-            Self::Leadership | Self::SetOfOne => Kind::Exclusive,
-        }
-    }
-
-    /// What a store must have for it.
-    pub(super) fn requires(self) -> LockKind {
-        match self {
-            Self::Lock(kind) => kind.into(),
-            Self::Leadership => LockKind::Election,
-            Self::SetOfOne => LockKind::Exclusive,
-        }
-    }
-
     pub(super) fn lock(self, client: &dyn Client, name: &LockName) -> Result<Mutex> {
         let locks = client.locks();
         match self {

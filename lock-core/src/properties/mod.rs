@@ -24,16 +24,19 @@
 
 mod as_mutex;
 mod cancellation;
+mod check;
 mod detach;
 mod election;
 mod fairness;
 mod fencing;
+mod guise;
 mod harness;
 mod liveness;
 mod loss;
 mod mutual_exclusion;
 mod names;
 mod operators;
+mod outcome;
 mod permits;
 mod reconnect;
 mod renewal;
@@ -46,127 +49,12 @@ mod try_acquire;
 mod unpolled;
 mod vain_waits;
 
-use std::{future::Future, pin::Pin};
-
-use crate::LockKind;
-
-pub use as_mutex::{AS_MUTEX, AsMutex, Guise};
+pub use as_mutex::{AS_MUTEX, AsMutex};
+pub use check::{Check, Property};
+use check::{ensure, keeps, property};
+pub use guise::Guise;
 pub use harness::{Client, Harness, NotHere};
-
-/// Why a check failed.
-pub type Failure = Box<dyn std::error::Error + Send + Sync>;
-
-/// What did not happen in time, although no property promises it: the store hangs, or is too slow
-/// for the check.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Late(pub String);
-
-/// What a property promises and did not happen: a grant, a loss in time, a lock that lasts. The
-/// promise is broken, unless the store was out of reach meanwhile. No outage excuses the failures
-/// of other types.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct Missed(pub String);
-
-/// How a check ended.
-pub type Checked = Result<Outcome, Failure>;
-
-/// A check that did not fail.
-#[derive(Clone, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Outcome {
-    /// The store keeps the promise.
-    Kept,
-    /// The store does not make the promise, or the harness cannot try it; the text says so in its
-    /// words.
-    Skipped(String),
-}
-
-/// A promise and the checks for it.
-#[derive(Clone, Copy, Debug)]
-pub struct Property {
-    /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
-    pub name: &'static str,
-    /// The promise in a few words, for people who run a store.
-    pub words: &'static str,
-    /// Whether its checks are those of an exclusive lock, which others that act as one can be put
-    /// to as well: [`AsMutex`].
-    pub of_exclusive: bool,
-    /// The checks.
-    pub checks: &'static [Check],
-}
-
-type Run = for<'a> fn(&'a dyn Harness) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
-
-/// One scenario.
-#[derive(Clone, Copy)]
-pub struct Check {
-    /// What happens in it.
-    pub name: &'static str,
-    run: Run,
-}
-
-impl Check {
-    /// Plays the scenario.
-    ///
-    /// # Errors
-    ///
-    /// What the store did instead of what it promises.
-    pub async fn run(&self, harness: &dyn Harness) -> Checked {
-        let required = harness.guise().requires();
-        if required != LockKind::Exclusive {
-            let client = harness.client().await?;
-            if let Some(skipped) = scene::without_kind(&*client, required) {
-                return Ok(skipped);
-            }
-        }
-        match (self.run)(harness).await {
-            Err(failure) => match failure.downcast::<NotHere>() {
-                Ok(why) => Ok(Outcome::Skipped(why.to_string())),
-                Err(failure) => Err(failure),
-            },
-            checked => checked,
-        }
-    }
-}
-
-impl std::fmt::Debug for Check {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name)
-    }
-}
-
-/// Lists a property's checks by their functions' names.
-macro_rules! property {
-    ($($check:ident),+ $(,)?) => {
-        pub(super) const CHECKS: &[super::Check] = &[$(super::Check {
-            name: stringify!($check),
-            run: |harness| Box::pin($check(harness)),
-        }),+];
-    };
-}
-use property;
-
-/// Fails a check with a message unless a condition holds.
-macro_rules! ensure {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(format!($($message)+).into());
-        }
-    };
-}
-use ensure;
-
-/// Fails a check with [`Missed`] unless a condition holds.
-macro_rules! keeps {
-    ($condition:expr, $($message:tt)+) => {
-        if !$condition {
-            return Err(super::Missed(format!($($message)+)).into());
-        }
-    };
-}
-use keeps;
+pub use outcome::{Checked, Failure, Late, Missed, Outcome};
 
 macro_rules! properties {
     (of_exclusive: $($name:ident $words:literal),+; others: $($other:ident $more:literal),+;) => {

@@ -1,0 +1,106 @@
+//! Taking up a lock that was left.
+
+use std::{future::Future, sync::Arc};
+
+use tracing::Instrument;
+
+use crate::{
+    Attempt, Error, Held, Instant, Kind, LockGuard, Locks, Request, Result, Ticket,
+    api::client::Client,
+    driver::trace,
+    machine::{drain::Stay, finish::Finishing},
+};
+
+impl Locks {
+    /// Takes up a lock that was [left](crate::LockGuard::detach), here or by another process: the same
+    /// grant with the same fencing token, renewed from now on as it was before. A ticket can be used
+    /// once, and until one TTL after the lock was detached. The store must be the one that granted it,
+    /// with the same layout and prefix.
+    ///
+    /// Between the two nobody holds the lock, and nobody else is granted it: so what the work left
+    /// behind is still there for who adopts it, and for nobody else.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {
+    /// let ticket = std::env::var("DEPLOY_TICKET")?.parse()?;
+    /// let guard = locks.adopt(&ticket).await?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`] with [`LossReason::Adopted`](crate::LossReason::Adopted) if the ticket has been
+    ///   used, and with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if the lock is not
+    ///   there any more: its TTL was over, or it was revoked, or released by who adopted it, or the
+    ///   [token floor](Self::raise_token_floor) was raised above its token. Acquire it anew then.
+    /// - [`Error::InvalidOption`] if the ticket is of another store.
+    /// - [`Error::Unsupported`] if the store cannot do it.
+    /// - [`Error::Unavailable`] if the store did not answer for one TTL: the lock is free then, or soon,
+    ///   also if the request took effect.
+    /// - [`Error::Denied`], [`Error::Rejected`], [`Error::Closed`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future gives the lock back if it was adopted, in the background. A future that is not
+    /// polled is treated as that of [`Lock::acquire`](crate::Lock::acquire).
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub fn adopt(&self, ticket: &Ticket) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        adopt(self.client.clone(), ticket.clone())
+    }
+}
+
+/// One attempt to adopt, owned so that dropping it is safe anywhere.
+pub(crate) async fn adopt(client: Arc<Client>, ticket: Ticket) -> Result<LockGuard> {
+    let guarantees = client.driver.guarantees();
+    if ticket.store() != guarantees.store {
+        return Err(Error::InvalidOption {
+            option: "ticket".to_owned(),
+            value: format!("a ticket of {}", ticket.store()),
+            allowed: format!("this client is connected to {}", guarantees.store),
+        });
+    }
+    guarantees.check_ttl(ticket.ttl())?;
+    // Counted before the store is asked: a drain that cut an adoption off would free the lock.
+    let Some(stay) = client.drain.enter() else { return Err(client.drained_error()) };
+    let attempt = Attempt::of(&client.heard);
+    let (ttl, home, waiting) = (ticket.ttl(), client.home.clone(), client.clone());
+    let span = trace::attempt(ticket.name(), guarantees.store, attempt.id());
+    let work = take_up(client, ticket, attempt.clone(), stay).instrument(span);
+    let adopted = Finishing::new(&home, work, move || attempt.cancel())
+        .collected_within(ttl, |adopted| Err(adopted?.not_collected()))
+        .await
+        .map_err(|error| waiting.of_newcomer(error));
+    let guard = adopted.map_err(|error| waiting.told("adopt", error))?;
+    // Lost since it was adopted, while the caller did not poll.
+    guard.check().map_err(|lost| waiting.of_newcomer(lost))?;
+    Ok(guard)
+}
+
+async fn take_up(
+    client: Arc<Client>,
+    ticket: Ticket,
+    attempt: Attempt,
+    stay: Stay,
+) -> Result<LockGuard> {
+    let (name, ttl, term) = (ticket.name().clone(), ticket.ttl(), ticket.term());
+    let (id, hold_left) = (attempt.id(), ticket.hold_left());
+    let mut request = Request::new(name.clone(), ttl);
+    request.term = term;
+    match client.driver.adopt(request, attempt, ticket).await {
+        Ok(lease) => {
+            client.heard.hear();
+            trace::adopted(&name, id, lease.token());
+            let cap = hold_left.map_or(Instant::NEVER, |left| client.clock.now() + left);
+            // For a caller who has left, the guard is dropped with the answer: released at once.
+            let held = Held::begin(client, name, Kind::Exclusive, lease, ttl, term, cap);
+            Ok(LockGuard::counted(held, stay))
+        }
+        Err(error) => {
+            trace::refused(&name, id, &error);
+            Err(error)
+        }
+    }
+}

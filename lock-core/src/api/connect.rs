@@ -1,0 +1,182 @@
+//! From a URL to [`Locks`].
+
+use std::{
+    fmt,
+    future::{Future, IntoFuture},
+    panic::Location,
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
+
+use crate::{
+    Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
+    deadline::jitter,
+    driver::{duration::shown, trace},
+};
+
+/// The pauses between tries: the first, and the longest.
+const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+
+type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// Opens the driver for a URL: what a facade knows and lock-core does not.
+pub type Opener = fn(StoreUrl) -> Opening;
+
+/// The port of a store's servers where a URL of this scheme names none; `None` for a store without servers.
+pub type DefaultPort = fn(&str) -> Option<u16>;
+
+/// A driver on its way.
+pub type Opening = Boxed<Result<Arc<dyn DistributedLock>>>;
+
+/// A connection in the making: await it. Its clones connect anew.
+///
+/// ```no_run
+/// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+/// use distlock::Requirement;
+///
+/// # async fn example() -> distlock::Result<()> {
+/// let locks = distlock::connect("etcd://127.0.0.1:2379")
+///     .require(Requirement::StrictFencing)
+///     .require(Requirement::Fifo)
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+#[must_use = "nothing is connected until it is awaited"]
+pub struct Connect {
+    url: String,
+    required: Vec<Requirement>,
+    open: Opener,
+    default_port: DefaultPort,
+    timeout: Option<Duration>,
+    retry: Duration,
+    caller: &'static Location<'static>,
+}
+
+impl Connect {
+    /// A connection to `url` by `open`, with no requirements.
+    #[track_caller]
+    pub fn new(url: impl Into<String>, open: Opener) -> Self {
+        let (url, required) = (url.into(), Vec::new());
+        let (timeout, retry) = (None, Duration::ZERO);
+        let (default_port, caller): (DefaultPort, _) = (|_| None, Location::caller());
+        Self { url, required, open, default_port, timeout, retry, caller }
+    }
+
+    /// Says which port a URL means that names none, so that errors can name the server's whole address.
+    pub fn default_port(mut self, default_port: DefaultPort) -> Self {
+        self.default_port = default_port;
+        self
+    }
+
+    /// How long one try may take; more than nothing. A try ends by itself within 5 s, so a longer
+    /// limit changes nothing: [`retry`](Self::retry) is how to wait for a store. Default: those 5 s.
+    pub fn timeout(mut self, limit: Duration) -> Self {
+        self.timeout = Some(limit);
+        self
+    }
+
+    /// Tries again while the store is [unavailable](Error::Unavailable), for so long: a program that
+    /// starts together with its store need not fail. `Duration::MAX` is for ever. Each pause between
+    /// two tries is between half and all of 100 ms, 200 ms and so on up to 2 s, at random. Each failed
+    /// try that another one follows is the event `connect_failed` of [`trace`](crate::trace). The last
+    /// try begins when the time is over, and may take its whole [`timeout`](Self::timeout). A bad URL,
+    /// a wrong password or a requirement that is not met is an error at once. Default: zero, one try.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # mod distlock { pub use lock_core::*; pub fn connect(_: &str) -> Connect { unreachable!() } }
+    /// # async fn example() -> distlock::Result<()> {
+    /// let locks = distlock::connect("redis://127.0.0.1").retry(Duration::from_secs(60)).await?;
+    /// # Ok(()) }
+    /// ```
+    pub fn retry(mut self, time: Duration) -> Self {
+        self.retry = time;
+        self
+    }
+
+    /// Refuses a store that does not promise this. May be called several times; what is missing is
+    /// then named at once.
+    pub fn require(mut self, requirement: Requirement) -> Self {
+        self.required.push(requirement);
+        self
+    }
+}
+
+impl IntoFuture for Connect {
+    type Output = Result<Locks>;
+    type IntoFuture = Boxed<Result<Locks>>;
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl), [`Error::InvalidOption`](crate::Error::InvalidOption),
+    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began), [`Error::Denied`](crate::Error::Denied),
+    /// [`Error::Unmet`](crate::Error::Unmet).
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let url = StoreUrl::parse(&self.url)?;
+            if self.timeout.is_some_and(|limit| limit.is_zero()) {
+                return Err(Error::InvalidOption {
+                    option: "timeout".to_owned(),
+                    value: shown(Duration::ZERO).to_string(),
+                    allowed: "more than nothing".to_owned(),
+                });
+            }
+            let port = (self.default_port)(url.scheme());
+            let servers = port.map(|port| url.hosts(port).join(", "));
+            let opened = self.insist(&url).await;
+            let driver = opened.map_err(|error| error.of("connect").at(servers.as_deref()))?;
+            driver.guarantees().require(&self.required)?;
+            Ok(Locks::connected(driver, self.caller, servers))
+        })
+    }
+}
+
+impl Connect {
+    /// Tries until it is connected, or there is no time for one more try.
+    async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+        let until = Clock::Tokio.now() + self.retry;
+        let [mut pause, longest] = PAUSES;
+        loop {
+            let error = match self.once(url.clone()).await {
+                Err(error @ Error::Unavailable { .. }) => error,
+                answer => return answer,
+            };
+            let left = until.since(Clock::Tokio.now());
+            if left.is_zero() {
+                return Err(error);
+            }
+            // The last try begins when the time is over.
+            let next = jitter(pause).min(left);
+            trace::connect_failed(&error, next);
+            tokio::time::sleep(next).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    async fn once(&self, url: StoreUrl) -> Result<Arc<dyn DistributedLock>> {
+        let Some(limit) = self.timeout else { return (self.open)(url).await };
+        let told = url.to_string();
+        let unanswered = |_| {
+            Err(Error::Unavailable {
+                store: "the store",
+                op: "connect",
+                effect: Effect::None,
+                source: format!("no answer from {told} within {}", shown(limit)).into(),
+            })
+        };
+        tokio::time::timeout(limit, (self.open)(url)).await.unwrap_or_else(unanswered)
+    }
+}
+
+impl fmt::Debug for Connect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Connect");
+        if let Ok(url) = StoreUrl::parse(&self.url) {
+            debug.field("url", &url);
+        }
+        debug.field("required", &self.required).field("timeout", &self.timeout);
+        debug.field("retry", &self.retry).finish_non_exhaustive()
+    }
+}

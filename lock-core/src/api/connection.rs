@@ -1,0 +1,100 @@
+//! Whether the store is reached.
+
+use std::time::Duration;
+
+use futures_util::Stream;
+
+use crate::{
+    ConnectionState, Effect, Error, LockName, Locks, Result, api::client::Client,
+    driver::duration::shown,
+};
+
+/// How long [`Locks::ping`] may take at the most.
+const PING_LIMIT: Duration = Duration::from_secs(5);
+/// The name that [`Locks::ping`] looks at.
+const PING_NAME: &str = "distlock/ping";
+
+impl Locks {
+    /// Asks the store for something small, and tells how long the answer took: whether an acquire
+    /// would be answered now. For a readiness check; whether the program itself is well does not
+    /// depend on it. It changes nothing.
+    ///
+    /// | store | what it asks | what passes, too |
+    /// |---|---|---|
+    /// | SQLite, PostgreSQL, MySQL | an update of no row: refused while the store takes no writes or somebody keeps the file locked | a full disk; a login that may update and not insert |
+    /// | etcd | a read that a majority confirms | a database that is full (`NOSPACE`); a login that may not write |
+    /// | Redis | a script that reads | a server that refuses writes: a replica, `min-replicas-to-write` without one, no memory left |
+    /// | ZooKeeper | a read of the server that it is connected to | for some time, a member that is cut off from its leader; a login that may not create |
+    /// | memory | the store, through its scripted network | - |
+    ///
+    /// Where the table says a read, it is the queue of the name `distlock/ping`, which a login that is
+    /// limited to some names must be allowed to read.
+    ///
+    /// ```no_run
+    /// # async fn example(locks: lock_core::Locks) {
+    /// match locks.ping().await {
+    ///     Ok(took) => println!("ready: answered in {took:.1?}"),
+    ///     Err(error) => println!("not ready: {error}"),
+    /// }
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] if there is no answer within 5 s, and what else the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind; so a shorter limit is a `timeout` around it.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn ping(&self) -> Result<Duration> {
+        let started = self.client.clock.now();
+        let (driver, name) = (self.client.driver.clone(), LockName::new(PING_NAME)?);
+        let ping = self.client.home.clone().ask(async move { driver.ping(&name).await });
+        match tokio::time::timeout(PING_LIMIT, ping).await {
+            Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
+            Ok(Err(error)) => Err(self.client.told("ping", error)),
+            Err(_) => Err(self.client.placed(Error::Unavailable {
+                store: self.guarantees().store,
+                op: "ping",
+                effect: Effect::None,
+                source: format!("no answer within {}", shown(PING_LIMIT)).into(),
+            })),
+        }
+    }
+
+    /// Whether the store is reached, as the driver has seen it last, without asking it: by the answers
+    /// to renewals and other requests. A client that holds nothing and asks nothing sees an outage
+    /// late; [`ping`](Self::ping) asks. A file counts as disconnected while it does not answer, and memory
+    /// while a scripted fault keeps it from answering.
+    pub fn connection(&self) -> ConnectionState {
+        let Client { home, closed, reach, .. } = &*self.client;
+        match closed.is_cancelled() || home.check().is_err() {
+            true => ConnectionState::Closed,
+            false => reach.now(),
+        }
+    }
+
+    /// The [state of the connection](Self::connection) now, and each change from then on. Changes that
+    /// follow each other faster than they are read may be left out; the last one is not. The stream ends
+    /// after [`ConnectionState::Closed`], and does not keep the connection. Its `next` is that of
+    /// `StreamExt`, of the crate `futures-util` or `tokio-stream`.
+    ///
+    /// ```no_run
+    /// use futures_util::StreamExt; // futures-util = "0.3"
+    ///
+    /// # async fn example(locks: lock_core::Locks) {
+    /// let mut states = locks.connections();
+    /// while let Some(state) = states.next().await {
+    ///     println!("the store of locks: {state}");
+    /// }
+    /// # }
+    /// ```
+    pub fn connections(&self) -> impl Stream<Item = ConnectionState> + Send + Unpin + use<> {
+        let Client { home, closed, reach, .. } = &*self.client;
+        reach.states([closed.clone(), home.ended()])
+    }
+}

@@ -1,0 +1,245 @@
+//! Leader election: an exclusive lock whose holder says something to everybody.
+
+pub(crate) mod leading;
+pub(crate) mod observer;
+
+use std::{fmt, future::Future, ops::Deref, sync::Arc, time::Duration};
+
+use self::observer::Observer;
+use crate::{
+    Error, Held, Kind, Leader, Lock, LockGuard, LockKind, LockName, Owner, Result,
+    api::{client::Client, options::options},
+    machine::finish::Finishing,
+};
+
+/// How long [`Election::leader`] may take at the most.
+const LEADER_LIMIT: Duration = Duration::from_secs(5);
+
+/// An election with its options: at most one leads, the others wait for their turn in order, and
+/// everybody can see who leads. Cheap to clone.
+///
+/// ```no_run
+/// # async fn lead(_: lock_core::Leading) {}
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let election = locks.election("scheduler")?;
+/// // Drops the work when the leadership is lost, and resigns when the work is done.
+/// election.run("http://10.0.0.7:8080", |leading| lead(leading)).await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "an election does nothing until somebody campaigns or looks"]
+pub struct Election {
+    pub(crate) lock: Lock,
+}
+
+impl Election {
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no elections.
+    pub(crate) fn new(client: Arc<Client>, name: LockName) -> Result<Self> {
+        client.driver.guarantees().check_kind(LockKind::Election)?;
+        Ok(Self { lock: Lock::new(client, name, Kind::Exclusive)? })
+    }
+
+    options!(|self| self.lock);
+
+    /// Campaigns as this owner. Where it leads already, on the same connection, a campaign does not wait: it
+    /// [proclaims](Leadership::proclaim) its value, and its leadership shares the hold, with the same
+    /// token. What was proclaimed last stays, and the last of these leaderships to resign steps down.
+    /// Default: nobody in particular, so that every campaign waits for every other.
+    ///
+    /// ```no_run
+    /// # use lock_core as distlock;
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let election = locks.election("scheduler")?.owner(&distlock::Owner::new());
+    /// let leading = election.campaign("10.0.0.7, starting").await?;
+    /// let still = election.campaign("10.0.0.7, ready").await?; // at once
+    /// assert_eq!(leading.token(), still.token());
+    /// # leading.resign().await?; still.resign().await }
+    /// ```
+    pub fn owner(self, owner: &Owner) -> Self {
+        Self { lock: self.lock.owner(owner) }
+    }
+
+    /// Waits until it leads, and then says `value` to everybody. The future borrows nothing, not even the
+    /// value, so it can be spawned.
+    ///
+    /// The value is for programs, such as an address: [`Leader::value`], and nothing else, shows it, from
+    /// the grant on. Who the candidate is, for people, is [`holder`](Self::holder): [`Leader::holder`],
+    /// [`Error::WaitTimeout`] and [`Locks::inspect`](crate::Locks::inspect) show that one, also while it
+    /// waits.
+    ///
+    /// ```no_run
+    /// # fn example(election: &lock_core::Election) {
+    /// let me = format!("http://{}:8080", "10.0.0.7");
+    /// let campaign = tokio::spawn(election.campaign(&me));
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`]. Where its [`owner`](Self::owner) leads already, as
+    /// [`Leadership::proclaim`]; the owner leads on with its earlier leadership.
+    /// [`Error::Unsupported`] if it holds the plain lock of this name, where the store has a value only for a
+    /// leader (etcd, Redis).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`]. A value that was sent may be proclaimed all the same.
+    pub fn campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Leadership>> + Send + use<V> + 'static {
+        let acquire = self.with_value(value).acquire();
+        async move { acquire.await.map(Leadership).map_err(|error| error.of("campaign")) }
+    }
+
+    /// Leads if nobody does and nobody waits to, or its [`owner`](Self::owner) does; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`] and [`campaign`](Self::campaign).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`campaign`](Self::campaign).
+    pub fn try_campaign<V: AsRef<[u8]>>(
+        &self,
+        value: V,
+    ) -> impl Future<Output = Result<Option<Leadership>>> + Send + use<V> + 'static {
+        let acquire = self.with_value(value).try_acquire();
+        async move {
+            let led = acquire.await.map_err(|error| error.of("try_campaign"));
+            Ok(led?.map(Leadership))
+        }
+    }
+
+    /// Who leads now; `None` if nobody does.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers, and [`Error::Unavailable`] if it does not answer for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn leader(&self) -> Result<Option<Leader>> {
+        let first =
+            async { self.observe().await?.next().await.unwrap_or_else(|| Err(self.closed())) };
+        let leader = self.lock.answer(LEADER_LIMIT, first, "leader").await;
+        leader.map_err(|error| self.lock.client.told("leader", error))
+    }
+
+    /// Observes the election from now on: first the leader of this moment, then every change of the
+    /// leader or of its value, in order.
+    ///
+    /// # Errors
+    ///
+    /// What the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves nothing behind.
+    pub async fn observe(&self) -> Result<Observer> {
+        let (client, name) = (&self.lock.client, self.lock.request.name.clone());
+        let driver = client.driver.clone();
+        let changes = client.home.clone().ask(async move { driver.observe(&name).await }).await;
+        let changes = changes.map_err(|error| client.told("observe", error))?;
+        Ok(Observer::new(changes, client.home.clone()))
+    }
+
+    fn closed(&self) -> Error {
+        Error::closed(self.lock.client.driver.guarantees().store)
+    }
+
+    pub(crate) fn with_value(&self, value: impl AsRef<[u8]>) -> Lock {
+        let mut lock = self.lock.clone();
+        lock.request.value = Some(value.as_ref().into());
+        lock
+    }
+}
+
+impl fmt::Debug for Election {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Election").field(&self.lock).finish()
+    }
+}
+
+/// The place at the head, held until it is resigned, dropped or lost. Derefs to [`Held`].
+///
+/// Dropping it resigns in the background, as dropping a [`LockGuard`] releases.
+#[derive(Debug)]
+#[must_use = "dropping the leadership resigns"]
+pub struct Leadership(LockGuard);
+
+impl Leadership {
+    /// Says a new value to everybody. The token stays the same.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if it does not lead any more,
+    /// [`Error::Unavailable`] if the store did not answer; calling it
+    /// again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn proclaim(&mut self, value: impl AsRef<[u8]>) -> Result<()> {
+        let published = self.0.publish(value.as_ref().into()).await;
+        published.map_err(|error| self.0.held().0.client.told("proclaim", error))
+    }
+
+    /// A look at the leadership that can be given away; it does not hold the leadership.
+    pub fn held(&self) -> Held {
+        self.0.held()
+    }
+
+    /// What resigns when it is released.
+    pub(crate) fn into_guard(self) -> LockGuard {
+        self.0
+    }
+
+    /// Steps down and waits until the store has confirmed; the next candidate leads.
+    ///
+    /// # Errors
+    ///
+    /// As [`LockGuard::release`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`LockGuard::release`].
+    pub async fn resign(self) -> Result<()> {
+        self.0.release().await
+    }
+}
+
+impl Held {
+    /// Says a new value to everybody.
+    ///
+    /// # Errors
+    ///
+    /// As [`Leadership::proclaim`].
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Leadership::proclaim`].
+    pub(crate) async fn publish(&self, value: Arc<[u8]>) -> Result<()> {
+        let hold = self.0.clone();
+        hold.check_all()?;
+        let home = hold.client.home.clone();
+        let publish = async move {
+            // In order, also if an earlier caller has left.
+            let _turn = hold.held_as.turn.lock().await;
+            hold.lease.publish(&value).await
+        };
+        Finishing::new(&home, publish, || {}).await
+    }
+}
+
+impl Deref for Leadership {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.0
+    }
+}

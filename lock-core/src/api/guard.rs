@@ -1,0 +1,288 @@
+//! A lock that is held.
+
+use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+
+use crate::{
+    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
+    api::client::{Client, Hold},
+    driver::trace,
+    machine::{conversion::Beginning, drain::Stay, finish::Finishing},
+};
+
+/// A lock that is held until it is released, dropped, or lost. Derefs to [`Held`].
+///
+/// # Drop behaviour
+///
+/// Dropping a guard queues a release that runs in the background; the next waiter gets the lock as
+/// soon as the store has it, not after the TTL; with [`at_least`](crate::Lock::at_least), when that time is
+/// over. Only when the runtime is gone is the release left to
+/// the TTL. Use [`release`](Self::release) to wait for the store's confirmation.
+///
+/// # What it does not promise
+///
+/// A process can be paused past its TTL and write late. Check [`is_valid`](Held::is_valid) before a
+/// write, and let the resource check [`token`](Held::token): only that closes the gap.
+#[must_use = "dropping the guard releases the lock"]
+pub struct LockGuard {
+    held: Held,
+    /// Whether this guard still counts among those that hold the grant together.
+    counts: bool,
+    /// What a drain waits for; goes with the release.
+    stay: Option<Stay>,
+}
+
+impl LockGuard {
+    /// # Errors
+    ///
+    /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is given back.
+    pub(crate) fn new(
+        client: Arc<Client>,
+        name: LockName,
+        kind: Kind,
+        lease: Box<dyn Lease>,
+        ttl: Duration,
+        term: Term,
+        cap: Instant,
+    ) -> Result<Self> {
+        let held = Held::begin(client, name, kind, lease, ttl, term, cap);
+        let stay = held.0.client.drain.enter();
+        let guard = Self { held, counts: true, stay };
+        match guard.stay {
+            Some(_) => Ok(guard),
+            None => Err(guard.held.0.client.drained_error()),
+        }
+    }
+
+    /// A guard that has been counted among those of its grant, and among those of the client.
+    pub(crate) fn counted(held: Held, stay: Stay) -> Self {
+        Self { held, counts: true, stay: Some(stay) }
+    }
+
+    pub(crate) fn granted(&self) -> Instant {
+        self.held.0.granted
+    }
+
+    /// Keeps the lock until then, also if it is given back earlier.
+    pub(crate) fn keep_until(&self, floor: Instant) {
+        // Once for a grant.
+        let _ = self.held.0.floor.set(floor);
+    }
+
+    /// A look at the lock that can be given away; it does not hold the lock.
+    pub fn held(&self) -> Held {
+        self.held.clone()
+    }
+
+    /// Turns an exclusive lock into a shared one without a gap: it keeps its place in the queue, so
+    /// no writer gets in between, and readers that wait right behind it enter. A shared lock stays
+    /// what it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock is not held any more, [`Error::Unsupported`] if the store has no
+    /// shared locks or these are a semaphore's permits, [`Error::Unavailable`] if the store did not
+    /// answer: the lock then counts as shared, and calling it again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
+    pub async fn downgrade(&mut self) -> Result<()> {
+        let converted = self.convert(Kind::Shared).await.map(drop);
+        converted.map_err(|error| self.held.0.client.told("downgrade", error))
+    }
+
+    /// Turns a shared lock into an exclusive one if nobody else holds it or waits for it; answers
+    /// whether it did. It never waits: two readers that waited for each other to leave would wait
+    /// for ever. Whoever gets `false` releases, and asks for the exclusive lock.
+    ///
+    /// The [token](Held::token) is a new one afterwards, greater than that of every reader before.
+    ///
+    /// # Errors
+    ///
+    /// As [`downgrade`](Self::downgrade).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`downgrade`](Self::downgrade).
+    pub async fn try_upgrade(&mut self) -> Result<bool> {
+        let converted = self.convert(Kind::Exclusive).await;
+        converted.map_err(|error| self.held.0.client.told("try_upgrade", error))
+    }
+
+    async fn convert(&mut self, to: Kind) -> Result<bool> {
+        let hold = self.held.0.clone();
+        hold.check_all()?;
+        hold.client.driver.guarantees().check_kind(LockKind::Shared)?;
+        let conversion = async move {
+            let _turn = hold.held_as.turn.lock().await;
+            hold.held_as.settle(&*hold.lease).await?;
+            let store = hold.client.driver.guarantees().store;
+            let refused = |what: &str| Err(Error::Unsupported { store, what: what.to_owned() });
+            match hold.held_as.begin(to) {
+                Beginning::Go => {
+                    let done = hold.held_as.ask(&*hold.lease, to).await?;
+                    if done {
+                        trace::converted(&hold.name, hold.lease.token(), to);
+                    }
+                    Ok(done)
+                }
+                Beginning::Done => Ok(true),
+                Beginning::Permits => refused("turn a semaphore's permits into a lock"),
+                Beginning::Others => refused("convert a lock that its owner holds more than once"),
+            }
+        };
+        Finishing::new(&self.held.0.client.home, conversion, || {}).await
+    }
+
+    /// Gives back what the caller of an acquire has not collected; what it is told.
+    pub(crate) fn not_collected(mut self) -> Error {
+        let hold = self.held.0.clone();
+        let last = self.leave();
+        if last && hold.lease.validity().lose(LossReason::NotCollected) {
+            hold.client.alarm.remove(&*hold);
+            hold.client.home.runtime.spawn(hold.clone().give_back(self.stay.take()));
+        }
+        hold.loss_error(hold.lease.validity().loss().unwrap_or(LossReason::NotCollected))
+    }
+
+    /// Whether this was the last guard of its grant.
+    fn leave(&mut self) -> bool {
+        std::mem::take(&mut self.counts) && self.held.0.held_as.leave()
+    }
+
+    /// Releases the lock and waits until the store has confirmed. Of several guards that an
+    /// [`Owner`](crate::Owner) holds together, the last one releases it. With
+    /// [`at_least`](crate::Lock::at_least) it waits for that time, too; dropping the guard does not.
+    ///
+    /// # Errors
+    ///
+    /// - [`Error::Lost`](crate::Error::Lost) if the lock was lost before: somebody else may have
+    ///   held it meanwhile.
+    /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm as long as
+    ///   it mattered; the lock is then free after its TTL.
+    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock is
+    ///   then free after its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop the release: it goes on in the background.
+    pub async fn release(mut self) -> Result<()> {
+        let hold = self.held.0.clone();
+        hold.check_all()?;
+        if !self.leave() {
+            return Ok(());
+        }
+        let released = match hold.kept_until() {
+            Some(until) => hold.release_at(until).await,
+            None if hold.end() => {
+                let home = hold.client.home.clone();
+                Finishing::new(&home, hold.give_back(self.stay.take()), || {}).await
+            }
+            // Lost between the check and here.
+            None => hold.check(),
+        };
+        released.map_err(|error| self.held.0.client.told("release", error))
+    }
+
+    /// Leaves the lock to another process, or to another part of this one, that takes it up with
+    /// [`Locks::adopt`](crate::Locks::adopt). The lock stays taken for one TTL from now; who adopts it
+    /// meanwhile has the same fencing token, and the same place: nobody is granted in between.
+    ///
+    /// From before the request is sent, this guard and everything that was made from it count as
+    /// released: [`is_valid`](Held::is_valid) is false and nothing is renewed any more. That a process
+    /// ends, or [closes](crate::Locks::close) its connection, does not end what it has detached. If
+    /// nobody adopts it, it is free after its TTL.
+    ///
+    /// **Stop the work first.** The fencing token stays the same, so no resource can tell this holder
+    /// from the next one: a write that is still under way here is not rejected.
+    ///
+    /// What is left of the [maximum hold time](crate::Lock::max_hold) goes on with the adoption; a
+    /// [least one](crate::Lock::at_least) is over.
+    ///
+    /// [`Guarantees::detach`](crate::Guarantees::detach) says whether the store can do it. Exclusive
+    /// locks only.
+    ///
+    /// # Errors
+    ///
+    /// After each of them the lock is given back in the background, as if the guard was dropped.
+    ///
+    /// - [`Error::Lost`] if the lock was lost before.
+    /// - [`Error::Unsupported`] if the store cannot do it, with the reason; if the lock is no exclusive
+    ///   one; or if its [`Owner`](crate::Owner) holds it more than once.
+    /// - [`Error::Unavailable`] if the store did not answer; nobody has a ticket then.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent. The ticket is lost then, and the
+    /// lock is free after its TTL.
+    pub async fn detach(mut self) -> Result<Ticket> {
+        let hold = self.held.0.clone();
+        hold.check_all()?;
+        let refused = |what: &str| {
+            let store = hold.client.driver.guarantees().store;
+            Err(Error::Unsupported { store, what: what.to_owned() })
+        };
+        if hold.held_as.kind() != Kind::Exclusive {
+            return refused("leave a shared lock, or a semaphore's permits, to another process");
+        }
+        if !hold.held_as.leave_alone() {
+            return refused("leave a lock to another process that its owner holds more than once");
+        }
+        self.counts = false;
+        if !hold.lease.validity().release() {
+            // Lost between the check and here.
+            let reason = hold.lease.validity().loss();
+            return Err(hold.loss_error(reason.unwrap_or(LossReason::EntryGone)));
+        }
+        hold.client.alarm.remove(&*hold);
+        let home = hold.client.home.clone();
+        let left = Finishing::new(&home, leave(hold, self.stay.take()), || {}).await;
+        left.map_err(|error| self.held.0.client.told("detach", error))
+    }
+}
+
+/// Asks the store to keep the lock for whoever has the ticket.
+async fn leave(hold: Arc<Hold>, stay: Option<Stay>) -> Result<Ticket> {
+    let _turn = hold.held_as.turn.lock().await;
+    match hold.lease.detach().await {
+        Ok(place) => {
+            trace::detached(&hold.name, hold.lease.token());
+            Ok(hold.ticket(place))
+        }
+        Err(error) => {
+            hold.client.home.runtime.spawn(hold.clone().give_back(stay));
+            Err(error)
+        }
+    }
+}
+
+impl Deref for LockGuard {
+    type Target = Held;
+
+    fn deref(&self) -> &Held {
+        &self.held
+    }
+}
+
+impl Drop for LockGuard {
+    fn drop(&mut self) {
+        if !self.leave() {
+            return;
+        }
+        let hold = &self.held.0;
+        match hold.kept_until() {
+            Some(until) => drop(hold.clone().release_at(until)),
+            None if hold.end() => {
+                let release = hold.clone().give_back(self.stay.take());
+                hold.client.home.runtime.spawn(release);
+            }
+            None => {}
+        }
+    }
+}
+
+impl fmt::Debug for LockGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("LockGuard").field(&self.held).finish()
+    }
+}

@@ -1,0 +1,161 @@
+//! A look at a lock that is held.
+
+use std::{
+    any::Any,
+    fmt,
+    future::Future,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
+
+use crate::{
+    Facts, FencingToken, Instant, Kind, Lease, LockName, LossReason, Result, Term,
+    api::client::{Client, Hold},
+    machine::{alarm::Slot, conversion::HeldAs, finish::Finishing},
+};
+
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Error;
+
+/// A look at a lock that is held: its token, its deadline, its loss. Cheap to clone; holding on to
+/// it does not hold the lock.
+///
+/// A [`LockGuard`](crate::LockGuard) derefs to this, and [`Lock::run`](crate::Lock::run) gives it
+/// to the work.
+#[derive(Clone)]
+pub struct Held(pub(crate) Arc<Hold>);
+
+impl Held {
+    /// A new grant, whose deadline is watched from now on.
+    pub(crate) fn begin(
+        client: Arc<Client>,
+        name: LockName,
+        kind: Kind,
+        lease: Box<dyn Lease>,
+        ttl: Duration,
+        term: Term,
+        cap: Instant,
+    ) -> Self {
+        let (held_as, slot) = (HeldAs::new(kind), Slot::new());
+        let (granted, floor) = (client.clock.now(), OnceLock::new());
+        let hold = Hold { client, name, held_as, lease, ttl, term, granted, floor, cap, slot };
+        let hold = Arc::new(hold);
+        hold.client.alarm.add(&hold, hold.until());
+        Self(hold)
+    }
+
+    /// The lock's name.
+    pub fn name(&self) -> &LockName {
+        &self.0.name
+    }
+
+    /// What is held: exclusive, shared, or permits.
+    pub fn kind(&self) -> Kind {
+        self.0.held_as.kind()
+    }
+
+    /// The fencing token of this grant: give it to the resource that the lock protects.
+    pub fn token(&self) -> FencingToken {
+        self.0.lease.token()
+    }
+
+    /// Whether the lock is still held, by this process's own reckoning: not released, not lost, and
+    /// its deadline not passed. Reads the clock, so it is right as the first thing after a pause.
+    pub fn is_valid(&self) -> bool {
+        !self.remaining().is_zero()
+    }
+
+    /// How long the lock is still held if no renewal comes any more; zero if it is not held. The
+    /// margin before somebody else can get it is already taken off.
+    pub fn remaining(&self) -> Duration {
+        match self.0.lease.validity().has_ended() {
+            true => Duration::ZERO,
+            false => self.0.until().since(self.0.client.home.now()),
+        }
+    }
+
+    /// The name of the store that granted it, as in
+    /// [`Guarantees::store`](crate::Guarantees::store).
+    pub fn store(&self) -> &'static str {
+        self.0.client.driver.guarantees().store
+    }
+
+    /// What the store said about itself with the answer that made the grant's entry: etcd's revision,
+    /// cluster, member and term. Asks nobody.
+    pub fn facts(&self) -> Facts {
+        self.0.lease.facts()
+    }
+
+    /// The store's own lease, if the lock was granted by the driver that it belongs to; `None` for
+    /// another store. A driver's lease knows the store's own condition for a write that only the
+    /// holder may do, so that the store itself refuses everybody else.
+    pub fn lease_as<L: Lease>(&self) -> Option<&L> {
+        let lease: &dyn Any = &*self.0.lease;
+        lease.downcast_ref()
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        self.0.check()
+    }
+
+    /// Waits until the lock is lost, and says how. Ready before anybody else can be granted the
+    /// lock; never ready after a release. The future borrows nothing. It is also ready when the
+    /// runtime in which the store was connected has ended
+    /// ([`LossReason::RuntimeEnded`]): nothing renews the lock from then on, and only
+    /// [`is_valid`](Self::is_valid) tells for how long it is still held.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub fn lost(&self) -> impl Future<Output = LossReason> + Send + use<> {
+        let (validity, ended) = (self.0.lease.validity().clone(), self.0.client.home.ended());
+        async move {
+            tokio::select! {
+                biased;
+                reason = validity.lost() => reason,
+                () = ended.cancelled() => match validity.has_ended() {
+                    // Released: never ready.
+                    true => validity.lost().await,
+                    false => LossReason::RuntimeEnded,
+                },
+            }
+        }
+    }
+
+    /// Renews the lock for one TTL now. A fixed term needs it to go on; otherwise the watchdog
+    /// renews. The maximum hold time still counts from the grant.
+    ///
+    /// It is also the question whether the lock is still held, and the store answers it. After a
+    /// fenced write was refused, `Ok` says that nobody came later: the resource has seen a greater
+    /// token of another store, or of the time before a restore. Raise the
+    /// [token floor](crate::Locks::raise_token_floor) then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Lost`] if the lock is not held any more, [`Error::Unavailable`] if the store did
+    /// not answer, [`Error::Closed`] if the runtime that connected has ended.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a renewal that was sent.
+    pub async fn renew(&self) -> Result<()> {
+        self.0.check_all()?;
+        let hold = self.0.clone();
+        let renewal = async move {
+            hold.lease.renew().await.map_err(|error| hold.client.told("renew", error))
+        };
+        Finishing::new(&self.0.client.home, renewal, || {}).await?;
+        self.0.check()
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Held")
+            .field("name", self.name())
+            .field("kind", &self.kind())
+            .field("token", &self.token())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}

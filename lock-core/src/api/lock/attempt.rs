@@ -1,0 +1,172 @@
+//! One attempt, from the wish to the guard.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tracing::Instrument;
+
+use crate::{
+    Attempt, DistributedLock, Effect, Error, Instant, Lock, LockGuard, Request, Result, Wait,
+    api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
+    driver::{duration::shown, trace},
+    machine::{ended_waits::Found, finish::Finishing},
+};
+
+/// How long [`Lock::try_acquire`] may take at the most.
+pub(crate) const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+
+impl Lock {
+    /// [`acquire`](Self::acquire) for nobody in particular.
+    pub(crate) async fn wait_alone(&self) -> Result<LockGuard> {
+        match self.wait {
+            None => self.attempt(Wait::Queue, self.new_attempt()).await,
+            Some(Duration::ZERO) => self.at_once().await,
+            Some(limit) => self.within(limit).await,
+        }
+    }
+
+    /// [`try_acquire`](Self::try_acquire) for nobody in particular.
+    pub(crate) async fn try_alone(&self) -> Result<Option<LockGuard>> {
+        let attempt = self.attempt(Wait::Try, self.new_attempt());
+        match self.answer(ANSWER_LIMIT, attempt, "try_acquire").await {
+            Ok(guard) => Ok(Some(guard)),
+            Err(Error::Contended { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn new_attempt(&self) -> Attempt {
+        Attempt::of(&self.client.heard)
+    }
+
+    /// One attempt, from the wish to the guard, owned so that dropping it is safe anywhere.
+    async fn attempt(&self, wait: Wait, attempt: Attempt) -> Result<LockGuard> {
+        let mut request = self.request.clone();
+        request.wait = wait;
+        let store = self.client.driver.guarantees().store;
+        let span = trace::attempt(&request.name, store, attempt.id());
+        let work = grant(self.client.clone(), request, attempt.clone(), self.max_hold);
+        let ttl = self.request.ttl;
+        let owned = || {
+            Finishing::new(&self.client.home, work.instrument(span), move || attempt.cancel())
+                .collected_within(ttl, |granted| Err(granted?.not_collected()))
+        };
+        let guard = self.client.unless_drained(owned).await?;
+        // Lost since it was granted, while the caller did not poll.
+        guard.check().map_err(|lost| self.client.of_newcomer(lost))?;
+        // Not before the caller has it: what comes too late for one that has left is given back at once.
+        if !self.at_least.is_zero() {
+            guard.keep_until(guard.granted() + self.at_least);
+        }
+        Ok(guard)
+    }
+
+    async fn at_once(&self) -> Result<LockGuard> {
+        let attempt = self.new_attempt();
+        let (id, started) = (attempt.id(), self.client.clock.now());
+        match tokio::time::timeout(ANSWER_LIMIT, self.attempt(Wait::Try, attempt)).await {
+            Ok(Err(Error::Contended { .. })) => {
+                let found = self.client.in_the_way(&self.request.name, id).await;
+                Err(self.in_vain(Duration::ZERO, found.unwrap_or_default()))
+            }
+            Ok(answer) => answer,
+            // Slow, but there: others' answers have come meanwhile.
+            Err(_) if self.client.heard.since(started) => {
+                Err(self.in_vain(ANSWER_LIMIT, Found::default()))
+            }
+            Err(_) => Err(self.unanswered(ANSWER_LIMIT, "acquire")),
+        }
+    }
+
+    async fn within(&self, limit: Duration) -> Result<LockGuard> {
+        let started = self.client.clock.now();
+        let attempt = self.new_attempt();
+        let granted = self.attempt(Wait::Queue, attempt.clone());
+        tokio::pin!(granted);
+        if let Ok(answer) = tokio::time::timeout(limit, &mut granted).await {
+            return answer;
+        }
+        let waited = self.client.clock.now().since(started);
+        let found = tokio::select! {
+            biased;
+            // Granted in the last moment: better late than in vain.
+            answer = &mut granted => return answer,
+            found = self.client.in_the_way(&self.request.name, attempt.id()) => found,
+        };
+        match found {
+            // Granted already, the store says; its word to us is on the way.
+            Some(Found { place: Some(0), .. }) => {
+                let nothing = Err(self.in_vain(waited, Found::default()));
+                tokio::time::timeout(DIAGNOSIS_LIMIT, granted).await.unwrap_or(nothing)
+            }
+            Some(found) => Err(self.in_vain_or_refused(waited, found, &attempt)),
+            // Slow, but there: others' answers have come meanwhile, or its own that it waits.
+            None if self.client.heard.since(started) => Err(self.in_vain(waited, Found::default())),
+            None => Err(self.unanswered(limit.saturating_add(DIAGNOSIS_LIMIT), "acquire")),
+        }
+    }
+
+    /// Where the store shows nobody and took no request, that is an outage and not a busy lock.
+    fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
+        match (&found, attempt.refusal().take()) {
+            (Found { holder: None, place: None }, Some(why)) => self.unavailable("acquire", why),
+            _ => self.in_vain(waited, found),
+        }
+    }
+
+    pub(crate) fn in_vain(&self, waited: Duration, found: Found) -> Error {
+        Error::WaitTimeout {
+            name: self.request.name.clone(),
+            waited,
+            holder: found.holder.map(Box::new),
+            position: found.place,
+        }
+    }
+
+    pub(crate) async fn answer<T>(
+        &self,
+        limit: Duration,
+        call: impl Future<Output = Result<T>>,
+        op: &'static str,
+    ) -> Result<T> {
+        let answer = tokio::time::timeout(limit, call).await;
+        answer.unwrap_or_else(|_| Err(self.unanswered(limit, op)))
+    }
+
+    fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
+        self.unavailable(op, format!("no answer within {}", shown(limit)))
+    }
+
+    fn unavailable(&self, op: &'static str, why: String) -> Error {
+        let store = self.client.driver.guarantees().store;
+        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
+    }
+}
+
+async fn grant(
+    client: Arc<Client>,
+    request: Request,
+    attempt: Attempt,
+    max_hold: Option<Duration>,
+) -> Result<LockGuard> {
+    let started = client.clock.now();
+    let (name, kind) = (request.name.clone(), request.kind);
+    let (ttl, term) = (request.ttl, request.term);
+    let answer = client.driver.acquire(request, attempt.clone()).await;
+    // A cancelled attempt ends without the store's word.
+    if !attempt.is_cancelled() && matches!(answer, Ok(_) | Err(Error::Contended { .. })) {
+        client.heard.hear();
+    }
+    match answer {
+        Ok(lease) => {
+            let now = client.clock.now();
+            trace::granted(&name, attempt.id(), lease.token(), now.since(started));
+            let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+            // For a caller who has left, the guard is dropped with the answer: released at once.
+            LockGuard::new(client, name, kind, lease, ttl, term, cap)
+        }
+        Err(error) => {
+            trace::refused(&name, attempt.id(), &error);
+            Err(error)
+        }
+    }
+}

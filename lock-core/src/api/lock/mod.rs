@@ -1,0 +1,115 @@
+//! A lock and its options.
+
+mod acquire;
+pub(crate) mod attempt;
+mod reenter;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use crate::{
+    Clock, Error, Kind, LockName, Owner, Request, Result, Term,
+    api::{client::Client, options::options},
+    deadline,
+    driver::duration::shown,
+};
+
+/// A lock with its options, exclusive or shared. Cheap to clone; may be acquired many times.
+///
+/// ```no_run
+/// # use std::time::Duration;
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let lock = locks.lock("orders/42")?.ttl(Duration::from_secs(10)).wait(Duration::from_secs(60));
+/// let guard = lock.acquire().await?;
+/// println!("fencing token {}", guard.token());
+/// guard.release().await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a lock does nothing until it is acquired"]
+pub struct Lock {
+    pub(crate) client: Arc<Client>,
+    pub(crate) request: Request,
+    pub(crate) wait: Option<Duration>,
+    pub(crate) max_hold: Option<Duration>,
+    pub(crate) at_least: Duration,
+    owner: Option<Owner>,
+}
+
+impl Lock {
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no such kind.
+    pub(crate) fn new(client: Arc<Client>, name: LockName, kind: Kind) -> Result<Self> {
+        let guarantees = client.driver.guarantees();
+        guarantees.check_kind(kind.into())?;
+        let mut request = Request::new(name, guarantees.default_ttl);
+        request.kind = kind;
+        let at_least = Duration::ZERO;
+        Ok(Self { client, request, wait: None, max_hold: None, at_least, owner: None })
+    }
+
+    /// The same lock of another kind.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`] if the store has no such kind.
+    #[cfg(feature = "properties")]
+    pub(crate) fn kind(mut self, kind: Kind) -> Result<Self> {
+        self.client.driver.guarantees().check_kind(kind.into())?;
+        self.request.kind = kind;
+        Ok(self)
+    }
+
+    pub(crate) fn clock(&self) -> Clock {
+        self.client.clock
+    }
+
+    options!(|self| self);
+
+    /// Acquires as this owner, who may acquire again what it holds: see [`Owner`]. Default: nobody
+    /// in particular, so every acquire waits for every other.
+    pub fn owner(mut self, owner: &Owner) -> Self {
+        self.owner = Some(owner.clone());
+        self
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for the first option that does not fit, [`Error::Closed`] if the
+    /// client's runtime has ended.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.client.home.check()?;
+        let Request { ttl, term, .. } = self.request;
+        self.client.driver.guarantees().check_ttl(ttl)?;
+        if self.max_hold.is_some_and(|limit| limit.is_zero()) {
+            return Err(invalid("max_hold", Duration::ZERO, "more than nothing".to_owned()));
+        }
+        let margin = deadline::margin(ttl);
+        let term = (term == Term::Fixed).then(|| ttl.saturating_sub(margin));
+        let end = self.max_hold.into_iter().chain(term).min().unwrap_or(Duration::MAX);
+        let most = end.saturating_sub(margin);
+        match self.at_least > most {
+            true => {
+                let allowed =
+                    format!("up to {}, as the hold ends after {}", shown(most), shown(end));
+                Err(invalid("at_least", self.at_least, allowed))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
+fn invalid(option: &str, value: Duration, allowed: String) -> Error {
+    Error::InvalidOption { option: option.to_owned(), value: shown(value).to_string(), allowed }
+}
+
+impl fmt::Debug for Lock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Lock")
+            .field("request", &self.request)
+            .field("wait", &self.wait)
+            .field("max_hold", &self.max_hold)
+            .field("at_least", &self.at_least)
+            .finish_non_exhaustive()
+    }
+}

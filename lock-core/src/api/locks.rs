@@ -1,0 +1,129 @@
+//! A connected store.
+
+use std::{fmt, panic::Location, sync::Arc};
+
+use crate::{
+    DistributedLock, Election, Guarantees, Kind, Lock, LockName, LockSet, Result, Semaphore,
+    api::client::Client,
+};
+
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Error;
+
+/// A store of locks: what `connect` returns. Cheap to clone; all clones share one session.
+///
+/// Locks that are held keep the session alive. When the last clone and the last guard are gone, the
+/// session ends in the background.
+///
+/// # Runtimes
+///
+/// A connection lives in the tokio runtime in which it was made: what renews the locks runs there.
+/// Calls may come from any runtime; they wait until that one has done the work. So it must live, and
+/// run: a current-thread runtime does so only within its `block_on`.
+///
+/// When that runtime has ended, every call is [`Error::Closed`] at once, with
+/// [`ClosedBy::Runtime`](crate::ClosedBy::Runtime) naming the runtime, and
+/// [`Held::lost`](crate::Held::lost) is ready. What was held is free after its TTL. So a connection in
+/// a `static` is for a program with one runtime: each `#[tokio::test]` has a runtime of its own, and
+/// connects for itself. Where runtimes come and go, one that lives as long as the connection makes it,
+/// or [`blocking`](crate::blocking) does, which has a runtime of its own.
+#[derive(Clone)]
+pub struct Locks {
+    pub(super) client: Arc<Client>,
+}
+
+impl Locks {
+    /// Locks of a driver, for code that does not connect by URL. Call it in the runtime in which the
+    /// driver was connected: that one is named, and its end is noticed.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    #[track_caller]
+    pub fn new(driver: impl DistributedLock) -> Self {
+        Self::connected(driver, Location::caller(), None)
+    }
+
+    /// Locks of a driver that `caller` connected, with the addresses of its servers.
+    pub(crate) fn connected(
+        driver: impl DistributedLock,
+        caller: &'static Location<'static>,
+        servers: Option<String>,
+    ) -> Self {
+        Self { client: Arc::new(Client::new(driver, caller, servers)) }
+    }
+
+    /// An exclusive lock, to be configured and acquired; beside [`shared`](Self::shared) ones of
+    /// the same name it is the writer's. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidName`] if the name is empty or longer than
+    /// [`LockName::MAX_BYTES`].
+    pub fn lock(&self, name: impl AsRef<str>) -> Result<Lock> {
+        Lock::new(self.client.clone(), LockName::new(name)?, Kind::Exclusive)
+    }
+
+    /// A shared lock: any number of holders together, none beside an exclusive one of the same
+    /// name. First come, first served: a reader waits behind a writer that came before it, so
+    /// neither side starves; readers that follow each other enter together.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), and [`Error::Unsupported`] if the store
+    /// has no shared locks.
+    pub fn shared(&self, name: impl AsRef<str>) -> Result<Lock> {
+        Lock::new(self.client.clone(), LockName::new(name)?, Kind::Shared)
+    }
+
+    /// A semaphore: at most this many permits are held at a time. Whoever uses the name must name
+    /// the same number; another one is an error when it is acquired.
+    ///
+    /// # Errors
+    ///
+    /// As [`shared`](Self::shared), and [`Error::InvalidOption`] for
+    /// no permits.
+    pub fn semaphore(&self, name: impl AsRef<str>, permits: u32) -> Result<Semaphore> {
+        Semaphore::new(self.client.clone(), LockName::new(name)?, permits)
+    }
+
+    /// Several exclusive locks, to be acquired together: all or nothing. The set's
+    /// [`shared`](LockSet::shared) and [`and_shared`](LockSet::and_shared) are for shared ones.
+    ///
+    /// # Errors
+    ///
+    /// As [`lock`](Self::lock), and for no name at all.
+    pub fn all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<LockSet> {
+        LockSet::new(self.client.clone(), names)
+    }
+
+    /// An election: at most one leads at a time, and everybody can see who and what it says.
+    ///
+    /// # Errors
+    ///
+    /// As [`shared`](Self::shared).
+    pub fn election(&self, name: impl AsRef<str>) -> Result<Election> {
+        Election::new(self.client.clone(), LockName::new(name)?)
+    }
+
+    /// What the store promises.
+    pub fn guarantees(&self) -> &Guarantees {
+        self.client.driver.guarantees()
+    }
+
+    /// The driver itself, for tests of drivers.
+    pub fn driver(&self) -> &Arc<dyn DistributedLock> {
+        &self.client.driver
+    }
+}
+
+impl fmt::Debug for Locks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Locks");
+        debug.field("store", &self.guarantees().store);
+        if let Some(servers) = &self.client.servers {
+            debug.field("at", servers);
+        }
+        debug.finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,95 @@
+//! Re-entrance for those who ask for it.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+use tokio::sync::Mutex as Turn;
+
+use crate::{
+    LockName,
+    api::client::{Client, Hold},
+};
+
+/// Somebody who may acquire again what it holds already: each acquire counts, and the last release
+/// gives the lock back.
+///
+/// By default a second acquire waits like any other, also in the same task. Libraries for threads
+/// recognise the thread that holds a lock; in async code a task moves between threads, and many
+/// tasks share one, so a thread says nothing about who asks. An owner is that identity, made
+/// explicit: give clones of it to whatever belongs together.
+///
+/// ```no_run
+/// # use lock_core as distlock;
+/// use distlock::Owner;
+///
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let owner = Owner::new();
+/// let lock = locks.lock("orders/42")?.owner(&owner);
+/// let outer = lock.acquire().await?;
+/// let inner = lock.acquire().await?; // at once
+/// assert_eq!(outer.token(), inner.token());
+/// outer.release().await?; // still held
+/// inner.release().await
+/// # }
+/// ```
+///
+/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
+/// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// [`LockGuard::try_upgrade`](crate::LockGuard::try_upgrade).
+///
+/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
+/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
+/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released.
+/// A leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
+#[derive(Clone, Default)]
+pub struct Owner(Arc<Mutex<Seats>>);
+
+/// By connection and name.
+type Seats = HashMap<(usize, LockName), Arc<Seat>>;
+
+/// What an owner has of one name.
+#[derive(Default)]
+pub(super) struct Seat {
+    held: Mutex<Weak<Hold>>,
+    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
+    /// other.
+    pub(super) turn: Turn<()>,
+}
+
+impl Owner {
+    /// Somebody new.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
+        // Nothing panics while it is held.
+        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (Arc::as_ptr(client).addr(), name.clone());
+        if let Some(seat) = seats.get(&key) {
+            return seat.clone();
+        }
+        seats.retain(|_, seat| Arc::strong_count(seat) > 1 || seat.is_taken());
+        seats.entry(key).or_default().clone()
+    }
+}
+
+impl Seat {
+    pub(super) fn held(&self) -> MutexGuard<'_, Weak<Hold>> {
+        // Nothing panics while it is held.
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_taken(&self) -> bool {
+        self.held().strong_count() > 0
+    }
+}
+
+impl fmt::Debug for Owner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owner").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,204 @@
+//! Permits.
+
+use std::{fmt, future::Future, sync::Arc};
+
+use crate::{
+    Error, Held, Kind, Lock, LockGuard, LockName, Result,
+    api::{client::Client, options::options, run::run_while_held},
+};
+
+/// A semaphore with its options: a limited number of permits under one name, first come, first
+/// served. Cheap to clone; may be acquired many times.
+///
+/// Somebody who wants many permits is not overtaken by those who want few. The permits of a holder
+/// that crashed come back after its TTL.
+///
+/// ```no_run
+/// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+/// let uploads = locks.semaphore("uploads", 3)?;
+/// let permit = uploads.acquire().await?;
+/// permit.release().await
+/// # }
+/// ```
+#[derive(Clone)]
+#[must_use = "a semaphore does nothing until it is acquired"]
+pub struct Semaphore {
+    pub(crate) lock: Lock,
+    permits: u32,
+}
+
+impl Semaphore {
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] for no permits, [`Error::Unsupported`] if the store has no
+    /// semaphores.
+    pub(crate) fn new(client: Arc<Client>, name: LockName, permits: u32) -> Result<Self> {
+        let lock = Lock::new(client, name, Kind::Permit { weight: 1, limit: permits })?;
+        if permits == 0 {
+            return Err(invalid("permits", 0, "at least 1".to_owned()));
+        }
+        Ok(Self { lock, permits })
+    }
+
+    options!(|self| self.lock);
+
+    /// Waits for one permit.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`], and [`Error::InvalidOption`] if others use the name with another
+    /// number of permits.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn acquire(&self) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        self.acquire_many(1)
+    }
+
+    /// Waits for `n` permits at once, which one guard holds; `n` from 1 to the number of permits.
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::InvalidOption`] for a number out of range.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<LockGuard>> + Send + use<> {
+        let lock = self.many(n);
+        async move { lock?.acquire().await }
+    }
+
+    /// Takes one permit if there is one and nobody waits; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`], and as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
+        self.try_acquire_many(1)
+    }
+
+    /// Takes `n` permits at once if there are so many and nobody waits; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`try_acquire`](Self::try_acquire) and [`acquire_many`](Self::acquire_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    pub fn try_acquire_many(
+        &self,
+        n: u32,
+    ) -> impl Future<Output = Result<Option<LockGuard>>> + Send + use<> {
+        let lock = self.many(n);
+        async move { lock?.try_acquire().await }
+    }
+
+    /// Waits for one permit, does the work while it is held, and gives it back; as [`Lock::run`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::run`] and [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::run`].
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        self.run_many(1, work)
+    }
+
+    /// The same with `n` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run) and [`acquire_many`](Self::acquire_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::run`].
+    pub fn run_many<T, W, F>(
+        &self,
+        n: u32,
+        work: W,
+    ) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire_many(n);
+        async move { run_while_held(guard.await?, work).await }
+    }
+
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the semaphore's.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run<T, E, W, F>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        self.try_run_many(1, work)
+    }
+
+    /// The same with `n` permits at once.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run_many`](Self::run_many).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run_many<T, E, W, F>(
+        &self,
+        n: u32,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(Held) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run_many(n, work);
+        async move { run.await? }
+    }
+
+    fn many(&self, n: u32) -> Result<Lock> {
+        if n == 0 || n > self.permits {
+            return Err(invalid("permits to acquire", n, format!("1 to {} here", self.permits)));
+        }
+        let mut lock = self.lock.clone();
+        lock.request.kind = Kind::Permit { weight: n, limit: self.permits };
+        Ok(lock)
+    }
+}
+
+fn invalid(option: &str, value: u32, allowed: String) -> Error {
+    Error::InvalidOption { option: option.to_owned(), value: value.to_string(), allowed }
+}
+
+impl fmt::Debug for Semaphore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Semaphore").field(&self.lock).finish()
+    }
+}

@@ -1,0 +1,152 @@
+//! The ways to get several locks.
+
+use std::future::Future;
+
+use super::attempt::Step;
+use crate::{
+    Error, HeldSet, LockSet, LockSetGuard, Result,
+    api::{lock::attempt::ANSWER_LIMIT, run::while_held},
+};
+
+#[allow(unused_imports, reason = "for the documentation")]
+use crate::Lock;
+
+impl LockSet {
+    /// Waits until it has all of the locks. Those that it has are held meanwhile, and given back if
+    /// it comes to nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::acquire`]; the limit of [`wait`](Self::wait) is for all of them together.
+    /// [`Error::Lost`] if one was lost while it waited for the others, or before the caller polled
+    /// again.
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Lock::acquire`].
+    pub fn acquire(&self) -> impl Future<Output = Result<LockSetGuard>> + Send + use<> {
+        let set = self.clone();
+        async move {
+            set.lock.check()?;
+            let work = set.clone();
+            set.owned(async move {
+                let started = work.lock.clock().now();
+                match work.at_once_in_time().await? {
+                    Step::Taken(held) => Ok(Some(held)),
+                    Step::Busy | Step::Impossible => work.in_order(started).await.map(Some),
+                }
+            })
+            .await
+            // Only a try ends with nothing.
+            .and_then(|held| held.ok_or_else(|| set.busy()))
+            .map_err(|error| set.lock.client.told("acquire", error))
+        }
+    }
+
+    /// Takes all of the locks if all are free and nobody waits for any; `None` otherwise, and then
+    /// nothing is held: those that it had are given back.
+    ///
+    /// # Errors
+    ///
+    /// As [`Lock::try_acquire`]; if the names are taken one after the other, its limit is for each.
+    /// [`Error::Lost`] as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`Lock::acquire`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Lock::acquire`].
+    pub fn try_acquire(&self) -> impl Future<Output = Result<Option<LockSetGuard>>> + Send + use<> {
+        let set = self.clone();
+        async move {
+            set.lock.check()?;
+            let work = set.clone();
+            set.owned(async move {
+                match work.lock.answer(ANSWER_LIMIT, work.at_once(), "try_acquire").await? {
+                    Step::Taken(held) => Ok(Some(held)),
+                    Step::Busy => Ok(None),
+                    Step::Impossible => work.try_in_order().await,
+                }
+            })
+            .await
+            .map_err(|error| set.lock.client.told("try_acquire", error))
+        }
+    }
+
+    /// Waits until it has all of the locks, does the work while they are held, and releases them. If one is
+    /// lost, the work is dropped at its next await point and never polled again; as [`Lock::run`].
+    ///
+    /// ```no_run
+    /// # async fn transfer(_: i64, _: i64) {}
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// let accounts = locks.all(["accounts/7", "accounts/3"])?;
+    /// accounts
+    ///     .run(|held| async move {
+    ///         let tokens: Vec<_> = held.tokens().map(|(_, token)| token.as_i64()).collect();
+    ///         transfer(tokens[0], tokens[1]).await
+    ///     })
+    ///     .await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// As [`acquire`](Self::acquire), and [`Error::Lost`] if one was lost before the work was done.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work, then releases the locks in the background.
+    pub fn run<T, W, F>(&self, work: W) -> impl Future<Output = Result<T>> + use<T, W, F>
+    where
+        W: FnOnce(HeldSet) -> F,
+        F: Future<Output = T>,
+    {
+        let guard = self.acquire();
+        async move { run_while_all_held(guard.await?, work).await }
+    }
+
+    /// As [`run`](Self::run) with work that can fail: one `?` for its errors and the locks'.
+    ///
+    /// # Errors
+    ///
+    /// The work's, and those of [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub fn try_run<T, E, W, F>(
+        &self,
+        work: W,
+    ) -> impl Future<Output = Result<T, E>> + use<T, E, W, F>
+    where
+        W: FnOnce(HeldSet) -> F,
+        F: Future<Output = Result<T, E>>,
+        E: From<Error>,
+    {
+        let run = self.run(work);
+        async move { run.await? }
+    }
+}
+
+/// Does the work while all of the locks are held, then releases them.
+async fn run_while_all_held<T, W, F>(guard: LockSetGuard, work: W) -> Result<T>
+where
+    W: FnOnce(HeldSet) -> F,
+    F: Future<Output = T>,
+{
+    let held = guard.held();
+    let lost = held.lost();
+    let lost = async move {
+        let (name, reason) = lost.await;
+        Error::Lost { name, reason }
+    };
+    let done = while_held(work(held.clone()), lost, || held.check()).await?;
+    let _ = guard.release().await;
+    Ok(done)
+}

@@ -1,0 +1,167 @@
+//! All of a set by one request, or one after the other.
+
+use std::{future::Future, sync::Arc, time::Duration};
+
+use tracing::Instrument;
+
+use crate::{
+    Attempt, DistributedLock, Error, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
+    Request, Result, Wait, Wish,
+    api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
+    driver::trace,
+    machine::finish::Finishing,
+};
+
+impl LockSet {
+    /// The whole of an acquire, which goes on while its caller does not poll: what it has of the
+    /// set must not wait for the caller.
+    pub(super) async fn owned(
+        &self,
+        work: impl Future<Output = Result<Option<LockSetGuard>>> + Send + 'static,
+    ) -> Result<Option<LockSetGuard>> {
+        let (caller, busy) = (Attempt::of(&self.lock.client.heard), self.busy());
+        let left = caller.clone();
+        let work = async move {
+            tokio::select! {
+                biased;
+                // Nobody sees it.
+                () = left.cancelled() => Err(busy),
+                done = work => done,
+            }
+        };
+        let owned = || {
+            let owned = Finishing::new(&self.lock.client.home, work, move || caller.cancel());
+            owned.collected_within(self.lock.request.ttl, |held| match held? {
+                Some(held) => held.not_collected().map(|()| None),
+                None => Ok(None),
+            })
+        };
+        let held = self.lock.client.unless_drained(owned).await?;
+        if let Some(held) = &held {
+            held.check().map_err(|lost| self.lock.client.of_newcomer(lost))?;
+            held.keep_for(self.lock.at_least);
+        }
+        Ok(held)
+    }
+
+    /// As [`at_once`](Self::at_once), within the limit of the wait. What comes in the last moment
+    /// is better late than in vain.
+    pub(super) async fn at_once_in_time(&self) -> Result<Step> {
+        match self.lock.wait {
+            None => self.at_once().await,
+            Some(Duration::ZERO) => self.lock.answer(ANSWER_LIMIT, self.at_once(), "acquire").await,
+            Some(limit) => {
+                let limit = limit.saturating_add(DIAGNOSIS_LIMIT);
+                self.lock.answer(limit, self.at_once(), "acquire").await
+            }
+        }
+    }
+
+    /// All of the locks by one request, or none. Nothing is left behind when it is dropped.
+    pub(super) async fn at_once(&self) -> Result<Step> {
+        let client = &self.lock.client;
+        let guarantees = client.driver.guarantees();
+        // A lock that is alone needs no step of its own.
+        let at_once = if self.alone_too { 1 } else { 2 }..=guarantees.names_at_once;
+        if !at_once.contains(&self.members.len()) {
+            return Ok(Step::Impossible);
+        }
+        let caller = Attempt::of(&client.heard);
+        let wish = |lock: Lock| {
+            let mut request = lock.request;
+            request.wait = Wait::Try;
+            (request, caller.another())
+        };
+        let wishes: Vec<_> = self.each().map(wish).collect();
+        let (first, attempt) = &wishes[0];
+        let span = trace::attempt(&first.name, guarantees.store, attempt.id());
+        let work = grant_all(client.clone(), wishes, self.lock.max_hold).instrument(span);
+        Finishing::new(&client.home, work, move || caller.cancel()).await
+    }
+
+    pub(super) async fn in_order(&self, started: Instant) -> Result<LockSetGuard> {
+        let clock = self.lock.clock();
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        for mut lock in self.each() {
+            if let Some(limit) = self.lock.wait.filter(|limit| !limit.is_zero()) {
+                let left = (started + limit).since(clock.now());
+                // Zero would ask once, however long that takes.
+                lock.wait = Some(left.max(Duration::from_nanos(1)));
+            }
+            match held.while_valid(lock.acquire()).await? {
+                Ok(guard) => held.guards.push(guard),
+                // The limit was for all of them.
+                Err(Error::WaitTimeout { name, holder, position, .. }) => {
+                    let waited = clock.now().since(started);
+                    return Err(Error::WaitTimeout { name, waited, holder, position });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(held)
+    }
+
+    pub(super) async fn try_in_order(&self) -> Result<Option<LockSetGuard>> {
+        let mut held = LockSetGuard { guards: Vec::with_capacity(self.members.len()) };
+        for lock in self.each() {
+            match lock.try_acquire().await? {
+                Some(guard) => held.guards.push(guard),
+                None => {
+                    // "Busy" is the answer, whatever becomes of those that it had.
+                    let _ = held.release().await;
+                    return Ok(None);
+                }
+            }
+        }
+        Ok(Some(held))
+    }
+}
+
+/// What one request for all came to.
+pub(super) enum Step {
+    Taken(LockSetGuard),
+    Busy,
+    /// The store takes them one after the other only.
+    Impossible,
+}
+
+/// One request for all, from the wish to the guards.
+async fn grant_all(
+    client: Arc<Client>,
+    wishes: Vec<Wish>,
+    max_hold: Option<Duration>,
+) -> Result<Step> {
+    let started = client.clock.now();
+    let answer = client.driver.try_all(wishes.clone()).await;
+    if answer.is_ok() {
+        client.heard.hear();
+    }
+    let leases = match answer {
+        Ok(Some(leases)) => leases,
+        Ok(None) => {
+            for (Request { name, .. }, attempt) in wishes {
+                trace::refused(&name, attempt.id(), &Error::Contended { name: name.clone() });
+            }
+            return Ok(Step::Busy);
+        }
+        Err(Error::Unsupported { .. }) => return Ok(Step::Impossible),
+        Err(error) => {
+            let refused = |(request, attempt): &Wish| {
+                trace::refused(&request.name, attempt.id(), &error);
+            };
+            wishes.iter().for_each(refused);
+            return Err(error);
+        }
+    };
+    let now = client.clock.now();
+    let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
+    let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
+        let Request { name, kind, ttl, term, .. } = request;
+        trace::granted(&name, attempt.id(), lease.token(), now.since(started));
+        LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
+    };
+    // For a caller who has left, the guards are dropped with the answer: released at once.
+    // All are made before one is asked whether it was: a lease without a guard is given back by nobody.
+    let guards: Vec<_> = wishes.into_iter().zip(leases).map(guard).collect();
+    Ok(Step::Taken(LockSetGuard { guards: guards.into_iter().collect::<Result<_>>()? }))
+}

@@ -1,0 +1,76 @@
+//! The signals that ask a program to end.
+
+use std::future::Future;
+
+use crate::{Locks, Result, driver::trace};
+
+impl Locks {
+    /// Does the work until it is done or the program is asked to end, by SIGINT or SIGTERM
+    /// (elsewhere than on Unix: by ctrl-c); then [closes](Self::close). A signal drops the work at
+    /// its next await point, before anything is given back; tasks that it spawned must end with it.
+    /// Answers what the work came to, `None` after a signal.
+    ///
+    /// From the first poll on, these signals do not end the program by themselves any more.
+    ///
+    /// ```no_run
+    /// # async fn work(_: &lock_core::Locks) -> u32 { 0 }
+    /// # async fn example(locks: lock_core::Locks) -> lock_core::Result<()> {
+    /// match locks.close_on_signal(work(&locks)).await? {
+    ///     Some(done) => println!("done: {done}"),
+    ///     None => println!("stopped; everything is given back"),
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// After a signal, as [`close`](Self::close). Where the work was done, a close that failed is
+    /// traced, and what was held is free after its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future drops the work; a close that has begun goes on.
+    pub async fn close_on_signal<T>(&self, work: impl Future<Output = T>) -> Result<Option<T>> {
+        // The work is gone when this is over, whichever of the two ends it.
+        let done = tokio::select! {
+            done = work => Some(done),
+            () = asks_to_end() => None,
+        };
+        match (self.close().await, done) {
+            (closed, None) => closed.map(|()| None),
+            (Err(error), done) => {
+                // The work was done all the same.
+                trace::close_failed(self.guarantees().store, &error);
+                Ok(done)
+            }
+            (Ok(()), done) => Ok(done),
+        }
+    }
+}
+
+/// Waits for the next one.
+#[cfg(unix)]
+async fn asks_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+
+    let next = |kind| async move {
+        match signal(kind) {
+            Ok(mut signal) => drop(signal.recv().await),
+            // Not to be had here: the other one is enough.
+            Err(_) => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        () = next(SignalKind::interrupt()) => {}
+        () = next(SignalKind::terminate()) => {}
+    }
+}
+
+/// Waits for the next one.
+#[cfg(not(unix))]
+async fn asks_to_end() {
+    if tokio::signal::ctrl_c().await.is_err() {
+        // Not to be had here.
+        std::future::pending().await
+    }
+}

@@ -1,0 +1,255 @@
+//! What a store promises, as values that a program can check.
+
+use std::{fmt, ops::RangeInclusive, time::Duration};
+
+use crate::{Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown};
+
+/// What a store promises about its locks, as it is deployed and configured. A driver asks the store
+/// when it connects, so a single node of etcd does not promise what a cluster of three does. What
+/// somebody changes afterwards is not seen before the next connect.
+///
+/// The executable properties check these against the real store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct Guarantees {
+    /// The store's name: `sqlite`, `etcd`, `redis`, `zookeeper`, `postgres`, `mysql`, `memory`; of a driver
+    /// that is not distlock's, what it calls itself.
+    pub store: &'static str,
+    /// Which kinds of locks there are. All stores have the exclusive one.
+    pub kinds: &'static [LockKind],
+    /// Which faults of the store a held lock survives.
+    pub survives: Survives,
+    /// In which ways a holder may hear of its loss only after the next grant.
+    pub overlaps: Vec<Overlap>,
+    /// In which order waiters are served.
+    pub fairness: Fairness,
+    /// How a waiter learns that it is its turn.
+    pub wake: Wake,
+    /// How strictly fencing tokens rise, and where they come from.
+    pub fencing: Fencing,
+    /// No token is ever greater. Below 2^63 on every store, so that all fit a signed `BIGINT`; on
+    /// Redis below 2^53, up to which its scripts count exactly.
+    pub greatest_token: FencingToken,
+    /// How a holder learns that it lost the lock, besides its own deadline, which every store has.
+    pub loss: LossSignal,
+    /// Who ends a fixed term.
+    pub fixed_term: FixedTerm,
+    /// The TTLs that can be asked for.
+    pub ttl: RangeInclusive<Duration>,
+    /// The TTL of a lock whose builder names none. Also settable as `ttl` in the URL.
+    pub default_ttl: Duration,
+    /// How much later than the TTL the store may notice that a holder is gone.
+    pub expiry_slack: Duration,
+    /// Up to how many names of a [`LockSet`](crate::LockSet) are taken by one request, if all are
+    /// free. More of them, or some that are not free, are taken one after the other; on etcd, Redis and
+    /// ZooKeeper also a set with a shared one.
+    pub names_at_once: usize,
+    /// Whether an exclusive lock can be left to another process: see
+    /// [`LockGuard::detach`](crate::LockGuard::detach).
+    pub detach: bool,
+}
+
+impl Guarantees {
+    /// The least: a driver raises what its store keeps.
+    ///
+    /// Defaults: survives nothing, every overlap, no order, polling, no fencing, tokens below 2^63,
+    /// loss by deadline only, a fixed term ended by the client, TTL 2 s to 1 h (default 15 s), no slack, no names at
+    /// once, no lock left to another process.
+    pub fn least(store: &'static str) -> Self {
+        Self {
+            store,
+            kinds: &[LockKind::Exclusive],
+            survives: Survives::default(),
+            overlaps: Overlap::ALL.to_vec(),
+            fairness: Fairness::None,
+            wake: Wake::Poll,
+            fencing: Fencing::None,
+            greatest_token: FencingToken::new(i64::MAX.unsigned_abs()),
+            loss: LossSignal::Deadline,
+            fixed_term: FixedTerm::Client,
+            ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
+            default_ttl: Duration::from_secs(15),
+            expiry_slack: Duration::ZERO,
+            names_at_once: 0,
+            detach: false,
+        }
+    }
+
+    /// Checks that a TTL is one that the store keeps as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] with the range.
+    pub fn check_ttl(&self, ttl: Duration) -> Result<()> {
+        if self.ttl.contains(&ttl) {
+            return Ok(());
+        }
+        Err(Error::InvalidOption {
+            option: "ttl".to_owned(),
+            value: shown(ttl).to_string(),
+            allowed: format!(
+                "{} takes {} to {} here",
+                self.store,
+                shown(*self.ttl.start()),
+                shown(*self.ttl.end())
+            ),
+        })
+    }
+
+    /// Checks that there is such a kind of lock.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`].
+    pub fn check_kind(&self, kind: LockKind) -> Result<()> {
+        match self.kinds.contains(&kind) {
+            true => Ok(()),
+            false => Err(Error::Unsupported { store: self.store, what: format!("keep {kind}") }),
+        }
+    }
+
+    /// The greatest number that the [token floor](crate::TokenFloor) can be raised to: half of
+    /// [`greatest_token`](Self::greatest_token), so that there is room for tokens above it.
+    pub fn greatest_floor(&self) -> FencingToken {
+        FencingToken::new(self.greatest_token.value().div_ceil(2))
+    }
+
+    /// Whether the store promises what is required.
+    pub fn meets(&self, requirement: Requirement) -> bool {
+        match requirement {
+            Requirement::Fifo => self.fairness == Fairness::Fifo,
+            Requirement::Push => self.wake == Wake::Push,
+            Requirement::Fencing => self.fencing != Fencing::None,
+            Requirement::StrictFencing => matches!(self.fencing, Fencing::Strict(_)),
+            Requirement::SurvivesRestart => self.survives.restart,
+            Requirement::SurvivesFailover => self.survives.failover,
+            Requirement::LossPush => self.loss == LossSignal::Push,
+            Requirement::ServerTerm => self.fixed_term == FixedTerm::Server,
+            Requirement::Detach => self.detach,
+        }
+    }
+
+    /// Checks several requirements at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unmet`] with everything that is missing.
+    pub fn require(&self, requirements: &[Requirement]) -> Result<()> {
+        let missing: Vec<_> = requirements.iter().copied().filter(|r| !self.meets(*r)).collect();
+        if missing.is_empty() {
+            return Ok(());
+        }
+        Err(Error::Unmet { store: self.store, missing })
+    }
+}
+
+/// What it promises, in one line for people.
+impl fmt::Display for Guarantees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kinds: Vec<_> = self.kinds.iter().map(ToString::to_string).collect();
+        let survives = match (self.survives.restart, self.survives.failover) {
+            (true, true) => "a restart and a failover",
+            (true, false) => "a restart",
+            (false, true) => "a failover",
+            (false, false) => "no fault of the store",
+        };
+        let order = match self.fairness {
+            Fairness::Fifo => "first come, first served",
+            Fairness::None => "in no order",
+        };
+        let wake = match self.wake {
+            Wake::Push => "woken by a push",
+            Wake::Poll => "by polling",
+        };
+        let fencing = match self.fencing {
+            Fencing::Strict(_) => "tokens that always rise",
+            Fencing::BestEffort(_) => "tokens that rise as a best effort",
+            Fencing::None => "no tokens",
+        };
+        let (store, kinds, ttl) = (self.store, kinds.join(", "), &self.ttl);
+        let (least, most) = (shown(*ttl.start()), shown(*ttl.end()));
+        write!(
+            f,
+            "{store}: {kinds}; {order}, {wake}; {fencing}; a held lock survives {survives}; \
+             TTL {least} to {most}"
+        )
+    }
+}
+
+/// Which faults of the store a held lock survives, so that nobody else is granted meanwhile. As
+/// deployed: a single node survives no failover, whatever its kind.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[non_exhaustive]
+pub struct Survives {
+    /// The server's process dies and starts again with its data.
+    pub restart: bool,
+    /// Any one node dies and another takes over, with every write that was confirmed. Needs at
+    /// least three nodes.
+    pub failover: bool,
+}
+
+/// In which order waiters are served.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Fairness {
+    /// First come, first served.
+    Fifo,
+    /// Whoever asks at the right moment.
+    None,
+}
+
+/// How a waiter learns that it is its turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Wake {
+    /// The store tells exactly one waiter per release.
+    Push,
+    /// Every waiter asks now and then.
+    Poll,
+}
+
+/// How strictly fencing tokens rise, and where they come from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Fencing {
+    /// Always: also across release, expiry, deletion of the lock's keys and a server restart.
+    Strict(&'static str),
+    /// Always, unless what the text names happens.
+    BestEffort(&'static str),
+    /// No tokens that mean anything.
+    None,
+}
+
+/// How a holder learns that it lost the lock.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum LossSignal {
+    /// By its own deadline, and when a renewal is refused.
+    Deadline,
+    /// Also by the store's own word, within about 100 ms; on ZooKeeper within about a second where
+    /// a session has more entries than it can watch, some 1,000.
+    Push,
+}
+
+/// Who ends a fixed term (a lock that is not renewed).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum FixedTerm {
+    /// The server, by expiry: it ends on time whatever happens to the holder.
+    Server,
+    /// The holder, by deleting its entry: if it crashes first, the lock is free after the TTL of
+    /// the session that it shares.
+    Client,
+}

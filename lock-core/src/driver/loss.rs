@@ -1,0 +1,56 @@
+//! How a lock can be lost.
+
+use std::fmt;
+
+/// How a lock was lost.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum LossReason {
+    /// The holder's own deadline passed: renewals failed, hung, or came too late.
+    Expired,
+    /// A fixed term was over.
+    TermOver,
+    /// The maximum hold time was over.
+    MaxHold,
+    /// The caller did not poll its acquire for one TTL after the grant, so the lock was given back.
+    NotCollected,
+    /// The store ended the holder's session.
+    SessionEnded,
+    /// [`Locks::close`](crate::Locks::close) was called here, and gave the lock back: a release, which
+    /// whoever still works under the lock is told as a loss.
+    Closed,
+    /// The tokio runtime that connected has ended, so nothing renews the lock any more; the store
+    /// keeps it for the rest of its TTL. [`Held::lost`](crate::Held::lost) and
+    /// [`HeldSet::lost`](crate::HeldSet::lost) say so, and a [`Lock::run`](crate::Lock::run) in another
+    /// runtime.
+    RuntimeEnded,
+    /// The lock's entry vanished from the store: revoked by an operator
+    /// ([`Locks::revoke`](crate::Locks::revoke)), deleted, evicted, or flushed.
+    EntryGone,
+    /// The lock was detached, and its ticket has been used: another client adopted it.
+    Adopted,
+    /// The lock was detached, and is not there any more: nobody adopted it before its TTL was over, an
+    /// operator revoked it or raised the token floor above its token, or who adopted it has released it.
+    TicketOver,
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Expired => "it could not be renewed before its deadline",
+            Self::TermOver => "its fixed term was over",
+            Self::MaxHold => "its maximum hold time was over",
+            Self::NotCollected => "its acquire was not polled for one TTL after the grant",
+            Self::SessionEnded => "the store ended the session",
+            Self::Closed => "its connection was closed here, and gave it back",
+            Self::RuntimeEnded => "the runtime that connected has ended, and nothing renews it",
+            Self::EntryGone => "its entry was revoked, or vanished from the store",
+            Self::Adopted => "its ticket has been used: another client adopted it",
+            Self::TicketOver => {
+                "its ticket is over: it was not adopted within its TTL, or was revoked or released"
+            }
+        })
+    }
+}

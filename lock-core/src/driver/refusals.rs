@@ -1,0 +1,39 @@
+//! The errors that drivers have in common.
+
+use crate::{Error, Kind, Request, Result, Wish};
+
+/// The error for a request on a name that others use with `found` permits.
+pub fn limit_conflict(request: &Request, found: u32) -> Error {
+    let name = &request.name;
+    match request.kind {
+        Kind::Permit { limit, .. } => Error::InvalidOption {
+            option: "permits".to_owned(),
+            value: limit.to_string(),
+            allowed: format!(
+                "{name} is in use with {found} permits; all must name the same number"
+            ),
+        },
+        // Only a semaphore has a limit.
+        _ => Error::Contended { name: name.clone() },
+    }
+}
+
+/// Refuses to take other locks than exclusive ones in one step, for drivers that cannot: see
+/// [`try_all`](crate::DistributedLock::try_all).
+///
+/// # Errors
+///
+/// [`Error::Unsupported`].
+pub fn only_exclusive(store: &'static str, wishes: &[Wish]) -> Result<()> {
+    match wishes.iter().all(|(request, _)| request.kind == Kind::Exclusive) {
+        true => Ok(()),
+        false => {
+            Err(Error::Unsupported { store, what: "take shared locks in one step".to_owned() })
+        }
+    }
+}
+
+/// What a driver does not implement.
+pub(super) fn unsupported(what: &str) -> Error {
+    Error::Unsupported { store: "this store", what: what.to_owned() }
+}

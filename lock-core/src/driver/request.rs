@@ -1,0 +1,197 @@
+//! What a driver is asked for.
+
+use std::{
+    fmt,
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Clock, Instant, LockName, driver::trace, kind::Kind};
+
+/// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
+/// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Request {
+    /// The lock's name.
+    pub name: LockName,
+    /// What is asked for.
+    pub kind: Kind,
+    /// How long the grant outlives its last renewal.
+    pub ttl: Duration,
+    /// Whether the driver renews the grant.
+    pub term: Term,
+    /// Whether to queue up.
+    pub wait: Wait,
+    /// What a leader says to everybody; `None` for a lock.
+    pub value: Option<Arc<[u8]>>,
+    /// What the holder says about itself, for people.
+    pub holder: Arc<str>,
+}
+
+impl Request {
+    /// A request with the defaults: exclusive, renewed, waiting, [`this_process`] as the holder.
+    pub fn new(name: LockName, ttl: Duration) -> Self {
+        Self {
+            name,
+            kind: Kind::Exclusive,
+            ttl,
+            term: Term::Renewed,
+            wait: Wait::Queue,
+            value: None,
+            holder: this_process(),
+        }
+    }
+}
+
+/// One of several locks that are wanted together: what is asked for, and the attempt that asks.
+pub type Wish = (Request, Attempt);
+
+/// Whether a grant is renewed.
+#[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
+#[non_exhaustive]
+pub enum Term {
+    /// The driver renews it until it is released.
+    Renewed,
+    /// It ends one TTL after it was granted or renewed by hand.
+    Fixed,
+}
+
+/// Whether to queue up for a lock that is taken.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[non_exhaustive]
+pub enum Wait {
+    /// Answer [`Error::Contended`](crate::Error::Contended) at once, leave nothing behind, overtake
+    /// nobody, disturb no waiter.
+    Try,
+    /// Queue up and wait until it is granted or the attempt is cancelled.
+    Queue,
+}
+
+/// One attempt to get a lock: its identity, and whether the caller still wants it.
+///
+/// The identity is the attempt's, never a thread's, a connection's or a session's: what an attempt
+/// sends twice takes effect once, and what it releases is its own.
+#[derive(Clone, Debug)]
+pub struct Attempt {
+    id: Uuid,
+    cancel: CancellationToken,
+    heard: Arc<Heard>,
+    put_off: Arc<Mutex<Option<String>>>,
+}
+
+impl Attempt {
+    /// A new attempt with an identity of its own.
+    #[allow(clippy::new_without_default, reason = "two attempts are never alike")]
+    pub fn new() -> Self {
+        Self::of(&Arc::new(Heard::new(Clock::Boot)))
+    }
+
+    /// A new attempt of a client.
+    pub(crate) fn of(heard: &Arc<Heard>) -> Self {
+        let (cancel, heard) = (CancellationToken::new(), heard.clone());
+        Self { id: Uuid::new_v4(), cancel, heard, put_off: Arc::default() }
+    }
+
+    /// Another attempt of the same caller: whoever cancels one cancels both.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self { id: Uuid::new_v4(), ..self.clone() }
+    }
+
+    /// The attempt's identity.
+    pub fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// For drivers: the store has answered that the attempt waits for `name`, with `place - 1`
+    /// waiters before it; `None` where it keeps no order. What waits is no outage, however slow the
+    /// store is.
+    pub fn queued(&self, name: &LockName, place: Option<usize>) {
+        self.heard.hear();
+        *self.refusal() = None;
+        if let Some(place) = place {
+            trace::queued(name, self.id, place);
+        }
+    }
+
+    /// For drivers: the store has refused the attempt's request for a reason that passes, such as a
+    /// file that is locked, and the driver will ask again. A wait that ends before the store takes
+    /// the request is then [`Error::Unavailable`](crate::Error::Unavailable) with this reason,
+    /// unless others hold the lock.
+    pub fn put_off(&self, why: &dyn fmt::Display) {
+        *self.refusal() = Some(why.to_string());
+    }
+
+    /// Why the store has not taken the request yet, as it said last.
+    pub(crate) fn refusal(&self) -> MutexGuard<'_, Option<String>> {
+        // Nothing panics while it is held.
+        self.put_off.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the driver that nobody waits for the answer any more.
+    pub fn cancel(&self) {
+        self.cancel.cancel();
+    }
+
+    /// Whether the caller has left.
+    pub fn is_cancelled(&self) -> bool {
+        self.cancel.is_cancelled()
+    }
+
+    /// Waits until the caller has left.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
+    pub async fn cancelled(&self) {
+        self.cancel.cancelled().await;
+    }
+}
+
+/// When a store last answered a client, as far as lock-core sees the answers.
+#[derive(Debug)]
+pub(crate) struct Heard {
+    clock: Clock,
+    last: AtomicU64,
+}
+
+impl Heard {
+    /// Nothing yet.
+    pub(crate) fn new(clock: Clock) -> Self {
+        Self { clock, last: AtomicU64::new(Instant::default().nanos()) }
+    }
+
+    /// The store has answered.
+    pub(crate) fn hear(&self) {
+        self.last.fetch_max(self.clock.now().nanos(), Ordering::AcqRel);
+    }
+
+    /// Whether the store has answered anything since then.
+    pub(crate) fn since(&self, then: Instant) -> bool {
+        self.last.load(Ordering::Acquire) >= then.nanos()
+    }
+}
+
+/// The default description of a holder: program, process id and host.
+pub fn this_process() -> Arc<str> {
+    static THIS: OnceLock<Arc<str>> = OnceLock::new();
+    THIS.get_or_init(|| {
+        let program = std::env::args_os()
+            .next()
+            .and_then(|path| {
+                Some(std::path::PathBuf::from(path).file_name()?.to_string_lossy().into_owned())
+            })
+            .unwrap_or_else(|| "unknown".to_owned());
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = Some(host.trim()).filter(|h| !h.is_empty()).unwrap_or("localhost");
+        format!("{program} pid {} on {host}", std::process::id()).into()
+    })
+    .clone()
+}

@@ -1,0 +1,76 @@
+//! What can be held: alone, beside others, or a number of permits.
+
+use std::fmt;
+
+/// What an entry asks for.
+#[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum Kind {
+    /// Alone. Also every entry that a driver cannot parse: a foreign client's.
+    #[default]
+    Exclusive,
+    /// Beside other shared ones.
+    Shared,
+    /// `weight` of the `limit` permits.
+    Permit {
+        /// How many permits the entry takes.
+        weight: u32,
+        /// How many there are.
+        limit: u32,
+    },
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exclusive => f.write_str("exclusive"),
+            Self::Shared => f.write_str("shared"),
+            Self::Permit { weight, limit } => write!(f, "{weight} of {limit} permits"),
+        }
+    }
+}
+
+/// What people can ask for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
+pub enum LockKind {
+    /// One holder at a time.
+    Exclusive,
+    /// Many readers, or one writer.
+    Shared,
+    /// A limited number of permits.
+    Permits,
+    /// An exclusive lock whose holder says something to everybody.
+    Election,
+}
+
+impl LockKind {
+    /// Every kind.
+    pub const ALL: &'static [Self] =
+        &[Self::Exclusive, Self::Shared, Self::Permits, Self::Election];
+}
+
+impl From<Kind> for LockKind {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Exclusive => Self::Exclusive,
+            Kind::Shared => Self::Shared,
+            Kind::Permit { .. } => Self::Permits,
+        }
+    }
+}
+
+impl fmt::Display for LockKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exclusive => "exclusive locks",
+            Self::Shared => "shared locks",
+            Self::Permits => "semaphores",
+            Self::Election => "elections",
+        })
+    }
+}

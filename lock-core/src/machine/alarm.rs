@@ -1,0 +1,173 @@
+//! The alarm that tells holders in time that they lost a lock.
+
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use tokio::{runtime::Handle, sync::Notify};
+
+use super::end::End;
+use crate::{Clock, Instant};
+
+/// Something with a deadline.
+pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
+    /// The alarm rang: answers when to ring again, or `None` when it is over.
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;
+
+    /// The alarm's runtime has ended, and it rings no more.
+    fn silenced(self: Arc<Self>) {}
+}
+
+/// One timer and one task for all deadlines of a client, however many locks it holds.
+///
+/// Renewals move a deadline without telling the alarm: it rings at the old one, asks, and is set
+/// again. So the usual acquire and release cost one insertion and one removal in a map each.
+pub(crate) struct Alarm<W: Watched + ?Sized> {
+    clock: Clock,
+    due: Mutex<Due<W>>,
+    /// When the task wakes next; an entry that is due earlier must wake it.
+    armed: AtomicU64,
+    /// Apart, so that the task can wait for it without keeping the alarm alive.
+    earlier: Arc<Notify>,
+}
+
+struct Due<W: ?Sized> {
+    next_id: u64,
+    entries: BTreeMap<(Instant, u64), Weak<W>>,
+    /// What is rung just now, and may be added again.
+    ringing: Option<Weak<W>>,
+}
+
+/// Where an entry stands; needed to remove it.
+#[derive(Debug)]
+pub(crate) struct Slot(Mutex<Option<(Instant, u64)>>);
+
+impl Slot {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(None))
+    }
+}
+
+impl<W: Watched + ?Sized> Alarm<W> {
+    /// Starts the alarm's task; it ends when the alarm is dropped. If the runtime ends before, `end`
+    /// has come, and then whatever is in the alarm is told.
+    pub(crate) fn start(clock: Clock, runtime: &Handle, end: Option<Arc<End>>) -> Arc<Self> {
+        let alarm = Arc::new(Self {
+            clock,
+            due: Mutex::new(Due { next_id: 0, entries: BTreeMap::new(), ringing: None }),
+            armed: AtomicU64::new(Instant::NEVER.nanos()),
+            earlier: Arc::new(Notify::new()),
+        });
+        let task = Task { alarm: Arc::downgrade(&alarm), end };
+        runtime.spawn(watch(task, clock, alarm.earlier.clone()));
+        alarm
+    }
+
+    /// Rings `watched` at `at` unless it is removed before.
+    pub(crate) fn add(&self, watched: &Arc<W>, at: Instant) {
+        let mut due = lock(&self.due);
+        let key = (at, due.next_id);
+        due.next_id += 1;
+        due.entries.insert(key, Arc::downgrade(watched));
+        *lock(&watched.slot().0) = Some(key);
+        let earlier = at.nanos() < self.armed.fetch_min(at.nanos(), Ordering::AcqRel);
+        drop(due);
+        if earlier {
+            self.earlier.notify_one();
+        }
+    }
+
+    /// Forgets `watched`.
+    pub(crate) fn remove(&self, watched: &impl HasSlot) {
+        let mut due = lock(&self.due);
+        if let Some(key) = lock(&watched.slot().0).take() {
+            due.entries.remove(&key);
+        }
+    }
+
+    /// Forgets everything, and answers what still lives of it.
+    pub(crate) fn drain(&self) -> Vec<Arc<W>> {
+        let mut due = lock(&self.due);
+        let entries = std::mem::take(&mut due.entries).into_values();
+        entries.chain(due.ringing.clone()).filter_map(|watched| watched.upgrade()).collect()
+    }
+
+    /// Rings everything that is due and answers when to wake next.
+    fn ring_due(&self) -> Instant {
+        let now = self.clock.now();
+        loop {
+            let mut due = lock(&self.due);
+            let next = due.entries.first_key_value().map_or(Instant::NEVER, |(key, _)| key.0);
+            if next > now {
+                // An entry that has come and gone leaves its time: to wake once in vain at that
+                // time is cheaper than to be woken by each short hold.
+                let armed = Instant::from_nanos(self.armed.load(Ordering::Acquire));
+                let next = if armed > now { next.min(armed) } else { next };
+                // Stored under the lock: an entry added later compares with this value.
+                self.armed.store(next.nanos(), Ordering::Release);
+                return next;
+            }
+            due.ringing = due.entries.pop_first().map(|(_, weak)| weak);
+            let rung = due.ringing.as_ref().and_then(Weak::upgrade);
+            if let Some(watched) = &rung {
+                lock(&watched.slot().0).take();
+            }
+            drop(due);
+            // Rung without the lock: what it does may add and remove.
+            if let Some(watched) = rung
+                && let Some(again) = watched.clone().ring(now)
+            {
+                self.add(&watched, again);
+            }
+            lock(&self.due).ringing = None;
+        }
+    }
+}
+
+/// An entry that knows where it stands in its alarm.
+pub(crate) trait HasSlot {
+    /// The place for the alarm to write to.
+    fn slot(&self) -> &Slot;
+}
+
+/// What the alarm's task has, which a runtime drops with its tasks when it ends.
+struct Task<W: Watched + ?Sized> {
+    alarm: Weak<Alarm<W>>,
+    end: Option<Arc<End>>,
+}
+
+impl<W: Watched + ?Sized> Drop for Task<W> {
+    fn drop(&mut self) {
+        let Some(end) = self.end.take() else { return };
+        // First: who adds something after it was emptied looks at this then.
+        end.come();
+        let left = self.alarm.upgrade().map(|alarm| alarm.drain());
+        left.into_iter().flatten().for_each(Watched::silenced);
+    }
+}
+
+async fn watch<W: Watched + ?Sized>(mut task: Task<W>, clock: Clock, earlier: Arc<Notify>) {
+    while let Some(next) = task.alarm.upgrade().map(|alarm| alarm.ring_due()) {
+        tokio::select! {
+            () = clock.sleep_until(next) => {}
+            () = earlier.notified() => {}
+        }
+    }
+    // The alarm has ended, and not the runtime.
+    task.end = None;
+}
+
+impl<W: Watched + ?Sized> Drop for Alarm<W> {
+    fn drop(&mut self) {
+        self.earlier.notify_one();
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds these.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,277 @@
+//! The owner of work that must neither be dropped half-way nor wait for its caller.
+
+use std::{
+    future::Future,
+    mem,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use super::{
+    alarm::Watched,
+    moving::{Collect, Moving, STAY},
+    runtime::HomeRuntime,
+};
+use crate::{Error, Result};
+
+/// A future that is polled to its end even if its caller drops it, or does not poll it.
+///
+/// For the first 50 ms the work runs in the caller's own task: no hand-over between tasks, so an
+/// uncontended acquire costs no extra wake-up. Then, or when the caller drops it half-way (a
+/// timeout, a `select!`), the work moves to a task of its own and is finished there. So drivers are
+/// straight-line code, and every acquire, renew and release is cancellation-safe at every await
+/// point by construction; and a caller that polls nothing for a while (the slow branch of a
+/// `select!`) keeps neither a grant from being renewed nor a queue from moving.
+///
+/// What came out of it may have to be [collected in time](Self::collected_within).
+///
+/// A caller in another runtime than the client's only waits: timers belong to the runtime in which
+/// they were first polled, and that one may end before the work does. If the client's ends before,
+/// the work is gone with it, and the caller is told [`Error::Closed`]; also one that waits by that
+/// runtime's handle, which outlives it.
+pub(crate) struct Finishing<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send = fn()> {
+    progress: Progress<F>,
+    on_drop: Option<D>,
+    home: Arc<HomeRuntime>,
+    collect: Option<Collect<F::Output>>,
+    /// Makes an output of an error.
+    refuse: fn(Error) -> F::Output,
+}
+
+enum Progress<F: Future> {
+    /// Not polled yet.
+    New(Pin<Box<F>>),
+    Begun(Arc<Moving<F>>),
+    Over,
+}
+
+impl<T, F, D> Finishing<F, D>
+where
+    T: Send + 'static,
+    F: Future<Output = Result<T>> + Send + 'static,
+    D: FnOnce() + Send + Unpin,
+{
+    /// Owns `work`. `on_drop` tells the work that its caller has left.
+    pub(crate) fn new(home: &Arc<HomeRuntime>, work: F, on_drop: D) -> Self {
+        let progress = Progress::New(Box::pin(work));
+        let (on_drop, home) = (Some(on_drop), home.clone());
+        Self { progress, on_drop, home, collect: None, refuse: Err }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Finishing<F, D> {
+    /// Has what comes out discarded if the caller has not polled for so long after it came, and
+    /// gives the caller what `discard` makes of it. Only work that has moved can come out
+    /// unnoticed.
+    pub(crate) fn collected_within(
+        mut self,
+        within: Duration,
+        discard: fn(F::Output) -> F::Output,
+    ) -> Self {
+        self.collect = Some(Collect { within, discard });
+        self
+    }
+
+    /// Polls the work for the first time, which is often the only one in memory.
+    fn begin(&mut self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
+        }
+        let is_here = self.home.is_here();
+        if is_here && let Poll::Ready(done) = work.as_mut().poll(cx) {
+            return Poll::Ready(done);
+        }
+        let moving = Moving::here(work, cx.waker(), &self.home, self.collect);
+        let now = self.home.clock.now();
+        match is_here {
+            true => moving.wake_at(now + STAY),
+            false => drop(moving.clone().ring(now)),
+        }
+        // It may have ended before the alarm had it.
+        if let Err(closed) = self.home.check() {
+            return Poll::Ready((self.refuse)(closed));
+        }
+        self.progress = Progress::Begun(moving);
+        Poll::Pending
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send + Unpin> Future
+    for Finishing<F, D>
+{
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let this = &mut *self;
+        // Taken out while it is polled: work that panics must not be polled again.
+        match mem::replace(&mut this.progress, Progress::Over) {
+            Progress::New(work) => this.begin(work, cx),
+            Progress::Begun(moving) => match moving.poll(cx) {
+                Poll::Ready(Some(done)) => Poll::Ready(done),
+                Poll::Ready(None) => Poll::Ready((this.refuse)(this.home.closed())),
+                Poll::Pending => {
+                    this.progress = Progress::Begun(moving);
+                    Poll::Pending
+                }
+            },
+            // Polling again after the end is the caller's mistake; waiting for ever is no answer to
+            // anything but does not panic.
+            Progress::Over => Poll::Pending,
+        }
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static, D: FnOnce() + Send> Drop for Finishing<F, D> {
+    fn drop(&mut self) {
+        let progress = mem::replace(&mut self.progress, Progress::Over);
+        if let (Progress::New(_) | Progress::Begun(_), Some(on_drop)) =
+            (&progress, self.on_drop.take())
+        {
+            on_drop();
+        }
+        match progress {
+            Progress::New(work) => drop(self.home.runtime.spawn(work)),
+            Progress::Begun(moving) => moving.leave(),
+            Progress::Over => {}
+        }
+    }
+}
+
+impl HomeRuntime {
+    /// Does something with the driver in the runtime where its timers and connections live. A caller
+    /// that is there does it in its own task.
+    ///
+    /// # Errors
+    ///
+    /// Its own, and [`Error::Closed`] if that runtime has ended, or ends meanwhile.
+    pub(crate) async fn ask<T: Send + 'static>(
+        self: Arc<Self>,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        if !self.is_here() {
+            return Finishing::new(&self, work, || {}).await;
+        }
+        self.check()?;
+        tokio::select! {
+            biased;
+            // By the runtime's handle a caller outlives it. Timers of the work would panic then.
+            () = self.end.token().cancelled() => Err(self.closed()),
+            done = work => done,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::poll_fn, panic::Location, pin::pin};
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::Clock;
+
+    fn home() -> Arc<HomeRuntime> {
+        HomeRuntime::new(Clock::Tokio, "a store", Location::caller())
+    }
+
+    async fn poll_once<F: Future + Unpin>(future: &mut F) -> Poll<F::Output> {
+        poll_fn(|cx| Poll::Ready(Pin::new(&mut *future).poll(cx))).await
+    }
+
+    #[tokio::test]
+    async fn dropped_work_is_told_and_finished() {
+        let (go, wait) = oneshot::channel::<()>();
+        let (told, tell) = oneshot::channel();
+        let (done, finished) = oneshot::channel();
+        let work = async move {
+            wait.await.unwrap();
+            done.send(()).unwrap();
+            Ok(())
+        };
+        let mut owned = Box::pin(Finishing::new(&home(), work, move || told.send(()).unwrap()));
+        assert!(poll_once(&mut owned).await.is_pending());
+        drop(owned);
+        tell.await.unwrap();
+        go.send(()).unwrap();
+        finished.await.unwrap();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_that_is_not_polled_is_finished() {
+        let (go, wait) = oneshot::channel::<()>();
+        let (done, finished) = oneshot::channel();
+        let work = async move {
+            wait.await.unwrap();
+            done.send(()).unwrap();
+            Ok(7)
+        };
+        let mut owned = Box::pin(Finishing::new(&home(), work, || {}));
+        assert!(poll_once(&mut owned).await.is_pending());
+        go.send(()).unwrap();
+        finished.await.unwrap();
+        assert_eq!(owned.await.unwrap(), 7);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_not_collected_in_time_is_discarded() {
+        let limit = Duration::from_secs(3);
+        for (late, expected) in [(limit / 2, "whole"), (limit, "discarded")] {
+            let (go, wait) = oneshot::channel::<()>();
+            let work = async move {
+                wait.await.unwrap();
+                Ok("whole")
+            };
+            let owned = Finishing::new(&home(), work, || {});
+            let owned = owned.collected_within(limit, |_| Ok("discarded"));
+            let mut owned = pin!(owned);
+            assert!(poll_once(&mut owned).await.is_pending());
+            tokio::time::sleep(STAY * 2).await;
+            go.send(()).unwrap();
+            tokio::time::sleep(late + STAY).await;
+            assert_eq!(owned.await.unwrap(), expected);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    #[should_panic(expected = "at work")]
+    async fn a_panic_of_the_work_is_the_caller_s() {
+        let work = async {
+            tokio::time::sleep(STAY * 2).await;
+            panic!("at work");
+            #[allow(unreachable_code, reason = "it says what the work would come to")]
+            Ok(())
+        };
+        let _: Result<()> = Finishing::new(&home(), work, || {}).await;
+    }
+
+    #[tokio::test]
+    async fn a_caller_in_another_runtime_gets_the_answer() {
+        let home = home();
+        let answer = std::thread::spawn(move || {
+            let elsewhere = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            let work = async {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+                Ok(())
+            };
+            elsewhere.block_on(Finishing::new(&home, work, || {})).unwrap();
+        });
+        tokio::task::spawn_blocking(|| answer.join().unwrap()).await.unwrap();
+    }
+
+    /// The runtime that has the work ends while a caller elsewhere waits, and before one asks.
+    #[test]
+    fn a_caller_in_another_runtime_is_told_of_the_end() {
+        let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
+        let home = theirs.block_on(async { home() });
+        let never = || Finishing::new(&home, std::future::pending::<Result<()>>(), || {});
+        let mut waiting = never();
+        assert!(here.block_on(poll_once(&mut waiting)).is_pending());
+        drop(theirs);
+        for told in [here.block_on(waiting), here.block_on(never())] {
+            assert!(matches!(told, Err(Error::Closed { .. })), "{told:?}");
+        }
+    }
+}

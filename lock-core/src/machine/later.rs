@@ -1,0 +1,75 @@
+//! Things that are due later, for one task that sees to all of them.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use tokio::sync::Notify;
+
+use crate::Instant;
+
+/// Things that are due later.
+///
+/// One task with one timer for all of a client, however many there are, and none while there is
+/// nothing to do.
+pub(crate) struct Later<T> {
+    due: Mutex<Due<T>>,
+    pub(crate) earlier: Notify,
+}
+
+pub(crate) struct Due<T> {
+    next_id: u64,
+    things: BTreeMap<(Instant, u64), T>,
+    /// Whether the task runs.
+    running: bool,
+}
+
+impl<T> Later<T> {
+    pub(crate) fn due(&self) -> MutexGuard<'_, Due<T>> {
+        // Nothing panics while it is held.
+        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets everything, and answers what there was.
+    pub(crate) fn drain(&self) -> impl Iterator<Item = T> + use<T> {
+        let things = std::mem::take(&mut self.due().things);
+        self.earlier.notify_one();
+        things.into_values()
+    }
+}
+
+impl<T> Default for Later<T> {
+    fn default() -> Self {
+        Self { due: Mutex::default(), earlier: Notify::new() }
+    }
+}
+
+impl<T> Due<T> {
+    /// Adds a thing that is due at `at`. Whether the task runs; it is to be started otherwise.
+    pub(crate) fn add(&mut self, at: Instant, thing: T) -> bool {
+        let key = (at, self.next_id);
+        self.next_id += 1;
+        self.things.insert(key, thing);
+        std::mem::replace(&mut self.running, true)
+    }
+
+    /// When the next one is due. The task ends with `None`, which it gets if nothing is under way.
+    pub(crate) fn next(&mut self, under_way: usize) -> Option<Instant> {
+        let next = self.things.first_key_value().map(|(key, _)| key.0);
+        self.running = under_way > 0 || next.is_some();
+        self.running.then(|| next.unwrap_or(Instant::NEVER))
+    }
+
+    /// What is due now.
+    pub(crate) fn take(&mut self, now: Instant) -> impl Iterator<Item = T> + use<T> {
+        let later = self.things.split_off(&(now, u64::MAX));
+        std::mem::replace(&mut self.things, later).into_values()
+    }
+}
+
+impl<T> Default for Due<T> {
+    fn default() -> Self {
+        Self { next_id: 0, things: BTreeMap::new(), running: false }
+    }
+}

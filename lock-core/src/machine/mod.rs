@@ -1,0 +1,11 @@
+//! What runs beneath the API: timers, work that is polled to its end, conversions of a grant.
+
+pub(crate) mod alarm;
+pub(crate) mod conversion;
+pub(crate) mod drain;
+mod end;
+pub(crate) mod ended_waits;
+pub(crate) mod finish;
+pub(crate) mod later;
+mod moving;
+pub(crate) mod runtime;

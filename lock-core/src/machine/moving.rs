@@ -1,0 +1,218 @@
+//! Work that moves from its caller's task to one of its own.
+
+use std::{
+    future::Future,
+    mem,
+    panic::AssertUnwindSafe,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll, Waker},
+    thread,
+    time::Duration,
+};
+
+use futures_util::FutureExt;
+use tracing::{Instrument, Span};
+
+use super::{
+    alarm::{HasSlot, Slot, Watched},
+    runtime::HomeRuntime,
+};
+use crate::Instant;
+
+/// How long work may be under way in its caller's task. Longer than a request takes, so that an
+/// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
+/// it up as long.
+pub(super) const STAY: Duration = Duration::from_millis(50);
+
+/// What becomes of something that its caller does not collect.
+pub(super) struct Collect<T> {
+    pub(super) within: Duration,
+    pub(super) discard: fn(T) -> T,
+}
+
+impl<T> Clone for Collect<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Collect<T> {}
+
+/// Work that can move from its caller's task to one of its own.
+pub(super) struct Moving<F: Future> {
+    state: Mutex<State<F>>,
+    slot: Slot,
+    home: Arc<HomeRuntime>,
+    collect: Option<Collect<F::Output>>,
+    /// The caller's, for what the work tells in a task of its own.
+    span: Span,
+}
+
+enum State<F: Future> {
+    /// In the caller's task, and the caller's waker.
+    Here(Pin<Box<F>>, Waker),
+    /// The caller polls it at this moment.
+    Polled,
+    /// In a task of its own, and the caller's waker.
+    There(Waker),
+    /// Not collected yet.
+    Done(thread::Result<F::Output>),
+    /// Gone with its runtime.
+    Gone,
+    /// The caller has all that there was, or has left.
+    Over,
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
+    /// Work that its caller has polled, in the caller's task.
+    pub(super) fn here(
+        work: Pin<Box<F>>,
+        caller: &Waker,
+        home: &Arc<HomeRuntime>,
+        collect: Option<Collect<F::Output>>,
+    ) -> Arc<Self> {
+        let state = Mutex::new(State::Here(work, caller.clone()));
+        let (slot, home, span) = (Slot::new(), home.clone(), Span::current());
+        Arc::new(Self { state, slot, home, collect, span })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<F>> {
+        // Nothing panics while it is held.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn wake_at(self: &Arc<Self>, at: Instant) {
+        let watched: Arc<dyn Watched> = self.clone();
+        self.home.alarm.add(&watched, at);
+    }
+
+    /// Polls it for the caller; `None` if the runtime has ended, and there will be no answer.
+    pub(super) fn poll(&self, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let mut state = self.state();
+        match mem::replace(&mut *state, State::Polled) {
+            State::Here(work, _) => {
+                // Unlocked: the alarm must not wait for the work.
+                drop(state);
+                return self.poll_here(work, cx);
+            }
+            State::There(_) => *state = State::There(cx.waker().clone()),
+            State::Done(done) => {
+                *state = State::Over;
+                drop(state);
+                self.home.alarm.remove(self);
+                match done {
+                    Ok(done) => return Poll::Ready(Some(done)),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            State::Gone => {
+                *state = State::Over;
+                return Poll::Ready(None);
+            }
+            State::Polled | State::Over => {}
+        }
+        Poll::Pending
+    }
+
+    fn poll_here(&self, mut work: Pin<Box<F>>, cx: &mut Context<'_>) -> Poll<Option<F::Output>> {
+        let has_ended = || self.home.check().is_err();
+        // After the end its timers would panic.
+        let polled = match has_ended() {
+            true => Poll::Ready(None),
+            false => work.as_mut().poll(cx).map(Some),
+        };
+        if polled.is_ready() {
+            *self.state() = State::Over;
+            self.home.alarm.remove(self);
+            return polled;
+        }
+        *self.state() = State::Here(work, cx.waker().clone());
+        if has_ended() {
+            // Told while it was polled, and then there was no waker to call.
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
+    }
+
+    /// The runtime has ended: tells the caller, who finds out when it polls.
+    fn end(&self) {
+        let mut state = self.state();
+        let caller = match &*state {
+            State::Here(_, caller) => caller.clone(),
+            State::There(caller) => {
+                let caller = caller.clone();
+                *state = State::Gone;
+                caller
+            }
+            State::Polled | State::Done(_) | State::Gone | State::Over => return,
+        };
+        drop(state);
+        caller.wake();
+    }
+
+    /// The caller drops it.
+    pub(super) fn leave(self: Arc<Self>) {
+        let state = mem::replace(&mut *self.state(), State::Over);
+        self.home.alarm.remove(&*self);
+        if let State::Here(work, _) = state {
+            self.home.runtime.spawn(work.instrument(self.span.clone()));
+        }
+    }
+}
+
+/// What a task of its own has of the work, which a runtime drops with its tasks when it ends.
+struct OwnTask<F: Future<Output: Send> + Send + 'static>(Arc<Moving<F>>);
+
+impl<F: Future<Output: Send> + Send + 'static> OwnTask<F> {
+    async fn finish(self, work: Pin<Box<F>>) {
+        let done = AssertUnwindSafe(work).catch_unwind().await;
+        let moving = &self.0;
+        let mut state = moving.state();
+        // What the caller has left behind is dropped with the task: a guard is released.
+        let State::There(caller) = mem::replace(&mut *state, State::Over) else { return };
+        *state = State::Done(done);
+        drop(state);
+        if let Some(collect) = moving.collect {
+            moving.wake_at(moving.home.clock.now() + collect.within);
+        }
+        caller.wake();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Drop for OwnTask<F> {
+    /// Tells nobody anything if the work is done.
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> HasSlot for Moving<F> {
+    fn slot(&self) -> &Slot {
+        &self.slot
+    }
+}
+
+impl<F: Future<Output: Send> + Send + 'static> Watched for Moving<F> {
+    fn ring(self: Arc<Self>, now: Instant) -> Option<Instant> {
+        let mut state = self.state();
+        match (mem::replace(&mut *state, State::Polled), self.collect) {
+            (State::Here(work, caller), _) => {
+                *state = State::There(caller);
+                drop(state);
+                let finish = OwnTask(self.clone()).finish(work).instrument(self.span.clone());
+                self.home.runtime.spawn(finish);
+            }
+            (State::Polled, _) => return Some(now + STAY),
+            (State::Done(Ok(done)), Some(Collect { discard, .. })) => {
+                *state = State::Done(Ok(discard(done)));
+            }
+            (other, _) => *state = other,
+        }
+        None
+    }
+
+    fn silenced(self: Arc<Self>) {
+        self.end();
+    }
+}

@@ -1,0 +1,108 @@
+//! The runtime in which a connection lives.
+
+use std::{fmt, panic::Location, sync::Arc, thread};
+
+use tokio::runtime::{Handle, RuntimeFlavor};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    Clock, ClosedBy, Error, Instant, Result,
+    machine::{
+        alarm::{Alarm, Watched},
+        end::End,
+    },
+};
+
+/// Where work goes that leaves its caller's task, and what notices that there is no such place any
+/// more.
+///
+/// A runtime drops its tasks when it ends, and that of the alarm tells it then. So one flag says it
+/// for all stores, however the runtime ends, and nobody asks a driver any more whose tasks are gone.
+pub(crate) struct HomeRuntime {
+    pub(crate) runtime: Handle,
+    pub(crate) clock: Clock,
+    pub(crate) alarm: Arc<Alarm<dyn Watched>>,
+    pub(super) end: Arc<End>,
+    store: &'static str,
+    origin: Origin,
+}
+
+impl HomeRuntime {
+    /// The present runtime, for a connection to `store` that `caller` made.
+    ///
+    /// # Panics
+    ///
+    /// If it is called outside a tokio runtime.
+    pub(crate) fn new(
+        clock: Clock,
+        store: &'static str,
+        caller: &'static Location<'static>,
+    ) -> Arc<Self> {
+        let (runtime, end) = (Handle::current(), Arc::new(End::default()));
+        let alarm = Alarm::start(clock, &runtime, Some(end.clone()));
+        let origin = Origin::here(&runtime, caller);
+        Arc::new(Self { runtime, clock, alarm, end, store, origin })
+    }
+
+    pub(crate) fn is_here(&self) -> bool {
+        Handle::try_current().is_ok_and(|here| here.id() == self.runtime.id())
+    }
+
+    /// Reads the client's clock, which may be one of its runtime alone, also from elsewhere.
+    pub(crate) fn now(&self) -> Instant {
+        let own = self.clock == Clock::Tokio && !self.is_here();
+        let _there = own.then(|| self.runtime.enter());
+        self.clock.now()
+    }
+
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if the runtime has ended.
+    pub(crate) fn check(&self) -> Result<()> {
+        match self.end.has_come() {
+            true => Err(self.closed()),
+            false => Ok(()),
+        }
+    }
+
+    /// What a call is told after the end.
+    pub(crate) fn closed(&self) -> Error {
+        let (store, runtime) = (self.store, self.origin.to_string());
+        Error::Closed { store, by: ClosedBy::Runtime(runtime.into()) }
+    }
+
+    /// Tells when the runtime has ended. It keeps nothing alive.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.end.token().clone()
+    }
+}
+
+/// Which runtime connected, for people.
+struct Origin {
+    id: tokio::runtime::Id,
+    flavor: &'static str,
+    caller: &'static Location<'static>,
+    thread: Option<String>,
+}
+
+impl Origin {
+    fn here(runtime: &Handle, caller: &'static Location<'static>) -> Self {
+        let flavor = match runtime.runtime_flavor() {
+            RuntimeFlavor::CurrentThread => "current-thread",
+            _ => "multi-thread",
+        };
+        let thread = thread::current().name().map(ToOwned::to_owned);
+        Self { id: runtime.id(), flavor, caller, thread }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { id, flavor, caller, thread } = self;
+        write!(f, "{flavor} runtime {id}, in which {}:{} connected", caller.file(), caller.line())?;
+        match thread {
+            Some(thread) => write!(f, " on thread {thread:?}"),
+            None => Ok(()),
+        }
+    }
+}

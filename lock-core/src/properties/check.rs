@@ -1,0 +1,91 @@
+//! A promise and its checks, and how a check is written.
+
+use std::{future::Future, pin::Pin};
+
+use super::{Checked, Harness, NotHere, Outcome, scene::without_kind};
+use crate::LockKind;
+
+/// A promise and the checks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct Property {
+    /// Its name, as in the contract of [`DistributedLock`](crate::DistributedLock).
+    pub name: &'static str,
+    /// The promise in a few words, for people who run a store.
+    pub words: &'static str,
+    /// Whether its checks are those of an exclusive lock, which others that act as one can be put
+    /// to as well: [`AsMutex`](super::AsMutex).
+    pub of_exclusive: bool,
+    /// The checks.
+    pub checks: &'static [Check],
+}
+
+type Run = for<'a> fn(&'a dyn Harness) -> Pin<Box<dyn Future<Output = Checked> + Send + 'a>>;
+
+/// One scenario.
+#[derive(Clone, Copy)]
+pub struct Check {
+    /// What happens in it.
+    pub name: &'static str,
+    pub(super) run: Run,
+}
+
+impl Check {
+    /// Plays the scenario.
+    ///
+    /// # Errors
+    ///
+    /// What the store did instead of what it promises.
+    pub async fn run(&self, harness: &dyn Harness) -> Checked {
+        let required = harness.guise().requires();
+        if required != LockKind::Exclusive {
+            let client = harness.client().await?;
+            if let Some(skipped) = without_kind(&*client, required) {
+                return Ok(skipped);
+            }
+        }
+        match (self.run)(harness).await {
+            Err(failure) => match failure.downcast::<NotHere>() {
+                Ok(why) => Ok(Outcome::Skipped(why.to_string())),
+                Err(failure) => Err(failure),
+            },
+            checked => checked,
+        }
+    }
+}
+
+impl std::fmt::Debug for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name)
+    }
+}
+
+/// Lists a property's checks by their functions' names.
+macro_rules! property {
+    ($($check:ident),+ $(,)?) => {
+        pub(super) const CHECKS: &[super::Check] = &[$(super::Check {
+            name: stringify!($check),
+            run: |harness| Box::pin($check(harness)),
+        }),+];
+    };
+}
+pub(super) use property;
+
+/// Fails a check with a message unless a condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(format!($($message)+).into());
+        }
+    };
+}
+pub(super) use ensure;
+
+/// Fails a check with [`Missed`] unless a condition holds.
+macro_rules! keeps {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err(super::Missed(format!($($message)+)).into());
+        }
+    };
+}
+pub(super) use keeps;

@@ -1,0 +1,132 @@
+//! The options of a URL: `?option=value&..`.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use super::{parts::decode, secrets::SECRETS};
+use crate::{Error, Result};
+
+/// The options of a URL. A driver asks for each that it knows, then calls [`finish`](Self::finish),
+/// which refuses the rest: a misspelt option is an error, not a default.
+#[derive(Debug)]
+pub struct Options<'a> {
+    given: &'a BTreeMap<String, String>,
+    known: Vec<&'static str>,
+}
+
+impl<'a> Options<'a> {
+    pub(super) fn new(given: &'a BTreeMap<String, String>) -> Self {
+        Self { given, known: Vec::new() }
+    }
+
+    /// The text of an option.
+    pub fn text(&mut self, option: &'static str) -> Option<&'a str> {
+        self.known.push(option);
+        self.given.get(option).map(String::as_str)
+    }
+
+    /// A duration: a whole number above zero and `ms`, `s`, `m` or `h`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if it is anything else.
+    pub fn duration(&mut self, option: &'static str) -> Result<Option<Duration>> {
+        let Some(text) = self.text(option) else { return Ok(None) };
+        match parse_duration(text).filter(|duration| !duration.is_zero()) {
+            Some(duration) => Ok(Some(duration)),
+            None => Err(invalid(option, text, "expected a number with ms, s, m or h, as in 15s")),
+        }
+    }
+
+    /// A whole number within a range.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if it is anything else.
+    pub fn number(
+        &mut self,
+        option: &'static str,
+        allowed: std::ops::RangeInclusive<u64>,
+    ) -> Result<Option<u64>> {
+        let Some(text) = self.text(option) else { return Ok(None) };
+        match text.parse() {
+            Ok(number) if allowed.contains(&number) => Ok(Some(number)),
+            _ => {
+                let expected =
+                    format!("expected a number of {} to {}", allowed.start(), allowed.end());
+                Err(invalid(option, text, &expected))
+            }
+        }
+    }
+
+    /// One of several words.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] if it is none of them.
+    pub fn choice<T: Copy>(
+        &mut self,
+        option: &'static str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<T>> {
+        let Some(text) = self.text(option) else { return Ok(None) };
+        match choices.iter().find(|(word, _)| *word == text) {
+            Some((_, value)) => Ok(Some(*value)),
+            None => {
+                let words: Vec<_> = choices.iter().map(|(word, _)| *word).collect();
+                Err(invalid(option, text, &format!("expected one of {}", words.join(", "))))
+            }
+        }
+    }
+
+    /// Refuses options that nobody asked for.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`] that names the first unknown option and all known ones.
+    pub fn finish(self) -> Result<()> {
+        match self.given.iter().find(|(option, _)| !self.known.contains(&option.as_str())) {
+            None => Ok(()),
+            Some((option, value)) => {
+                let known =
+                    if self.known.is_empty() { "none".to_owned() } else { self.known.join(", ") };
+                Err(invalid(option, value, &format!("unknown option; this store knows: {known}")))
+            }
+        }
+    }
+}
+
+pub(super) fn options(query: &str) -> Result<BTreeMap<String, String>, String> {
+    let mut options = BTreeMap::new();
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        let (option, value) =
+            pair.split_once('=').ok_or_else(|| format!("option {pair:?} has no value"))?;
+        if SECRETS.contains(&option.to_ascii_lowercase().as_str()) {
+            return Err(format!("a {option} belongs before the host: SCHEME://USER:PASSWORD@HOST"));
+        }
+        if options.insert(option.to_owned(), decode(value)?).is_some() {
+            return Err(format!("option {option:?} is given twice"));
+        }
+    }
+    Ok(options)
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let unit = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..unit].parse().ok()?;
+    let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
+    match &text[unit..] {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        _ => None,
+    }
+}
+
+fn invalid(option: &str, value: &str, allowed: &str) -> Error {
+    Error::InvalidOption {
+        option: format!("URL option {option}"),
+        value: value.to_owned(),
+        allowed: allowed.to_owned(),
+    }
+}

@@ -1,0 +1,3 @@
+//! Who leads, told to those who observe.
+
+mod observe;

@@ -1,0 +1,42 @@
+//! The stores that URLs name.
+
+use std::{
+    collections::HashMap,
+    sync::{LazyLock, Mutex, PoisonError},
+};
+
+use super::MemoryStore;
+
+impl MemoryStore {
+    /// The store behind the URL `memory:NAME` in this process, `""` for that of `memory:`. It is made
+    /// when it is first named, here or by a URL, and lives as long as the process; so tests that run
+    /// beside each other take names of their own.
+    ///
+    /// ```
+    /// # mod distlock {
+    /// #     pub use {lock_core::*, lock_memory as memory};
+    /// #     pub async fn connect(url: &str) -> Result<Locks> {
+    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #     }
+    /// # }
+    /// use distlock::memory::MemoryStore;
+    ///
+    /// # #[tokio::main(flavor = "current_thread", start_paused = true)]
+    /// # async fn main() -> distlock::Result<()> {
+    /// let locks = distlock::connect("memory:t2").await?; // somewhere in the code under test
+    /// let guard = locks.lock("orders/42")?.acquire().await?;
+    ///
+    /// let store = MemoryStore::named("t2");
+    /// assert_eq!(store.contents()[0].0.as_str(), "orders/42");
+    /// store.expire(guard.name());
+    /// guard.lost().await;
+    /// # Ok(()) }
+    /// ```
+    pub fn named(name: impl AsRef<str>) -> Self {
+        static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
+            LazyLock::new(Mutex::default);
+        // Nothing panics while it is held.
+        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        stores.entry(name.as_ref().to_owned()).or_default().clone()
+    }
+}

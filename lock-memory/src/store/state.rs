@@ -1,0 +1,280 @@
+//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no
+//! I/O.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, queue};
+use tokio::sync::mpsc::UnboundedSender;
+use uuid::Uuid;
+
+use super::observers::Watching;
+use crate::{defect::Defect, wire::network::Network};
+
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    /// One counter for all names, so that it survives the deletion of any of them.
+    pub(crate) last_token: u64,
+    /// What it was raised to.
+    pub(crate) floor: u64,
+    pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
+    pub(crate) observers: HashMap<LockName, Vec<Watching>>,
+}
+
+/// One entry of a queue.
+#[derive(Debug)]
+pub(crate) struct Stored {
+    pub(crate) attempt: Uuid,
+    pub(crate) kind: Kind,
+    pub(crate) value: Option<Arc<[u8]>>,
+    pub(crate) holder: Arc<str>,
+    pub(crate) ttl: Duration,
+    /// Gone at this instant unless it is renewed.
+    pub(crate) expires: Instant,
+    pub(crate) queued_at: SystemTime,
+    pub(crate) granted: Option<Grant>,
+    pub(crate) tell: UnboundedSender<Told>,
+    pub(crate) network: Network,
+}
+
+/// What a grant is.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Grant {
+    pub(crate) token: FencingToken,
+    pub(crate) at: Instant,
+    pub(crate) since: SystemTime,
+}
+
+/// What the store answers to a reader who wants to write.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Upgrade {
+    Done(FencingToken),
+    Busy,
+    Gone,
+}
+
+/// What the store pushes to a client.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Told {
+    /// A waiting attempt holds the lock now.
+    Granted(Uuid, Grant),
+    /// The attempt's entry is gone.
+    Gone(Uuid),
+}
+
+/// A new entry, as a client sends it.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) name: LockName,
+    pub(crate) attempt: Uuid,
+    pub(crate) kind: Kind,
+    pub(crate) value: Option<Arc<[u8]>>,
+    pub(crate) holder: Arc<str>,
+    pub(crate) ttl: Duration,
+    pub(crate) queue: bool,
+    /// The store has answered before that the attempt waits: it must be there.
+    pub(crate) known: bool,
+    pub(crate) tell: UnboundedSender<Told>,
+    pub(crate) network: Network,
+}
+
+/// What the store answers to what was asked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Answer {
+    Granted(Grant),
+    /// In the queue; how many are before it, and when the first holder expires.
+    Waiting {
+        position: usize,
+        look_again: Instant,
+    },
+    Busy,
+    /// The attempt was in the queue and is not any more.
+    Gone,
+    /// Others count with this many permits.
+    OtherLimit(u32),
+}
+
+impl State {
+    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant, defect: Option<Defect>) -> Answer {
+        self.settle(&asked.name, now, defect);
+        let entries = self.names.entry(asked.name.clone()).or_default();
+        // The same attempt again: its reply was lost.
+        if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
+            if asked.known {
+                return Answer::Gone;
+            }
+            let before: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
+            if let Some(limit) = queue::other_limit(before.iter().copied(), asked.kind) {
+                return Answer::OtherLimit(limit);
+            }
+            if !asked.queue && queue::judge(&before, asked.kind) != queue::Verdict::Admitted {
+                return Answer::Busy;
+            }
+            entries.push_back(Stored {
+                attempt: asked.attempt,
+                kind: asked.kind,
+                value: asked.value,
+                holder: asked.holder,
+                ttl: asked.ttl,
+                expires: now + asked.ttl,
+                queued_at: lock_core::wall_clock(),
+                granted: None,
+                tell: asked.tell,
+                network: asked.network,
+            });
+        }
+        self.settle(&asked.name, now, defect);
+        self.answer(&asked.name, asked.attempt)
+    }
+
+    /// Whether nobody but the attempt itself has an entry.
+    pub(crate) fn is_free_for(
+        &mut self,
+        asked: &Asked,
+        now: Instant,
+        defect: Option<Defect>,
+    ) -> bool {
+        self.settle(&asked.name, now, defect);
+        let mut entries = self.names.get(&asked.name).into_iter().flatten();
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && asked.kind == Kind::Shared;
+        entries.all(|entry| entry.attempt == asked.attempt || beside(entry))
+    }
+
+    fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
+        let entries = self.names.get(name).map(VecDeque::as_slices);
+        let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
+        let mut look_again = Instant::NEVER;
+        for (position, entry) in entries.enumerate() {
+            match (entry.attempt == attempt, entry.granted) {
+                (true, Some(grant)) => return Answer::Granted(grant),
+                (true, None) => return Answer::Waiting { position, look_again },
+                (false, Some(_)) => look_again = look_again.min(entry.expires),
+                (false, None) => {}
+            }
+        }
+        Answer::Gone
+    }
+
+    pub(crate) fn grant_of(&self, name: &LockName, attempt: Uuid) -> Option<Grant> {
+        self.names.get(name)?.iter().find(|entry| entry.attempt == attempt)?.granted
+    }
+
+    /// Removes what has expired, grants what may hold the lock now, and tells who leads.
+    pub(crate) fn settle(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
+        self.grant(name, now, defect);
+        let Some(observers) = self.observers.get_mut(name) else { return };
+        let leader = self.names.get(name).and_then(VecDeque::front).and_then(leader);
+        observers.retain_mut(|observer| observer.tell(&leader));
+        if observers.is_empty() {
+            self.observers.remove(name);
+        }
+    }
+
+    fn grant(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
+        let Some(entries) = self.names.get_mut(name) else { return };
+        let immortal = defect == Some(Defect::KeepsCrashedHolders);
+        entries.retain_mut(|entry| {
+            let crashed = entry.network.now().crashed;
+            if immortal
+                && entry.kind == Kind::Exclusive
+                && entry.value.is_none()
+                && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
+            {
+                entry.expires = now + entry.ttl;
+            }
+            if entry.expires <= now {
+                let _ = entry.tell.send(Told::Gone(entry.attempt));
+            }
+            entry.expires > now
+        });
+        if entries.is_empty() {
+            self.names.remove(name);
+            return;
+        }
+        disorder(entries, defect);
+        let crowd = defect == Some(Defect::GrantsTwoOfACrowd)
+            && entries.len() > 7
+            && clients(entries) > 2
+            && entries.iter().all(|entry| entry.kind == Kind::Exclusive);
+        let mut before = Vec::new();
+        for entry in entries.iter_mut() {
+            let kind = seen_as(entry.kind, defect);
+            let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
+            if entry.granted.is_none() && (admitted || (crowd && before.len() == 1)) {
+                self.last_token += 1;
+                let token = FencingToken::new(self.last_token);
+                let grant = Grant { token, at: now, since: lock_core::wall_clock() };
+                // A grant starts a TTL of its own: the wait must not use it up.
+                entry.expires = now + entry.ttl;
+                entry.granted = Some(grant);
+                let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
+            }
+            let passed = defect == Some(Defect::LetsReadersPass)
+                && entry.granted.is_none()
+                && entry.kind == Kind::Exclusive;
+            if !passed {
+                before.push(kind);
+            }
+        }
+    }
+}
+
+/// How many clients have entries in a queue.
+fn clients(entries: &VecDeque<Stored>) -> usize {
+    let mut channels: Vec<&UnboundedSender<Told>> = Vec::new();
+    for entry in entries {
+        if !channels.iter().any(|known| known.same_channel(&entry.tell)) {
+            channels.push(&entry.tell);
+        }
+    }
+    channels.len()
+}
+
+/// The kind that a broken store takes an entry's for.
+fn seen_as(kind: Kind, defect: Option<Defect>) -> Kind {
+    match (kind, defect) {
+        (Kind::Permit { limit, .. }, Some(Defect::CountsHoldersInsteadOfPermits)) => {
+            Kind::Permit { weight: 1, limit }
+        }
+        _ => kind,
+    }
+}
+
+/// The order in which a broken store serves its waiters.
+fn disorder(entries: &mut VecDeque<Stored>, defect: Option<Defect>) {
+    let free = entries.front().is_some_and(|first| first.granted.is_none());
+    if defect == Some(Defect::ServesTheLastFirst)
+        && free
+        && entries.len() > 2
+        && entries.iter().all(|entry| entry.kind == Kind::Exclusive)
+    {
+        entries.make_contiguous().reverse();
+    }
+}
+
+/// Who leads, if whoever is first holds the lock alone.
+fn leader(first: &Stored) -> Option<Leader> {
+    let grant = first.granted.filter(|_| first.kind == Kind::Exclusive)?;
+    let holder = shown_holder(first);
+    let value = first.value.as_deref().unwrap_or_default().to_vec();
+    Some(Leader::new(grant.token, value, holder))
+}
+
+pub(crate) fn shown(entries: &VecDeque<Stored>, now: Instant) -> Vec<Entry> {
+    let show = |entry: &Stored| {
+        let holds = entry.granted.is_some();
+        let shown = Entry::new(Some(entry.attempt), shown_holder(entry))
+            .with_kind(entry.kind)
+            .with_ttl_left(entry.expires.since(now));
+        if holds { shown.holding() } else { shown }
+    };
+    entries.iter().map(show).collect()
+}
+
+fn shown_holder(entry: &Stored) -> Holder {
+    let (since, token) = entry.granted.map(|grant| (grant.since, grant.token)).unzip();
+    Holder::new(Some(entry.holder.to_string()), token).queued(Some(entry.queued_at)).granted(since)
+}

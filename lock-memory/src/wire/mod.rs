@@ -1,0 +1,3 @@
+//! The way to the store.
+
+pub(crate) mod network;
