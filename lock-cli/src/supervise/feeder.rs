@@ -162,7 +162,7 @@ impl Feeder {
     fn pass_on(&mut self, signal: Signal) {
         match signal {
             Signal::TSTP => return self.jobs.stop(),
-            Signal::CONT => return self.jobs.go_on(),
+            Signal::CONT => return self.jobs.continued(),
             Signal::INT => self.interrupted = true,
             _ => {}
         }

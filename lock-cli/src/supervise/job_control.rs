@@ -13,6 +13,7 @@ use crate::{
 };
 
 /// What a shell does for its jobs, for one command in a group of its own.
+#[derive(Default)]
 pub(crate) struct JobControl {
     terminal: Option<Terminal>,
     group: Option<Pid>,
@@ -22,12 +23,13 @@ pub(crate) struct JobControl {
     handed: bool,
     /// Whether the command was asked to end, because it will never have the terminal.
     asked: bool,
+    /// Whether the command has stopped, or was told to, and nobody has let it go on since.
+    stops: bool,
 }
 
 impl JobControl {
     pub(crate) fn of_this_process() -> Self {
-        let terminal = Terminal::of_this_process();
-        Self { terminal, group: None, wanted: false, handed: false, asked: false }
+        Self { terminal: Terminal::of_this_process(), ..Self::default() }
     }
 
     /// The command is about to begin. It gets the terminal at once where nobody beside us uses it: some
@@ -51,7 +53,10 @@ impl JobControl {
     /// Ctrl-z was pressed in our group.
     pub(crate) fn stop(&mut self) {
         match self.group {
-            Some(_) => self.send(Signal::TSTP),
+            Some(_) => {
+                self.stops = true;
+                self.send(Signal::TSTP);
+            }
             None => stop_alone(),
         }
     }
@@ -59,6 +64,7 @@ impl JobControl {
     /// The command has stopped, and so do we where somebody sees it, until the shell says to go on.
     pub(crate) fn stopped(&mut self, signal: Signal) {
         let Some(state) = self.group.map(State::of).filter(|state| !state.goes_on) else { return };
+        self.stops = true;
         let wants = matches!(signal, Signal::TTIN | Signal::TTOU);
         let ours = self.terminal.as_ref().is_some_and(Terminal::is_ours);
         if self.take_back() {
@@ -97,8 +103,19 @@ impl JobControl {
         }
     }
 
+    /// SIGCONT has come. Whoever stops with the command goes on with it at once, and hears of the signal
+    /// only then: by that time, the next ctrl-z may have stopped the command again.
+    pub(crate) fn continued(&mut self) {
+        if self.stops {
+            self.go_on();
+        } else {
+            self.hand_over();
+        }
+    }
+
     /// Lets the command go on, with the terminal if it wanted it.
-    pub(crate) fn go_on(&mut self) {
+    fn go_on(&mut self) {
+        self.stops = false;
         self.hand_over();
         // At once: ctrl-z is lost that comes in between.
         self.send(Signal::CONT);
@@ -165,7 +182,28 @@ impl State {
 
 #[cfg(test)]
 mod tests {
+    use std::{os::unix::process::CommandExt, process::Command};
+
+    use rustix::process::{WaitOptions, waitpid};
+
     use super::*;
+
+    #[test]
+    fn a_stop_that_was_not_told_outlives_a_late_sigcont() {
+        let mut command = Command::new("sleep").arg("1000").process_group(0).spawn().unwrap();
+        let group = Pid::from_child(&command);
+        let mut jobs = JobControl { group: Some(group), ..JobControl::default() };
+        kill_process(group, Signal::STOP).unwrap();
+        let stop = waitpid(Some(group), WaitOptions::UNTRACED).unwrap().unwrap().1;
+        assert!(stop.stopped());
+        jobs.continued();
+        assert!(!State::of(group).goes_on, "a signal of an earlier stop has undone this one");
+        jobs.stopped(Signal::STOP);
+        jobs.continued();
+        assert!(State::of(group).goes_on);
+        command.kill().unwrap();
+        command.wait().unwrap();
+    }
 
     #[test]
     fn a_key_waits_for_who_is_stopped() {
