@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::sync::OnceCell;
 
-use crate::{Effect, Error, LossReason, Result, duration::shown, locks::Client};
+use crate::{LossReason, Result, duration::shown, locks::Client};
 
 /// How long it may take at the most.
 const LIMIT: Duration = Duration::from_secs(5);
@@ -32,7 +32,8 @@ impl Client {
             (Some(own), _) => own,
             (None, None) => Ok(()),
             (None, Some(why)) => {
-                let error = self.unconfirmed(format!("the first close was not confirmed: {why}"));
+                let error =
+                    self.unavailable("close", format!("the first close was not confirmed: {why}"));
                 Err(self.told("close", error))
             }
         }
@@ -46,18 +47,9 @@ impl Client {
         held.append(&mut self.returns.end());
         let closed = tokio::time::timeout(LIMIT, self.driver.close()).await;
         let closed = closed.unwrap_or_else(|_| {
-            Err(self.unconfirmed(format!("not confirmed within {}", shown(LIMIT))))
+            Err(self.unavailable("close", format!("not confirmed within {}", shown(LIMIT))))
         });
         held.iter().for_each(|grant| grant.trace_release(&closed));
         closed
-    }
-
-    fn unconfirmed(&self, why: String) -> Error {
-        Error::Unavailable {
-            store: self.driver.guarantees().store,
-            op: "close",
-            effect: Effect::Unknown,
-            source: why.into(),
-        }
     }
 }

@@ -70,6 +70,12 @@ impl Client {
         }
     }
 
+    /// The store is out of reach, and may have done what it was asked for.
+    pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
+        let store = self.driver.guarantees().store;
+        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
+    }
+
     /// The same error with the servers' addresses.
     pub(crate) fn placed(&self, error: Error) -> Error {
         error.at(self.servers.as_deref())
@@ -292,12 +298,10 @@ impl Locks {
         match tokio::time::timeout(PING_LIMIT, ping).await {
             Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
             Ok(Err(error)) => Err(self.client.told("ping", error)),
-            Err(_) => Err(self.client.placed(Error::Unavailable {
-                store: self.guarantees().store,
-                op: "ping",
-                effect: Effect::None,
-                source: format!("no answer within {}", shown(PING_LIMIT)).into(),
-            })),
+            Err(_) => {
+                let silent = format!("no answer within {}", shown(PING_LIMIT));
+                Err(self.client.told("ping", self.client.unavailable("ping", silent)))
+            }
         }
     }
 
