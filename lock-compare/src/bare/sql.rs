@@ -182,7 +182,7 @@ impl Sql {
         let begin = match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => "BEGIN IMMEDIATE",
-            #[allow(unreachable_patterns)]
+            #[allow(unreachable_patterns, reason = "there may be no other feature")]
             _ => "BEGIN",
         };
         self.execute(begin, &[]).await.map(|_| ())

@@ -10,8 +10,8 @@ use tokio::sync::{OnceCell, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Clock, ClosedBy, DistributedLock, Error, Instant, Lease, LockName, LossReason, Reach, Result,
-    Term,
+    Clock, ClosedBy, DistributedLock, Effect, Error, Instant, Lease, LockName, LossReason, Reach,
+    Result, Term,
     driver::request::Heard,
     machine::{
         alarm::{Alarm, Slot},
@@ -100,6 +100,12 @@ impl Client {
             }
             error => self.placed(error.of(op)),
         }
+    }
+
+    /// The store is out of reach, and may have done what it was asked for.
+    pub(crate) fn unavailable(&self, op: &'static str, why: String) -> Error {
+        let store = self.driver.guarantees().store;
+        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
     }
 
     /// The same error with the servers' addresses.

@@ -5,8 +5,7 @@ use std::time::Duration;
 use futures_util::Stream;
 
 use crate::{
-    ConnectionState, Effect, Error, LockName, Locks, Result, api::client::Client,
-    driver::duration::shown,
+    ConnectionState, LockName, Locks, Result, api::client::Client, driver::duration::shown,
 };
 
 /// How long [`Locks::ping`] may take at the most.
@@ -41,7 +40,7 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] if there is no answer within 5 s, and what else the store answers.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if there is no answer within 5 s, and what else the store answers.
     ///
     /// # Cancel safety
     ///
@@ -57,12 +56,10 @@ impl Locks {
         match tokio::time::timeout(PING_LIMIT, ping).await {
             Ok(Ok(())) => Ok(self.client.clock.now().since(started)),
             Ok(Err(error)) => Err(self.client.told("ping", error)),
-            Err(_) => Err(self.client.placed(Error::Unavailable {
-                store: self.guarantees().store,
-                op: "ping",
-                effect: Effect::None,
-                source: format!("no answer within {}", shown(PING_LIMIT)).into(),
-            })),
+            Err(_) => {
+                let silent = format!("no answer within {}", shown(PING_LIMIT));
+                Err(self.client.told("ping", self.client.unavailable("ping", silent)))
+            }
         }
     }
 

@@ -1,10 +1,10 @@
 //! A lock that is held.
 
-use std::{fmt, ops::Deref, sync::Arc, time::Duration};
+use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::{
-    Error, Held, Instant, Kind, Lease, LockKind, LockName, LossReason, Result, Term, Ticket,
-    api::client::{Client, Hold},
+    Error, Held, Instant, Kind, LockKind, LossReason, Result, Ticket,
+    api::client::Hold,
     driver::trace,
     machine::{conversion::Beginning, drain::Stay, finish::Finishing},
 };
@@ -35,16 +35,7 @@ impl LockGuard {
     /// # Errors
     ///
     /// [`Error::Closed`](crate::Error::Closed) if the connection is being drained; the lock is given back.
-    pub(crate) fn new(
-        client: Arc<Client>,
-        name: LockName,
-        kind: Kind,
-        lease: Box<dyn Lease>,
-        ttl: Duration,
-        term: Term,
-        cap: Instant,
-    ) -> Result<Self> {
-        let held = Held::begin(client, name, kind, lease, ttl, term, cap);
+    pub(crate) fn new(held: Held) -> Result<Self> {
         let stay = held.0.client.drain.enter();
         let guard = Self { held, counts: true, stay };
         match guard.stay {

@@ -6,7 +6,7 @@ use futures_util::{StreamExt, stream::FuturesUnordered};
 use tokio::sync::oneshot;
 
 use crate::{
-    Effect, Error, Instant, LossReason, Result, Term, Ticket, Validity,
+    Error, Instant, LossReason, Result, Term, Ticket, Validity,
     api::client::{Client, Hold, Returned},
     deadline,
     driver::{duration::shown, trace},
@@ -184,7 +184,8 @@ impl Client {
             (Some(own), _) => own,
             (None, None) => Ok(()),
             (None, Some(why)) => {
-                let error = self.unconfirmed(format!("the first close was not confirmed: {why}"));
+                let error =
+                    self.unavailable("close", format!("the first close was not confirmed: {why}"));
                 Err(self.told("close", error))
             }
         }
@@ -198,19 +199,10 @@ impl Client {
         held.extend(self.returns.drain().filter_map(Returned::closed));
         let closed = tokio::time::timeout(CLOSE_LIMIT, self.driver.close()).await;
         let closed = closed.unwrap_or_else(|_| {
-            Err(self.unconfirmed(format!("not confirmed within {}", shown(CLOSE_LIMIT))))
+            Err(self.unavailable("close", format!("not confirmed within {}", shown(CLOSE_LIMIT))))
         });
         held.iter().for_each(|grant| grant.trace_release(&closed));
         closed
-    }
-
-    fn unconfirmed(&self, why: String) -> Error {
-        Error::Unavailable {
-            store: self.driver.guarantees().store,
-            op: "close",
-            effect: Effect::Unknown,
-            source: why.into(),
-        }
     }
 
     fn return_at(self: &Arc<Self>, at: Instant, grant: Returned) {

@@ -40,6 +40,10 @@ use crate::{Error, FencingToken, Kind, LockName, LossReason};
 
 const TARGET: &str = "distlock";
 
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
 pub(crate) fn attempt(lock: &LockName, store: &str, attempt: Uuid) -> Span {
     debug_span!(target: TARGET, "attempt", %lock, store, %attempt)
 }
@@ -49,7 +53,7 @@ pub(crate) fn queued(lock: &LockName, attempt: Uuid, position: usize) {
 }
 
 pub(crate) fn granted(lock: &LockName, attempt: Uuid, token: FencingToken, waited: Duration) {
-    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+    let waited_ms = millis(waited);
     info!(target: TARGET, %lock, %attempt, token = token.value(), waited_ms, "granted");
 }
 
@@ -58,12 +62,12 @@ pub(crate) fn refused(lock: &LockName, attempt: Uuid, error: &Error) {
 }
 
 pub(crate) fn campaign_failed(lock: &LockName, error: &Error, pause: Duration) {
-    let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    let pause_ms = millis(pause);
     warn!(target: TARGET, %lock, %error, pause_ms, "campaign_failed");
 }
 
 pub(crate) fn connect_failed(error: &Error, pause: Duration) {
-    let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+    let pause_ms = millis(pause);
     warn!(target: TARGET, %error, pause_ms, "connect_failed");
 }
 

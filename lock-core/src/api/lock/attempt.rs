@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tracing::Instrument;
 
 use crate::{
-    Attempt, DistributedLock, Effect, Error, Instant, Lock, LockGuard, Request, Result, Wait,
+    Attempt, DistributedLock, Error, Held, Instant, Lock, LockGuard, Request, Result, Wait,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT},
     driver::{duration::shown, trace},
     machine::{ended_waits::Found, finish::Finishing},
@@ -108,7 +108,9 @@ impl Lock {
     /// Where the store shows nobody and took no request, that is an outage and not a busy lock.
     fn in_vain_or_refused(&self, waited: Duration, found: Found, attempt: &Attempt) -> Error {
         match (&found, attempt.refusal().take()) {
-            (Found { holder: None, place: None }, Some(why)) => self.unavailable("acquire", why),
+            (Found { holder: None, place: None }, Some(why)) => {
+                self.client.unavailable("acquire", why)
+            }
             _ => self.in_vain(waited, found),
         }
     }
@@ -133,12 +135,7 @@ impl Lock {
     }
 
     fn unanswered(&self, limit: Duration, op: &'static str) -> Error {
-        self.unavailable(op, format!("no answer within {}", shown(limit)))
-    }
-
-    fn unavailable(&self, op: &'static str, why: String) -> Error {
-        let store = self.client.driver.guarantees().store;
-        Error::Unavailable { store, op, effect: Effect::Unknown, source: why.into() }
+        self.client.unavailable(op, format!("no answer within {}", shown(limit)))
     }
 }
 
@@ -162,7 +159,7 @@ async fn grant(
             trace::granted(&name, attempt.id(), lease.token(), now.since(started));
             let cap = max_hold.map_or(Instant::NEVER, |limit| now + limit);
             // For a caller who has left, the guard is dropped with the answer: released at once.
-            LockGuard::new(client, name, kind, lease, ttl, term, cap)
+            LockGuard::new(Held::begin(client, name, kind, lease, ttl, term, cap))
         }
         Err(error) => {
             trace::refused(&name, attempt.id(), &error);

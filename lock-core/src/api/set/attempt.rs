@@ -5,7 +5,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use tracing::Instrument;
 
 use crate::{
-    Attempt, DistributedLock, Error, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
+    Attempt, DistributedLock, Error, Held, Instant, Lease, Lock, LockGuard, LockSet, LockSetGuard,
     Request, Result, Wait, Wish,
     api::{client::Client, diagnose::DIAGNOSIS_LIMIT, lock::attempt::ANSWER_LIMIT},
     driver::trace,
@@ -158,7 +158,7 @@ async fn grant_all(
     let guard = |((request, attempt), lease): (Wish, Box<dyn Lease>)| {
         let Request { name, kind, ttl, term, .. } = request;
         trace::granted(&name, attempt.id(), lease.token(), now.since(started));
-        LockGuard::new(client.clone(), name, kind, lease, ttl, term, cap)
+        LockGuard::new(Held::begin(client.clone(), name, kind, lease, ttl, term, cap))
     };
     // For a caller who has left, the guards are dropped with the answer: released at once.
     // All are made before one is asked whether it was: a lease without a guard is given back by nobody.
