@@ -6,6 +6,11 @@ struct Readme;
 #[cfg(feature = "memory")]
 #[doc = include_str!("../README.zh.md")]
 struct ReadmeInChinese;
+#[cfg(feature = "memory")]
+#[doc = include_str!("../docs/calls.md")]
+struct Calls;
+#[doc = include_str!("../docs/concepts.md")]
+struct Concepts;
 #[doc = include_str!("../docs/errors.md")]
 struct Errors;
 #[doc = include_str!("../docs/fencing.md")]

@@ -115,8 +115,8 @@ impl Choice {
     #[cfg(target_os = "linux")]
     pub(crate) async fn connect_with_others(&self) -> Result<Locks, Failure> {
         if StoreUrl::parse(&self.url).is_ok_and(|url| url.scheme() == "memory") {
-            let why = "memory: is a store inside one process, so nobody would be excluded; name one that \
-                       processes share, as sqlite: on one host";
+            let why = "memory: is a store inside one process, so it would exclude no other process; \
+                       name a store that processes share, as sqlite: on one host";
             return Err(self.blame(Failure::new(Code::Usage, why)));
         }
         self.connect().await

@@ -38,7 +38,7 @@ pub(crate) async fn elect(opt: &Elect, store: &Choice) -> Result<ExitCode, Failu
         Ok(None) => {
             let leader = wait::blame(&place.locks, &opt.name).await;
             place.close().await;
-            let busy = format!("somebody else leads {}{leader}", opt.name);
+            let busy = format!("another client leads {}{leader}", opt.name);
             return Err(Failure::new(Code::Busy, busy));
         }
         Err(signal) => return Ok(held::by_signal(signal)),

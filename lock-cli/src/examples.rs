@@ -6,36 +6,36 @@ Examples:
   distlock run deploy --wait 10m -- ./deploy.sh     at most ten minutes in line
   distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
 
-Without a command there is `distlock hold`.
+`distlock hold` holds a lock without a command.
 
-Exit codes, besides the command's: 75 busy (--no-wait), 124 waited in vain (--wait), 79 lost, 69 no
+Exit codes, besides the command's: 75 busy (--no-wait), 124 wait timed out (--wait), 79 lost, 69 no
 store. `distlock --help` lists all.";
 
 pub(crate) const HOLD: &str = "\
 Examples:
-  distlock hold nightly                  until ctrl-c; in a second terminal it waits for that
+  distlock hold nightly                  until ctrl-c; a second terminal waits for this one
   distlock hold uploads --permits 3      one of three
   distlock hold deploy --json | jq .token
 
-For a command under a lock there is `distlock run`: it ends the command before the lock can be another's.
+`distlock run` runs a command under a lock, and ends it before another client can get the lock.
 
-Exit codes: 0 released after a signal, 75 busy (--no-wait), 124 waited in vain (--wait), 79 lost,
-71 cannot say that it holds the lock, 69 no store. `distlock --help` lists all.";
+Exit codes: 0 released after a signal, 75 busy (--no-wait), 124 wait timed out (--wait), 79 lost,
+71 cannot write its line, 69 no store. `distlock --help` lists all.";
 
 pub(crate) const ELECT: &str = "\
 Examples:
   distlock elect scheduler \"$(hostname)\" -- ./scheduler      runs while this host leads
   distlock elect db http://10.0.0.5:5432                     leads until a signal
-  distlock elect scheduler \"$(hostname)\" --no-wait           fails with 75 where another leads
+  distlock elect scheduler \"$(hostname)\" --no-wait           exits with 75 if another leads
 
-Exit codes, besides the command's: 75 another leads (--no-wait), 124 waited in vain (--wait), 79 lost,
-71 cannot say that it leads, 69 no store. `distlock --help` lists all.";
+Exit codes, besides the command's: 75 another leads (--no-wait), 124 wait timed out (--wait),
+79 lost, 71 cannot write its line, 69 no store. `distlock --help` lists all.";
 
 pub(crate) const LEADER: &str = "\
 Examples:
-  curl \"$(distlock leader db)/health\"                      asks whoever leads
+  curl \"$(distlock leader db)/health\"                      asks the leader
   distlock leader db --watch                               a line for each change
-  distlock leader db --json | jq -r .holder.description    who it is";
+  distlock leader db --json | jq -r .holder.description    the leader's process";
 
 pub(crate) const LS: &str = "\
 Examples:
@@ -45,7 +45,7 @@ Examples:
 
 pub(crate) const SHOW: &str = "\
 Examples:
-  distlock show nightly     who has it, since when, who waits
+  distlock show nightly     holders, since when, waiters
   distlock show nightly --json | jq '.holders[0].token'";
 
 pub(crate) const WATCH: &str = "\
@@ -62,14 +62,14 @@ Examples:
 
 pub(crate) const TOKEN_FLOOR: &str = "\
 Examples:
-  distlock token-floor                                  shows it
-  distlock token-floor --above redis://10.0.0.2         this store takes the place of that one
-  distlock token-floor --above 1765000000000000         after a restore: SELECT max(fence) FROM orders";
+  distlock token-floor                             shows the floor
+  distlock token-floor --above redis://10.0.0.2    this store takes the place of that one
+  distlock token-floor --above 1765000000000000    after a restore: SELECT max(fence) FROM orders";
 
 pub(crate) const STORES: &str = "\
 Examples:
-  distlock stores                                  all of them, with their URLs
-  distlock stores --store redis://10.0.0.1         what this one promises
+  distlock stores                                  all stores, with their URLs
+  distlock stores --store redis://10.0.0.1         the promises of this one
   distlock stores --json | jq -r '.[] | select(.compiled_in) | .scheme'";
 
 #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
@@ -84,22 +84,22 @@ Examples:
   distlock run uploads --permits 3 -- ./upload.sh   at most three at a time
   distlock hold deploy                              no deployment until ctrl-c
   distlock elect scheduler \"$(hostname)\" -- ./scheduler
-  distlock show nightly                             who has it, who waits
+  distlock show nightly                             holders and waiters
 
-The store is that of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
+The store is the URL of --store, else of DISTLOCK_STORE, else of a config file (store = \"URL\" in
 $XDG_CONFIG_HOME/distlock/config.toml or /etc/distlock/config.toml), else this user's own file
-(sqlite:). `distlock stores` lists the URLs. A password in --store is seen by all users of this
-machine: write it into DISTLOCK_STORE or the config file.
+(sqlite:). `distlock stores` lists the URLs. All users of this machine can see a password in
+--store: write it into DISTLOCK_STORE or the config file.
 
 Exit codes, besides those of the command that is run:
    64  wrong usage
-   69  the store cannot be reached, or does not answer
-   70  the store answered with something unexpected
+   69  the store is out of reach, or does not answer
+   70  the store sent an unexpected answer
    71  the operating system refused something
    75  the lock is busy (--no-wait)
    77  the store denied access
-   78  wrong configuration, more than this store can do, or another number of permits than others use
-   79  the lock was lost, and its command ended; or the place in line was
+   78  wrong configuration, a request that this store cannot do, or a wrong number of permits
+   79  the lock was lost, and its command ended; or the place in line was lost
    80  a store broke a promise (check)
   124  the wait timed out (--wait)
   126  the command cannot be executed
@@ -114,7 +114,7 @@ Examples:
 
 pub(crate) const CHECK: &str = "\
 Examples:
-  distlock check --store redis://10.0.0.1     everything, usually in 20 to 40 s
+  distlock check --store redis://10.0.0.1     all promises, usually in 20 to 40 s
   distlock check --property loss --json       one promise of the usual store
   distlock check --store etcd://10.0.0.1 --store redis://10.0.0.2";
 
@@ -122,6 +122,6 @@ Examples:
 pub(crate) const COMPARE: &str = "\
 Examples:
   distlock compare --report report.html              all claims on all stores that are installed
-  distlock compare --quick --stores sqlite,memory    a look, with nothing installed
+  distlock compare --quick --stores sqlite,memory    in a minute, with nothing installed
   distlock compare --claims C7,C8 --stores redis     a late DEL, and a failover
-  distlock compare --store redis://10.0.0.5          what is harmless to a store in use";
+  distlock compare --store redis://10.0.0.5          harmless experiments on a store in use";

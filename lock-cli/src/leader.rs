@@ -47,8 +47,8 @@ pub(crate) async fn leader(opt: &opt::Leader, store: &Choice) -> Result<(), Fail
         let leader = election.leader().await?;
         tell(opt, leader.as_ref())?;
         locks.close().await?;
-        let nobody = || Failure::new(Code::No, format!("nobody leads {}", opt.name));
-        return leader.map(drop).ok_or_else(nobody);
+        let none = || Failure::new(Code::No, format!("no client leads {}", opt.name));
+        return leader.map(drop).ok_or_else(none);
     }
     let mut observer = election.observe().await?;
     while let Some(now) = observer.next().await {
@@ -70,7 +70,7 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
     match (leader, value) {
         (Some(leader), _) if !io::stdout().is_terminal() => raw(&leader.value),
         (_, Some(value)) => print::line(value),
-        (_, None) if opt.watch => print::line("(nobody)"),
+        (_, None) if opt.watch => print::line("(no leader)"),
         (_, None) => Ok(()),
     }
 }

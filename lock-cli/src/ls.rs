@@ -19,7 +19,7 @@ pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
             queues.iter().map(|(name, queue)| Queue::new(name.as_str(), queue)).collect();
         print::json(&queues)?;
     } else if queues.is_empty() {
-        print::line(format_args!("{} in {store}", nobody(&opt.prefix)))?;
+        print::line(format_args!("{} in {store}", unused(&opt.prefix)))?;
     } else {
         print::line(format_args!("in {store}:"))?;
         let rows = queues.iter().map(|(name, queue)| row(name, queue));
@@ -29,10 +29,10 @@ pub(crate) async fn ls(opt: &Ls, store: &Choice) -> Result<(), Failure> {
 }
 
 /// What is said of an empty list.
-pub(crate) fn nobody(prefix: &str) -> String {
+pub(crate) fn unused(prefix: &str) -> String {
     match prefix {
-        "" => "nobody holds or waits for a lock".to_owned(),
-        prefix => format!("nobody holds or waits for a lock whose name starts with {prefix}"),
+        "" => "no client holds or waits for a lock".to_owned(),
+        prefix => format!("no client holds or waits for a lock whose name starts with {prefix}"),
     }
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn row(name: &LockName, queue: &[Entry]) -> Vec<String> {
     let holders = queue.iter().filter(|entry| entry.holds).count();
     let first = queue.iter().find(|entry| entry.holds);
     let holder = match (first, holders) {
-        (None, _) => "nobody".to_owned(),
+        (None, _) => "none".to_owned(),
         (Some(holder), 1) => who(holder).to_owned(),
         (Some(holder), n) => format!("{} and {} more", who(holder), n - 1),
     };

@@ -16,9 +16,9 @@ use crate::{
 /// What the program reads.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("DISTLOCK_STORE", "The store's URL, unless --store names one."),
-    ("XDG_CONFIG_HOME", "The folder of the user's own config file; without it, ~/.config."),
-    ("XDG_STATE_HOME", "The folder of the user's own locks; without it, ~/.local/state."),
-    ("HOME", "The user's home; without it, that of the user database."),
+    ("XDG_CONFIG_HOME", "Folder of the user's config file. Default: ~/.config."),
+    ("XDG_STATE_HOME", "Folder of the user's locks. Default: ~/.local/state."),
+    ("HOME", "The user's home. Default: as the user database says."),
 ];
 
 /// What a command that is run finds.
@@ -27,8 +27,8 @@ const GIVEN: &[(&str, &str)] = &[
     ("DISTLOCK_TOKEN", "Given to the command: the fencing token."),
     (
         "DISTLOCK_DEADLINE_MS",
-        "Given to the command: until when the lock was held when it started, in milliseconds on the clock \
-         of /proc/uptime. Renewals move the real deadline.",
+        "Given to the command: the end of the lease at the command's start, in milliseconds on the \
+         clock of /proc/uptime. Renewals move the real end.",
     ),
     ("DISTLOCK_STORE", "Given to the command: the store's URL without its password."),
 ];

@@ -29,7 +29,8 @@ pub(crate) struct Opt {
     pub(crate) command: Command,
 }
 
-/// What stands before the command. Of an option that is given before and after it, clap drops the first.
+/// What stands before the command. Of an option that is given before and after it, clap drops the
+/// first.
 #[derive(Parser)]
 struct Before {
     #[command(flatten)]
@@ -61,8 +62,8 @@ impl Opt {
     }
 }
 
-/// Says where to hold a lock without a command, as `etcdctl lock NAME` does. A script whose command is an
-/// empty variable must not get that by accident.
+/// Says where to hold a lock without a command, as `etcdctl lock NAME` does. A script whose command
+/// is an empty variable must not get that by accident.
 fn hinted(mut error: clap::Error) -> clap::Error {
     let missing = error
         .get(ContextKind::InvalidArg)
@@ -76,10 +77,10 @@ fn hinted(mut error: clap::Error) -> clap::Error {
 
 #[derive(Args, Debug)]
 pub(crate) struct Common {
-    /// The store, such as sqlite:PATH or redis://HOST.
+    /// URL of the store, such as sqlite:PATH or redis://HOST.
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) store: Vec<String>,
-    /// What to log on stderr: off, error, warn, info, debug, trace.
+    /// Logs on stderr: off, error, warn, info, debug, trace.
     #[arg(long, global = true, value_name = "LEVEL", default_value = "off")]
     #[arg(value_parser = values::levels(), hide_possible_values = true)]
     pub(crate) log: LevelFilter,
@@ -97,10 +98,11 @@ pub(crate) enum Command {
     Revoke(Revoke),
     Stores(Stores),
     TokenFloor(TokenFloor),
-    /// Prints the SQL that creates the locks' tables, for a database whose user may not do that.
+    /// Prints the SQL that creates the tables of the locks.
     ///
-    /// Of --store, only the scheme counts: `--store postgres:` is enough. Run what it prints as somebody who
-    /// may, and grant the locks' user SELECT, INSERT, UPDATE and DELETE on the three tables.
+    /// For a database whose user may not create tables. Run the SQL as a user that may, and grant
+    /// the user of the locks SELECT, INSERT, UPDATE and DELETE on the three tables. Only the scheme
+    /// of --store counts: `--store postgres:` is enough.
     #[cfg(any(feature = "mysql", feature = "postgres", feature = "sqlite"))]
     #[command(after_help = examples::SCHEMA)]
     Schema,
@@ -114,10 +116,10 @@ pub(crate) enum Command {
 
 /// Holds a lock while a command runs, and returns the command's exit code.
 ///
-/// The command sees DISTLOCK_NAME, DISTLOCK_TOKEN (the fencing token), DISTLOCK_STORE (the URL without
-/// its password) and DISTLOCK_DEADLINE_MS (until when the lock was held when it started, on the clock
-/// of /proc/uptime). When it has ended, what it left running is ended as well, and then the lock is
-/// released.
+/// The command sees DISTLOCK_NAME, DISTLOCK_TOKEN (the fencing token), DISTLOCK_STORE (the URL
+/// without its password) and DISTLOCK_DEADLINE_MS (the end of the lease at its start, in
+/// milliseconds on the clock of /proc/uptime). When the command has ended, distlock ends the
+/// processes that it left running, and then releases the lock.
 #[derive(Args, Debug)]
 #[command(after_help = examples::RUN)]
 pub(crate) struct Run {
@@ -125,8 +127,9 @@ pub(crate) struct Run {
     pub(crate) wanted: Wanted,
     #[command(flatten)]
     pub(crate) losing: Losing,
-    /// Holds the lock at least so long, so that hosts whose clocks are late skip a short job; a signal that
-    /// asks to end ends this, too.
+    /// Holds the lock at least this long, also if the command is shorter. So a host whose clock is
+    /// late skips a job that another host has done. A signal that ends the command ends this time,
+    /// too.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) at_least: Option<Duration>,
     /// The command and its arguments.
@@ -134,11 +137,11 @@ pub(crate) struct Run {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Holds a lock without a command: prints its name and token, and holds it until a signal asks it to end.
+/// Holds a lock without a command, until a signal ends it.
 ///
-/// The line is `holding NAME with token TOKEN`, and comes when the lock is held. SIGINT, SIGTERM, SIGHUP and
-/// SIGQUIT release the lock and exit with 0; while it still waits, they end the wait, with 128+n. When the
-/// lock is lost, it says so on stderr and exits with 79.
+/// Prints the line `holding NAME with token TOKEN` when it holds the lock. SIGINT, SIGTERM, SIGHUP
+/// and SIGQUIT release the lock, and the exit code is 0. During the wait they end the wait, and the
+/// exit code is 128+n. When the lock is lost, distlock says so on stderr and exits with 79.
 #[derive(Args, Debug)]
 #[command(after_help = examples::HOLD)]
 pub(crate) struct Hold {
@@ -149,23 +152,23 @@ pub(crate) struct Hold {
     pub(crate) json: bool,
 }
 
-/// Waits until it leads, says VALUE to everybody, and leads until a signal asks it to end.
+/// Waits until it leads, publishes VALUE, and leads until a signal ends it.
 ///
-/// With a command, it leads while the command runs, as `run` does. Without one, SIGINT and SIGTERM
-/// resign and exit with 0.
+/// With a command, it leads while the command runs, as `run` does. Without a command, SIGINT and
+/// SIGTERM resign, and the exit code is 0.
 #[derive(Args, Debug)]
 #[command(after_help = examples::ELECT)]
 pub(crate) struct Elect {
     /// The name of the election: any text of 1 to 512 bytes.
     #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
-    /// What the leader says to everybody, such as its address.
+    /// Text that all clients can read, such as the address of the leader.
     pub(crate) value: String,
     #[command(flatten)]
     pub(crate) terms: Terms,
     #[command(flatten)]
     pub(crate) losing: Losing,
-    /// Prints an object when it leads; not with a command.
+    /// Prints an object when it leads. Not together with a command.
     #[arg(long, conflicts_with = "command")]
     pub(crate) json: bool,
     /// The command and its arguments.
@@ -173,17 +176,17 @@ pub(crate) struct Elect {
     pub(crate) command: Vec<OsString>,
 }
 
-/// Prints what the leader of an election says; exits with 1 if nobody leads.
+/// Prints the value of the leader of an election, or exits with 1 if there is no leader.
 ///
-/// As it is where stdout is no terminal, also what is more than one line; on a terminal, control
-/// characters in it are shown as escapes such as \n.
+/// Prints the value unchanged, also several lines of it. On a terminal, control characters are
+/// shown as escapes such as \n.
 #[derive(Args, Debug)]
 #[command(after_help = examples::LEADER)]
 pub(crate) struct Leader {
     /// The name of the election.
     #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
-    /// Goes on with every change of the leader or of its value.
+    /// Prints every change of the leader or of its value, until a signal ends it.
     #[arg(long, short)]
     pub(crate) watch: bool,
     /// Prints objects.
@@ -191,7 +194,7 @@ pub(crate) struct Leader {
     pub(crate) json: bool,
 }
 
-/// Which lock, as what, and how to get it.
+/// The lock, its kind, and how to get it.
 #[derive(Args, Debug)]
 pub(crate) struct Wanted {
     /// The name of the lock: any text of 1 to 512 bytes.
@@ -199,10 +202,10 @@ pub(crate) struct Wanted {
     pub(crate) name: String,
     #[command(flatten)]
     pub(crate) terms: Terms,
-    /// Holds the lock beside others who share it.
+    /// Shares the lock with others that share it, too.
     #[arg(long, conflicts_with = "permits")]
     pub(crate) shared: bool,
-    /// Takes one of N permits; all who use the name must name the same N.
+    /// Takes one of N permits. All clients of the name must use the same N.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) permits: Option<u32>,
 }
@@ -210,20 +213,20 @@ pub(crate) struct Wanted {
 /// How to get a lock, and for how long.
 #[derive(Args, Debug)]
 pub(crate) struct Terms {
-    /// How long the lock outlives its last renewal. Default: the store's, mostly 15s.
+    /// Time until the lock ends without a renewal. Default: the default of the store, usually 15s.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) ttl: Option<Duration>,
-    /// How long to wait for the lock. Default: for ever.
+    /// Longest wait for the lock. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) wait: Option<Duration>,
-    /// Does not wait: exits with 75 if the lock is busy.
+    /// Does not wait, but exits with 75 if the lock is busy.
     #[arg(long, conflicts_with = "wait")]
     pub(crate) no_wait: bool,
-    /// Ends the hold, as a loss does, when the lock has been held so long: a command gets SIGTERM the grace
-    /// earlier, of at most a third of it. Default: no limit.
+    /// Longest hold. At its end, the command is ended as at a loss: SIGTERM comes earlier by the
+    /// grace, which is at most a third of this time. Default: no limit.
     #[arg(long, value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) max_hold: Option<Duration>,
-    /// Says nothing while it waits.
+    /// Prints nothing during the wait.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -231,20 +234,21 @@ pub(crate) struct Terms {
 /// What to do with the command when the lock is lost.
 #[derive(Args, Debug)]
 pub(crate) struct Losing {
-    /// What to do with the command when the lock is about to be lost: term:GRACE sends SIGTERM, and
-    /// SIGKILL GRACE later, before anybody else can get the lock; kill sends only SIGKILL; ignore
-    /// lets it run. Three times the grace and the margin (a twentieth of the TTL, at least 50ms) must
-    /// fit into the TTL. Default: term, with 5s or the longest grace that fits: 4.25s of 15s.
+    /// Ends the command when the lock is about to be lost. term:GRACE sends SIGTERM, and SIGKILL
+    /// after GRACE, before another client can get the lock. kill sends SIGKILL alone. ignore lets
+    /// the command run. Three times the grace and the margin (a twentieth of the TTL, at least
+    /// 50ms) must fit into the TTL. Default: term, with 5s or the longest grace that fits, such as
+    /// 4.25s for a TTL of 15s.
     #[arg(long, value_name = "POLICY", default_value = "term", value_parser = Policies)]
     #[arg(hide_possible_values = true)]
     pub(crate) on_lost: OnLost,
 }
 
-/// Lists the names that somebody holds or waits for.
+/// Lists the names that have a holder or a waiter.
 #[derive(Args, Debug)]
 #[command(after_help = examples::LS)]
 pub(crate) struct Ls {
-    /// Only names that start with this.
+    /// Start of the names. Default: all names.
     #[arg(add = ArgValueCompleter::new(complete::names))]
     #[arg(default_value = "", hide_default_value = true)]
     pub(crate) prefix: String,
@@ -253,7 +257,7 @@ pub(crate) struct Ls {
     pub(crate) json: bool,
 }
 
-/// Shows who holds a lock and who waits for it.
+/// Shows the holders of a lock and its waiters in order.
 #[derive(Args, Debug)]
 #[command(after_help = examples::SHOW)]
 pub(crate) struct Show {
@@ -265,12 +269,13 @@ pub(crate) struct Show {
     pub(crate) json: bool,
 }
 
-/// Shows the names in use, their holders and waiters, once a second: live on a terminal, else a line for
-/// each change.
+/// Shows the names in use with holders and waiters, once a second.
+///
+/// A terminal shows them live. Otherwise each change is a line.
 #[derive(Args, Debug)]
 #[command(after_help = examples::WATCH)]
 pub(crate) struct Watch {
-    /// Only names that start with this.
+    /// Start of the names. Default: all names.
     #[arg(add = ArgValueCompleter::new(complete::names))]
     #[arg(default_value = "", hide_default_value = true, value_name = "NAME|PREFIX")]
     pub(crate) prefix: String,
@@ -281,19 +286,19 @@ pub(crate) struct Watch {
 
 /// Takes a lock away from a holder, or a place from a waiter.
 ///
-/// The next in line is served at once: where the holder does not notice in time, the two overlap, and
-/// only the fencing token stops the first. `distlock run` kills its command. Exits with 1 if there is
-/// no such holder.
+/// The next waiter gets the lock at once. If the holder does not notice in time, both work at the
+/// same time, and only the fencing token stops the first one. `distlock run` kills its command.
+/// Exits with 1 if there is no such holder or waiter.
 #[derive(Args, Debug)]
 #[command(after_help = examples::REVOKE)]
 pub(crate) struct Revoke {
     /// The name of the lock.
     #[arg(add = ArgValueCompleter::new(complete::names))]
     pub(crate) name: String,
-    /// The attempt that `distlock show` prints, or the start of it.
+    /// The attempt that `distlock show` prints, or its first characters.
     #[arg(add = ArgValueCompleter::new(complete::attempts))]
     pub(crate) attempt: String,
-    /// Does not ask.
+    /// Does not ask for a confirmation.
     #[arg(long, short)]
     pub(crate) yes: bool,
     /// Prints an object.
@@ -301,7 +306,7 @@ pub(crate) struct Revoke {
     pub(crate) json: bool,
 }
 
-/// Lists the stores that this program was built with, or what the one of --store promises.
+/// Lists the stores of this program, or the promises of the store of --store.
 #[derive(Args, Debug)]
 #[command(after_help = examples::STORES)]
 pub(crate) struct Stores {
@@ -310,18 +315,22 @@ pub(crate) struct Stores {
     pub(crate) json: bool,
 }
 
-/// Shows what a store's fencing tokens are above, or raises that.
+/// Shows or raises the floor of a store's fencing tokens.
 ///
-/// To be raised when a store takes the place of another one, above the tokens of that one, and when a store
-/// was restored from a backup or made anew, above the greatest token that the resources have seen: else they
-/// refuse its holders. Stop the clients of the other store first. Only upwards: a floor that is as high stays.
-/// Whoever holds a lock with a token that is not above the floor loses it, as by `revoke`, and waiters with
-/// such a place lose their place; the next try is above it. Of another store it takes only one that is there,
-/// is not this one, and has handed out tokens.
+/// All later tokens are above the floor. Raise it in two cases. When a store takes the place of
+/// another one: above the tokens of the other store, after its clients were stopped. When a store
+/// was restored from a backup or made anew: above the greatest token that the resources have seen.
+/// Otherwise the resources refuse the holders of the store.
+///
+/// A floor that is as high already stays. A holder with a token that is not above the floor loses
+/// its lock, as by `revoke`, and a waiter with such a place loses its place. Their next attempt
+/// gets a token above it. Another store must exist, must not be the same store, and must have
+/// handed out tokens.
 #[derive(Args, Debug)]
 #[command(after_help = examples::TOKEN_FLOOR)]
 pub(crate) struct TokenFloor {
-    /// Makes all later tokens greater than this number, or than all of the store with this URL.
+    /// Makes all later tokens greater than this number, or than all tokens of the store with this
+    /// URL.
     #[arg(long, value_name = "URL|NUMBER")]
     pub(crate) above: Option<String>,
     /// Prints an object.
@@ -329,41 +338,42 @@ pub(crate) struct TokenFloor {
     pub(crate) json: bool,
 }
 
-/// Tries out what a store keeps of what it promises, beside those who use it.
+/// Checks the promises of a store that is in use.
 ///
-/// Holders that crash, networks that are cut (by a proxy in this process), contention, fencing tokens: the
-/// properties that distlock's own tests check, usually in 20 to 40 s per store, at most in three minutes. All
-/// names are the check's own, starting with distlock-check, and are cleaned up; others are not touched. Redis
-/// keeps the last tokens of about 120 names of each run. What needs a server of its own, such as a restart, is
-/// not checked. Here --store may be given several times. Exits with 80 if a promise was broken.
+/// The checks are those of distlock's own tests: holders that crash, networks that are cut (by a
+/// proxy in this process), contention, fencing tokens. They usually take 20 to 40 s per store, and
+/// three minutes at the most. All names start with distlock-check and are removed at the end; no
+/// other name is touched. Redis keeps the last tokens of about 120 names of each run. Checks that
+/// need a server of their own, such as a restart, are left out. Here --store may be given several
+/// times. Exits with 80 if a promise was broken.
 #[derive(Args, Debug)]
 #[command(after_help = examples::CHECK)]
 pub(crate) struct Check {
-    /// Checks only this promise; may be given several times.
+    /// Checks this promise alone. May be given several times.
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(names()))]
     pub(crate) property: Vec<String>,
-    /// Prints an array with an object for each store.
+    /// Prints an array with one object for each store.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Puts what articles claim about distributed locks to the test, on private servers.
+/// Tests the claims of articles about distributed locks, on private servers.
 ///
-/// 44 claims about Redis, etcd, ZooKeeper, MySQL and others, each an experiment on every store that can
-/// take part. The servers are started where they are installed, and end with the command; what is missing
-/// is named with what installs it. With --store, what is harmless is tried on a store in use instead.
-/// Exits with 1 if an experiment itself failed.
+/// 44 claims about Redis, etcd, ZooKeeper, MySQL and others. Each is an experiment on every store
+/// that can take part. The command starts the servers that are installed, and stops them at its
+/// end. For a missing server it names the package that installs it. With --store, it plays the
+/// harmless experiments on a store in use instead. Exits with 1 if an experiment failed.
 #[cfg(all(feature = "compare", target_os = "linux"))]
 #[derive(Args, Debug)]
 #[command(after_help = examples::COMPARE)]
 pub(crate) struct Compare {
-    /// Only these claims, such as C7,C12.
+    /// Plays these claims alone, such as C7,C12.
     #[arg(long, value_name = "CLAIMS", value_delimiter = ',', value_parser = values::claim)]
     pub(crate) claims: Vec<u8>,
-    /// Only these stores, such as redis,etcd.
+    /// Plays on these stores alone, such as redis,etcd.
     #[arg(long, value_name = "STORES", value_delimiter = ',')]
     pub(crate) stores: Vec<lock_compare::Store>,
-    /// Repeats less and waits less: some minutes for all of it.
+    /// Repeats less and waits less. All claims take some minutes.
     #[arg(long)]
     pub(crate) quick: bool,
     /// Writes the report to this file, as one page of HTML.
@@ -372,14 +382,14 @@ pub(crate) struct Compare {
     /// Prints the report as an object.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Keeps what every client did and believed in this folder, as JSON lines; it is made if it is not
-    /// there.
+    /// Writes what every client did and believed into this folder, as JSON lines. Creates the
+    /// folder.
     #[arg(long, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) traces: Option<PathBuf>,
-    /// The seed of everything random. Default: another one each time; the report names it.
+    /// Seed of all random choices. Default: a new one each time, which the report names.
     #[arg(long, value_name = "NUMBER")]
     pub(crate) seed: Option<u64>,
-    /// The control: wrong locks and right ones change parts, and each verdict must be another one.
+    /// Control run: wrong and right locks are swapped, and each verdict must change.
     #[arg(long)]
     pub(crate) swap: bool,
 }
@@ -388,12 +398,12 @@ fn names() -> impl Iterator<Item = &'static str> {
     lock_core::properties::all().iter().map(|property| property.name)
 }
 
-/// Prints a script with which a shell completes commands, options, and names of locks in the store.
+/// Prints a script by which a shell completes commands, options, and names of locks.
 ///
-/// The script calls `distlock` whenever somebody asks for completions, so it is to be made anew when the program
-/// is, or by each shell when it starts. Names are those in use in the store that the words name, else in the
-/// usual one; a store that does not answer within a second has none, and nor are there names that a shell would
-/// not take as they are.
+/// The script calls `distlock` for each completion. Print it anew with each version of the program,
+/// or at each start of the shell. The names are those in use in the store of --store on the command
+/// line, or of the usual store. A store that does not answer within a second completes no names.
+/// Names that a shell would change are left out.
 #[derive(Args, Debug)]
 #[command(after_help = examples::COMPLETIONS)]
 pub(crate) struct Completions {
@@ -404,7 +414,7 @@ pub(crate) struct Completions {
 /// Writes the man pages into a folder.
 #[derive(Args, Debug)]
 pub(crate) struct ManPages {
-    /// The folder; it is made if it is not there.
+    /// The folder. It is created if it does not exist.
     #[arg(value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 }

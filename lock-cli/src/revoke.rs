@@ -26,7 +26,7 @@ pub(crate) async fn revoke(opt: &Revoke, store: &Choice) -> Result<(), Failure> 
     if !opt.yes && !io::stdin().is_terminal() {
         return Err(Failure::new(
             Code::Usage,
-            "nobody to ask: revoke needs --yes without a terminal",
+            "there is no terminal to ask on: revoke needs --yes",
         ));
     }
     let locks = store.connect().await?;

@@ -103,8 +103,8 @@ impl Above {
         };
         let other = choice.connect().await.map_err(within)?;
         let Some(floor) = floor_of_another(this, &other).await? else {
-            let why = "it is the store whose floor is to be raised, and all who hold a lock there would \
-                       lose it; name the store whose place it takes, or a number";
+            let why = "it is the store whose floor is to be raised, and all its holders would lose their \
+                       locks; name the store whose place it takes, or a number";
             return Err(within(Failure::new(Code::Usage, why)));
         };
         other.close().await.map_err(|error| within(error.into()))?;

@@ -58,7 +58,7 @@ pub(crate) async fn watch(opt: &Watch, store: &Choice) -> Result<(), Failure> {
 fn begin(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     let at = print::time(wall_clock());
     match queues.len() {
-        0 => print::line(format_args!("{at} {} in {store}", ls::nobody(&opt.prefix))),
+        0 => print::line(format_args!("{at} {} in {store}", ls::unused(&opt.prefix))),
         1 => print::line(format_args!("{at} 1 name in {store}")),
         names => print::line(format_args!("{at} {names} names in {store}")),
     }
@@ -68,7 +68,7 @@ fn begin(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
 fn redraw(opt: &Watch, store: &Choice, queues: &Queues) -> io::Result<()> {
     let (at, names) = (print::time(wall_clock()), queues.len());
     let heading = match names {
-        0 => format!("{at} · {} in {store}", Plain(ls::nobody(&opt.prefix))),
+        0 => format!("{at} · {} in {store}", Plain(ls::unused(&opt.prefix))),
         _ => format!("{at} · {names} names {} in {store}", Plain(&opt.prefix)),
     };
     let rows = queues.iter().flat_map(|(name, queue)| rows(name, queue));

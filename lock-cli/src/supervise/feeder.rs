@@ -220,7 +220,7 @@ impl Feeder {
         tracing::debug!(target: "distlock", killed_late_ms = late.as_secs_f64() * 1000.0, "killed");
         if late > margin(self.job.ttl) {
             say(format_args!(
-                "the command was killed {late:.0?} late: somebody else may have had the lock meanwhile"
+                "the command was killed {late:.0?} late: another client may have had the lock meanwhile"
             ));
         }
     }

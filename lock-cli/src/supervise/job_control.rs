@@ -97,7 +97,9 @@ impl JobControl {
         if !family::is_orphaned() {
             let _ = kill_current_process_group(signal);
         } else if !replace(&mut self.asked, true) {
-            say("the command wants the terminal, which nobody can give to it: it is asked to end");
+            say(
+                "the command wants the terminal, which no shell can give to it: it is asked to end",
+            );
             self.send(Signal::TERM);
             self.send(Signal::CONT);
         }

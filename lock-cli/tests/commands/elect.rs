@@ -50,13 +50,13 @@ fn leadership_moves(place: &Place) {
     assert_eq!(next_leader(&mut watch), "third");
     third.say("\n");
     assert_eq!(third.end(), Some(0));
-    assert_eq!(watch.line(), "(nobody)");
+    assert_eq!(watch.line(), "(no leader)");
 }
 
 /// Between two leaders there may be none.
 fn next_leader(watch: &mut Process) -> String {
     match watch.line() {
-        nobody if nobody == "(nobody)" => watch.line(),
+        none if none == "(no leader)" => watch.line(),
         leader => leader,
     }
 }

@@ -9,6 +9,7 @@ mod hold;
 mod loss;
 mod nested;
 mod output;
+mod pages;
 mod place;
 mod pty;
 mod revoke;

@@ -55,11 +55,11 @@ fn what_others_wrote_stays_text() {
 fn what_is_listed_says_where() {
     let place = Place::new();
     let store = place.store();
-    let nobody = format!("nobody holds or waits for a lock in {store}\n");
-    assert_eq!(place.run(&["ls"]), (Some(0), nobody, String::new()));
+    let unused = format!("no client holds or waits for a lock in {store}\n");
+    assert_eq!(place.run(&["ls"]), (Some(0), unused, String::new()));
     let (_, list, _) = place.run(&["ls", "jobs/"]);
     let expected =
-        format!("nobody holds or waits for a lock whose name starts with jobs/ in {store}\n");
+        format!("no client holds or waits for a lock whose name starts with jobs/ in {store}\n");
     assert_eq!(list, expected);
     assert_eq!(place.run(&["show", "x"]).1, format!("in {store}: x is free\n"));
     assert_eq!(place.run(&["ls", "--json"]).1, "[]\n", "programs get objects only");
@@ -165,7 +165,7 @@ fn who_does_not_wait_is_told_who_is_in_the_way() {
     let mut leader = place.start(&["elect", "e", "v"]);
     leader.line();
     let (code, _, error) = place.run(&["elect", "e", "w", "--no-wait"]);
-    let told = error.contains("somebody else leads e: held by distlock pid ");
+    let told = error.contains("another client leads e: held by distlock pid ");
     assert!(code == Some(75) && told, "{error}");
 }
 

@@ -367,7 +367,7 @@ fn the_live_view_is_drawn_anew() {
     let place = Place::new();
     let mut terminal = Terminal::open(&place);
     terminal.press("distlock watch\n");
-    terminal.until("nobody holds or waits for a lock");
+    terminal.until("no client holds or waits for a lock");
     let mut holder = place.start(&["run", "a job", "--", "sh", "-c", "echo; read line"]);
     holder.line();
     terminal.until("HELD BY");

@@ -9,8 +9,8 @@ fn a_holder_and_a_waiter_come_and_go() {
     let place = Place::new();
     let mut watch = place.start(&["watch", "jobs/"]);
     let (line, store) = (watch.line(), place.store());
-    let nobody = "nobody holds or waits for a lock whose name starts with jobs/";
-    assert!(line.ends_with(&format!(" {nobody} in {store}")), "{line}");
+    let unused = "no client holds or waits for a lock whose name starts with jobs/";
+    assert!(line.ends_with(&format!(" {unused} in {store}")), "{line}");
     let mut holder = place.start(&["run", "jobs/a", "--", "sh", "-c", "read line"]);
     let line = watch.line();
     assert!(line.contains(" jobs/a: held by ") && line.contains("runs sh; 0 waiting"), "{line}");
