@@ -1,4 +1,7 @@
 //! Harnesses on private servers: each client has a proxy of its own, which is its network.
+//!
+//! To start a server takes longer than most checks. So one check after the other gets the same server,
+//! empty again, until a check restarts it.
 #![cfg(any(
     feature = "redis",
     feature = "etcd",
@@ -7,20 +10,85 @@
     feature = "mysql"
 ))]
 
-use std::{ops::Deref, pin::Pin, time::Duration};
+use std::{
+    ops::Deref,
+    pin::Pin,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use lock_core::{
     LockName, Locks,
     properties::{Client, Failure, Harness},
 };
-use lock_lab::{Proxy, Server};
+use lock_lab::{LabError, Proxy, Server};
 
 type Reply<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
+/// For how long a machine may be too busy for a new connection.
+const BUSY: Duration = Duration::from_secs(20);
+
+/// Servers that no check has now.
+struct Idle<S>(Mutex<Vec<S>>);
+
+impl<S> Idle<S> {
+    const fn new() -> Self {
+        Self(Mutex::new(Vec::new()))
+    }
+
+    fn servers(&self) -> std::sync::MutexGuard<'_, Vec<S>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns an empty server: one of these, or else a new one.
+    async fn get<F: Future<Output = Result<S, LabError>>>(
+        &'static self,
+        empty: impl AsyncFn(&S) -> Result<(), Failure>,
+        start: impl Fn() -> F,
+    ) -> Result<Lent<S>, Failure> {
+        let idle = self.servers().pop();
+        let server = match idle {
+            Some(server) => {
+                empty(&server).await?;
+                server
+            }
+            None => start().await?,
+        };
+        Ok(Lent { server: Some(server), idle: self, is_as_new: AtomicBool::new(true) })
+    }
+}
+
+/// A server that goes back when it is dropped.
+struct Lent<S: 'static> {
+    /// None while this is dropped.
+    server: Option<S>,
+    idle: &'static Idle<S>,
+    is_as_new: AtomicBool,
+}
+
+impl<S> Deref for Lent<S> {
+    type Target = S;
+
+    fn deref(&self) -> &S {
+        self.server.as_ref().expect("it is there until it is dropped")
+    }
+}
+
+impl<S> Drop for Lent<S> {
+    fn drop(&mut self) {
+        if self.is_as_new.load(Relaxed) && !std::thread::panicking() {
+            self.idle.servers().extend(self.server.take());
+        }
+    }
+}
+
 /// A private server and what only its store's tools can do with it.
-struct Lab<S> {
-    server: S,
+struct Lab<S: 'static> {
+    server: Lent<S>,
     /// What to append to the URL.
     options: &'static str,
     ttl: Duration,
@@ -33,7 +101,7 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
         let proxy = Proxy::start(self.server.addr()).await?;
         let url = format!("{}{}", self.server.url_via(&proxy), self.options);
-        Ok(Box::new(Remote { locks: distlock::connect(url).await?, proxy }))
+        Ok(Box::new(Remote { locks: distlock::connect(url).retry(BUSY).await?, proxy }))
     }
 
     fn ttl(&self) -> Duration {
@@ -41,6 +109,7 @@ impl<S: Deref<Target = Server> + Send + Sync> Harness for Lab<S> {
     }
 
     async fn restart(&self) -> Result<(), Failure> {
+        self.server.is_as_new.store(false, Relaxed);
         Ok(self.server.restart().await?)
     }
 
@@ -101,8 +170,10 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
             .collect()
     }
 
+    static IDLE: Idle<Redis> = Idle::new();
+    let empty = async |redis: &Redis| Ok(redis.command(&[b"FLUSHALL"]).await.map(drop)?);
     Ok(Box::new(Lab {
-        server: Redis::start().await?,
+        server: IDLE.get(empty, Redis::start).await?,
         options: if mode.is_empty() { "" } else { "?mode=simple" },
         ttl: Duration::from_secs(3),
         delete: |redis, _| {
@@ -119,8 +190,16 @@ pub async fn redis(mode: &'static str) -> Result<Box<dyn Harness>, Failure> {
 pub async fn etcd() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::Etcd;
 
+    static IDLE: Idle<Etcd> = Idle::new();
+    let empty = async |etcd: &Etcd| {
+        for lease in etcd.leases().await? {
+            // It may end by itself meanwhile.
+            let _ = etcd.revoke(lease).await;
+        }
+        Ok(etcd.delete_prefix(b"").await.map(drop)?)
+    };
     Ok(Box::new(Lab {
-        server: Etcd::start().await?,
+        server: IDLE.get(empty, Etcd::start).await?,
         options: "",
         // Longer than a restart of the server takes on a busy machine.
         ttl: Duration::from_secs(5),
@@ -146,6 +225,22 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::ZooKeeper;
     use lock_zk::client::Client as Raw;
 
+    /// Removes what clients have made.
+    async fn remove_below(raw: &Raw, path: &str) -> Result<(), Failure> {
+        for child in raw.list_children(path).await.unwrap_or_default() {
+            let child = format!("{}/{child}", path.trim_end_matches('/'));
+            if child != "/zookeeper" {
+                Box::pin(remove_below(raw, &child)).await?;
+                match raw.delete(&child, None).await {
+                    // The server removes empty containers, too.
+                    Ok(()) | Err(lock_zk::client::Error::NoNode) => {}
+                    Err(error) => return Err(error.into()),
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Every znode below the locks' directory.
     async fn children(server: &ZooKeeper) -> Result<Vec<String>, Failure> {
         let raw = Raw::connect(&server.addr().to_string()).await?;
@@ -158,8 +253,13 @@ pub async fn zookeeper() -> Result<Box<dyn Harness>, Failure> {
         Ok(found)
     }
 
+    static IDLE: Idle<ZooKeeper> = Idle::new();
+    let empty = async |server: &ZooKeeper| {
+        let raw = Raw::connect(&server.addr().to_string()).await?;
+        remove_below(&raw, "/").await
+    };
     Ok(Box::new(Lab {
-        server: ZooKeeper::start().await?,
+        server: IDLE.get(empty, ZooKeeper::start).await?,
         options: "",
         // Longer than a restart of the server takes on a busy machine.
         ttl: Duration::from_secs(5),
@@ -203,8 +303,18 @@ fn live_names(now: &str) -> String {
 pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::Postgres;
 
+    static IDLE: Idle<Postgres> = Idle::new();
+    let empty = async |server: &Postgres| {
+        // The last check's connections may be in the middle of something.
+        let others = "pid <> pg_backend_pid() AND usename = current_user";
+        let sql = format!(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others};
+             DROP OWNED BY CURRENT_USER CASCADE;"
+        );
+        Ok(server.sql(&sql).await.map(drop)?)
+    };
     Ok(Box::new(Lab {
-        server: Postgres::start().await?,
+        server: IDLE.get(empty, Postgres::start).await?,
         options: "",
         // Longer than a restart of the server takes on a busy machine.
         ttl: Duration::from_secs(5),
@@ -227,8 +337,14 @@ pub async fn postgres() -> Result<Box<dyn Harness>, Failure> {
 pub async fn mariadb() -> Result<Box<dyn Harness>, Failure> {
     use lock_lab::MariaDb;
 
+    static IDLE: Idle<MariaDb> = Idle::new();
+    let empty = async |server: &MariaDb| {
+        let tables = server.sql("SHOW TABLES;").await?;
+        let drop_all = tables.lines().map(|table| format!("DROP TABLE `{table}`;"));
+        Ok(server.sql(&drop_all.collect::<String>()).await.map(drop)?)
+    };
     Ok(Box::new(Lab {
-        server: MariaDb::start().await?,
+        server: IDLE.get(empty, MariaDb::start).await?,
         options: "",
         // Longer than a restart of the server takes on a busy machine.
         ttl: Duration::from_secs(5),

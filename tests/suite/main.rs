@@ -18,8 +18,8 @@ const LIMIT: Duration = Duration::from_secs(120);
 
 fn main() -> std::process::ExitCode {
     let mut arguments = Arguments::from_args();
-    // The checks mostly wait, but each has a server of its own, and there may be few cores.
-    arguments.test_threads.get_or_insert(6);
+    // The checks mostly wait.
+    arguments.test_threads.get_or_insert(8);
     let report = Arc::new(Report::default());
     let mut trials = Vec::new();
     for store in stores::all() {
