@@ -1,7 +1,7 @@
 //! Acquire and release without contention: one task, and 64 tasks on 64 names; beside the floor, the
 //! least that the bare client crate must do for it, in the same run.
 //!
-//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench acquire [-- STORE]`
+//! `cargo bench --features all --bench acquire [-- STORE]`
 
 mod bench;
 

@@ -2,7 +2,7 @@
 //! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait: as
 //! time, and in turns of others, which is exact and owes nothing to pauses of the machine.
 //!
-//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench handoff [-- STORE]`
+//! `cargo bench --features all --bench handoff [-- STORE]`
 
 mod bench;
 

@@ -5,7 +5,7 @@
 //! cargo run --release --example oversell                    in memory, nothing installed
 //! cargo run --release --example oversell -- sqlite:         with several processes, in a file
 //! cargo run --release --example oversell -- redis://HOST    on any store by URL (needs its feature)
-//! cargo run --release --features etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab
+//! cargo run --release --features all --example oversell -- --lab
 //! ```
 //!
 //! The exit code is 0 if distlock sold no more than there was, 1 if it did, 2 for bad usage or a
@@ -32,8 +32,8 @@ async fn main() -> ExitCode {
     let args = Args::parse();
     if args.lab && !lab::MISSING.is_empty() {
         eprintln!(
-            "--lab needs all stores; run\n\n    cargo run --release --features \
-             etcd,redis,zookeeper,postgres,mysql --example oversell -- --lab\n"
+            "--lab needs all stores; run\n\n    cargo run --release --features all \
+             --example oversell -- --lab\n"
         );
         return ExitCode::from(2);
     }
