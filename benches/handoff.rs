@@ -2,17 +2,17 @@
 //! of 8. What counts is hand-overs per second, real changes of the holder, and the longest wait: as
 //! time, and in turns of others, which is exact and owes nothing to pauses of the machine.
 //!
-//! `cargo bench --features etcd,redis,zookeeper,postgres,mysql --bench handoff [-- STORE]`
+//! `cargo bench --features all --bench handoff [-- STORE]`
 
 mod bench;
 
 use std::{io::Write, process::Stdio, time::Duration};
 
-use bench::{Running, Table, store, table::known};
+use bench::{Table, store, table::known};
 use distlock::Locks;
 use hdrhistogram::Histogram;
 use lock_core::{Clock, Instant};
-use lock_lab::Counters;
+use lock_lab::{AnyStore, Counters};
 use tokio::{
     io::AsyncReadExt,
     process::{Child, Command},
@@ -69,19 +69,19 @@ fn main() {
 }
 
 async fn measure(store: &'static str, processes: u32, tasks: u32) -> Vec<String> {
-    let server = Running::start(store).await;
+    let server = AnyStore::open_in_memory(store).await;
     let floors = bench::floor::Floor::of(store, &server.url()).await;
-    let floor = bench::load(1, TIME, floors[0].pair()).await;
+    let floor = bench::load(&server, 1, TIME, floors[0].pair()).await;
     let (turns, counted) = match processes {
         1 => {
             let locks = distlock::connect(server.url()).await.expect("a connection");
             contend(&locks, tasks, WARM_UP).await;
-            let before = server.counters().await;
+            let before = store::counters(&server).await;
             (contend(&locks, tasks, TIME).await, before)
         }
         _ => contend_in_processes(&server, processes, tasks).await,
     };
-    let counted = server.counters().await.since(&counted);
+    let counted = store::counters(&server).await.since(&counted);
     let all = processes * tasks;
     let result = Contest::of(turns, all);
     vec![
@@ -170,7 +170,7 @@ fn micros(at: Instant) -> u64 {
 
 /// The turns, and what the server had counted before the first of them.
 async fn contend_in_processes(
-    server: &Running,
+    server: &AnyStore,
     processes: u32,
     tasks: u32,
 ) -> (Vec<Turn>, Counters) {
@@ -180,7 +180,7 @@ async fn contend_in_processes(
         let out = child.stdout.as_mut().expect("its stdout");
         out.read_u8().await.expect("a child that is ready");
     }
-    let before = server.counters().await;
+    let before = store::counters(server).await;
     for child in &mut children {
         // Closing its stdin is the starting shot.
         child.stdin.take();

@@ -24,6 +24,8 @@
 //! | `mysql://HOST[:3306]/DB` | `mysql` | MySQL 8, or MariaDB 10.11 or newer |
 //! | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | ZooKeeper 3.5 or newer |
 //!
+//! The feature `all` has all seven.
+//!
 //! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks
 //! that name none; a driver's own options are in its crate's documentation. What each store
 //! promises is a value: [`Locks::guarantees`], and [`Connect::require`] refuses a store that

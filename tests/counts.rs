@@ -29,7 +29,7 @@ async fn patient(store: &str) -> (Running, String) {
             let builder = lock_lab::ZooKeeper::builder()
                 .tick(Duration::from_secs(2))
                 .arg("-Dznode.container.checkIntervalMs=3600000");
-            Box::new(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
+            Running::ZooKeeper(builder.start().await.unwrap_or_else(|error| panic!("{error}")))
         }
         _ => support::start(store).await,
     };

@@ -1,6 +1,7 @@
 //! What the benchmarks share: servers in memory, load, and tables.
-#![allow(dead_code, reason = "each benchmark uses its part")]
+#![allow(dead_code, unused_imports, reason = "each benchmark uses its part")]
 
+pub mod cpu;
 pub mod floor;
 pub mod store;
 pub mod table;
@@ -14,8 +15,9 @@ use std::{
 
 use hdrhistogram::Histogram;
 use lock_core::Clock;
+use lock_lab::AnyStore;
 
-pub use store::Running;
+pub use cpu::Cpu;
 pub use table::Table;
 
 /// One thread for the client: client and server share the cores of this machine.
@@ -44,6 +46,7 @@ pub struct Measured {
     pub count: u64,
     pub elapsed: Duration,
     pub micros: Histogram<u64>,
+    pub cpu: Cpu,
 }
 
 impl Measured {
@@ -57,7 +60,8 @@ impl Measured {
 }
 
 /// Runs `tasks` tasks for this long.
-pub async fn load(tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured {
+pub async fn load(store: &AnyStore, tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured {
+    let before = Cpu::used(store);
     let micros = Arc::new(Mutex::new(Histogram::new(3).expect("three digits")));
     let started = Clock::Boot.now();
     let mut running = tokio::task::JoinSet::new();
@@ -79,7 +83,7 @@ pub async fn load(tasks: usize, time: Duration, load: Arc<dyn Load>) -> Measured
     running.join_all().await;
     let elapsed = Clock::Boot.now().since(started);
     let micros = micros.lock().unwrap().clone();
-    Measured { count: micros.len(), elapsed, micros }
+    Measured { count: micros.len(), elapsed, micros, cpu: Cpu::used(store).since(before) }
 }
 
 pub fn micros_since(sent: lock_core::Instant) -> u64 {

@@ -2,11 +2,10 @@
 
 use std::{
     collections::BTreeMap,
-    ops::Deref,
     sync::{Arc, Mutex, PoisonError},
 };
 
-use lock_lab::{Etcd, LabError, MariaDb, Postgres, Redis, Server, ZooKeeper};
+use lock_lab::AnyServer;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -23,7 +22,7 @@ pub enum Ground {
         _folder: Option<TempDir>,
     },
     /// A private server, which ends with this value.
-    Private(Box<Private>),
+    Private(Box<AnyServer>),
     /// A store in use: nothing may be done to it but what its users do.
     InUse {
         /// Its URL, perhaps with a password.
@@ -31,53 +30,12 @@ pub enum Ground {
     },
 }
 
-/// A private server of some kind.
-pub enum Private {
-    /// Redis.
-    Redis(Redis),
-    /// etcd, one node.
-    Etcd(Etcd),
-    /// ZooKeeper, one node.
-    ZooKeeper(ZooKeeper),
-    /// PostgreSQL.
-    Postgres(Postgres),
-    /// MariaDB.
-    MariaDb(MariaDb),
-}
-
-impl Deref for Private {
-    type Target = Server;
-
-    fn deref(&self) -> &Server {
-        match self {
-            Self::Redis(server) => server,
-            Self::Etcd(server) => server,
-            Self::ZooKeeper(server) => server,
-            Self::Postgres(server) => server,
-            Self::MariaDb(server) => server,
-        }
-    }
-}
-
-impl Private {
-    async fn start(store: Store) -> Result<Self, LabError> {
-        match store {
-            Store::Redis => Redis::start().await.map(Self::Redis),
-            Store::Etcd => Etcd::start().await.map(Self::Etcd),
-            Store::ZooKeeper => ZooKeeper::start().await.map(Self::ZooKeeper),
-            Store::Postgres => Postgres::start().await.map(Self::Postgres),
-            Store::MySql => MariaDb::start().await.map(Self::MariaDb),
-            Store::Memory | Store::Sqlite => unreachable!("an embedded store has no server"),
-        }
-    }
-}
-
 impl Ground {
     /// Starts a store that nobody else uses.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] if its server is not installed.
+    /// [`LabError::Missing`](lock_lab::LabError::Missing) if its server is not installed.
     pub async fn start(store: Store) -> Result<Self, Failure> {
         Ok(match store {
             Store::Memory => {
@@ -89,7 +47,7 @@ impl Ground {
                 let url = format!("sqlite:{}/locks.db", folder.path().display());
                 Self::Embedded { url, _folder: Some(folder) }
             }
-            _ => Self::Private(Box::new(Private::start(store).await?)),
+            _ => Self::Private(Box::new(AnyServer::start(store.scheme()).await?)),
         })
     }
 
@@ -102,7 +60,7 @@ impl Ground {
     }
 
     /// The private server, if it is one.
-    pub fn server(&self) -> Option<&Private> {
+    pub fn server(&self) -> Option<&AnyServer> {
         match self {
             Self::Private(server) => Some(server),
             _ => None,

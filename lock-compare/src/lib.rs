@@ -55,7 +55,7 @@ pub use self::{
     contestant::{Contestant, Distlock, Hold, Player},
     experiment::Experiment,
     failure::{Failure, Missing, missing},
-    ground::{Ground, Private},
+    ground::Ground,
     html::html,
     keys::{KeySpace, Keys},
     machine::Machine,

@@ -18,6 +18,9 @@
 //! # Ok(()) }
 //! ```
 //!
+//! Tests and benches that go round the stores name them by the schemes of their URLs: [`AnyStore`] is
+//! a store of any kind, [`AnyServer`] a server of any.
+//!
 //! # Several Redis servers
 //!
 //! [`RedisSentinels`] is a primary with replicas and three sentinels, which promote a replica when the
@@ -88,6 +91,7 @@
 //! The processes of a server are found in `/proc`. Clocks are moved on x86_64 only.
 
 mod account;
+mod any;
 mod ask;
 mod backup;
 mod builder;
@@ -114,6 +118,7 @@ mod user;
 mod zookeeper;
 
 pub use self::{
+    any::{AnyServer, AnyStore, SERVERS},
     backup::Backup,
     builder::Builder,
     clock::Shift,

@@ -50,6 +50,18 @@ pub struct Server {
     home: TempDir,
 }
 
+/// A new folder for data, in memory where that is wanted and there is one.
+pub(crate) fn folder(
+    builder: &tempfile::Builder<'_, '_>,
+    in_memory: bool,
+) -> Result<TempDir, LabError> {
+    let folder = match in_memory && Path::new(MEMORY).is_dir() {
+        true => builder.tempdir_in(MEMORY),
+        false => builder.tempdir(),
+    };
+    folder.map_err(LabError::io("making a data directory"))
+}
+
 #[derive(Debug, Default)]
 struct Run {
     pid: u32,
@@ -105,16 +117,11 @@ impl Server {
         let mut folder = tempfile::Builder::new();
         // There are passwords in it.
         folder.prefix("lock-lab-").permissions(Permissions::from_mode(0o700));
-        let is_fast = common.in_memory || node.is_some();
-        let home = match is_fast && Path::new(MEMORY).is_dir() {
-            true => folder.tempdir_in(MEMORY),
-            false => folder.tempdir(),
-        };
+        let home = self::folder(&folder, common.in_memory || node.is_some())?;
         let ports = match &node {
             Some(node) => Ok(Port::of_place(node.place(), store.ports())),
             None => (0..store.ports()).map(|_| Port::reserve()).collect(),
         };
-        let home = home.map_err(LabError::io("making a data directory"))?;
         let user = store.user().map_or(Ok(None), User::instead_of_root);
         let user =
             user.map_err(LabError::io(format!("looking for a user for {}", store.scheme())))?;

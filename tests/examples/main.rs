@@ -33,10 +33,9 @@ fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(2);
     let mut trials = Vec::new();
-    for store in support::STORES.iter().filter(|store| ["sqlite", "redis", "etcd"].contains(store))
-    {
+    for store in support::stores().filter(|store| ["sqlite", "redis", "etcd"].contains(store)) {
         for (name, attempt) in [replicas::TRIES, workers::TRIES, tools::TRIES].concat() {
-            if *store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
+            if store == "sqlite" && replicas::SERVERS_ONLY.contains(&name) {
                 continue;
             }
             trials.push(Trial::test(format!("{store}::{name}"), move || {

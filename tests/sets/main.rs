@@ -20,7 +20,7 @@ fn main() -> std::process::ExitCode {
         return child::lock_sets(&url.to_string_lossy());
     }
     let arguments = Arguments::from_args();
-    let trials = support::STORES.iter().map(|store| {
+    let trials = support::stores().map(|store| {
         Trial::test(format!("{store}::overlapping_sets_in_opposite_orders"), move || {
             let runtime = tokio::runtime::Runtime::new()?;
             Ok(runtime.block_on(opposite_orders(store))?)

@@ -32,7 +32,7 @@ fn main() -> std::process::ExitCode {
         }
     }
     let conclusion = libtest_mimic::run(&arguments, trials);
-    report.print(stores::missing());
+    report.print(&stores::missing());
     conclusion.exit_code()
 }
 

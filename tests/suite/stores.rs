@@ -60,21 +60,9 @@ pub fn all() -> Vec<Store> {
 }
 
 /// The features that are not compiled in.
-pub fn missing() -> &'static [&'static str] {
-    &[
-        #[cfg(not(feature = "sqlite"))]
-        "sqlite",
-        #[cfg(not(feature = "redis"))]
-        "redis",
-        #[cfg(not(feature = "etcd"))]
-        "etcd",
-        #[cfg(not(feature = "zookeeper"))]
-        "zookeeper",
-        #[cfg(not(feature = "postgres"))]
-        "postgres",
-        #[cfg(not(feature = "mysql"))]
-        "mysql",
-    ]
+pub fn missing() -> Vec<&'static str> {
+    let stores = distlock::STORES.iter().filter(|store| !store.compiled_in);
+    stores.map(|store| store.feature).collect()
 }
 
 fn boxed(client: lock_memory::MemoryLock) -> Box<dyn DistributedLock> {

@@ -68,7 +68,7 @@ impl Floor {
             #[cfg(feature = "postgres")]
             "postgres" => sql_floors::<lock_sql::client::PgConnection>(url, &sql::POSTGRES).await,
             #[cfg(feature = "mysql")]
-            "mariadb" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
+            "mysql" => sql_floors::<lock_sql::client::MySqlConnection>(url, &sql::MARIADB).await,
             other => panic!("no floor for {other} at {address}"),
         }
     }

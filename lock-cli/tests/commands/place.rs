@@ -30,7 +30,6 @@ impl Place {
         Self { folder, store }
     }
 
-    #[cfg(any(feature = "etcd", feature = "redis", feature = "zookeeper"))]
     pub fn on(store: String) -> Self {
         Self { folder: tempfile::tempdir().expect("a folder"), store }
     }

@@ -23,8 +23,7 @@ fn main() -> std::process::ExitCode {
     }
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(4);
-    let stores = stage::STORES.iter();
-    let trials = stores.map(|store| {
+    let trials = stage::stores().map(|store| {
         Trial::test(format!("{store}::nothing_outlives_its_lock"), move || {
             let mut runtime = tokio::runtime::Builder::new_multi_thread();
             let runtime = runtime.worker_threads(2).enable_all().build()?;

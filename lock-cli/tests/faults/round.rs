@@ -32,7 +32,7 @@ const OF_NETWORKS: [Fault; 4] =
 
 pub async fn play(store: &str) -> Result<(), String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let stage = Stage::start(store, folder.path()).await;
+    let stage = Stage::start(store).await;
     let mut faults: Vec<_> = OF_PROCESSES.to_vec();
     if stage.server().is_some() {
         faults.extend(OF_NETWORKS);

@@ -3,12 +3,12 @@
 use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use lock_lab::{MariaDb, Postgres, Proxy, Redis};
+use lock_lab::{AnyServer, MariaDb, Postgres, Proxy, Redis};
 use tokio::time::sleep;
 
 use crate::{
     Claim, Contestant, Distlock, Drawing, Experiment, Failure, Figure, Ground, Missing, Nature,
-    Outcome, Player, Plot, Private, Side, Stage, Store, Topic, Verdict,
+    Outcome, Player, Plot, Side, Stage, Store, Topic, Verdict,
     rounds::{Contender, Times, Work, in_turns},
 };
 
@@ -87,8 +87,8 @@ impl Experiment for Fastest {
 /// A store that keeps what it confirms, as it does where people use it.
 async fn durable(store: Store) -> Result<Ground, Failure> {
     let server = match store {
-        Store::Postgres => Private::Postgres(Postgres::builder().durable().start().await?),
-        Store::MySql => Private::MariaDb(MariaDb::builder().durable().start().await?),
+        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
         _ => return Ground::start(store).await,
     };
     Ok(Ground::Private(Box::new(server)))

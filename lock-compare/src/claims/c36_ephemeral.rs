@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_lab::Proxy;
+use lock_lab::{AnyServer, Proxy};
 use tokio::time::{sleep, timeout};
 
-use crate::{Claim, Experiment, Failure, Ground, Nature, Outcome, Private, Side, Stage};
+use crate::{Claim, Experiment, Failure, Ground, Nature, Outcome, Side, Stage};
 
 /// C36.
 pub(crate) struct Ephemerals;
@@ -66,7 +66,7 @@ impl Experiment for Ephemerals {
 async fn lock(
     stage: &Stage,
     ground: &Ground,
-    server: &Private,
+    server: &AnyServer,
     proxy: &Proxy,
 ) -> Result<(bool, Side), Failure> {
     let (owner, other) =
@@ -103,7 +103,7 @@ async fn lock(
 /// An ephemeral node, where there are such.
 async fn node(
     stage: &Stage,
-    server: &Private,
+    server: &AnyServer,
     proxy: &Proxy,
 ) -> Result<Option<(bool, Side)>, Failure> {
     #[cfg(feature = "zookeeper")]

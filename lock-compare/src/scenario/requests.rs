@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lock_lab::Counters;
+use lock_lab::{AnyServer, Counters};
 use tokio::time::sleep;
 
-use crate::{Failure, Ground, Nature, Private, Stage, Store};
+use crate::{Failure, Ground, Nature, Stage, Store};
 
 const LOOK: Duration = Duration::from_millis(50);
 /// A connection that stays open longer belongs to nobody here.
@@ -20,7 +20,7 @@ pub(crate) async fn counting(stage: &Stage) -> Result<Option<Ground>, Failure> {
             // Sessions may then be longer than any line is.
             let tick = Duration::from_secs(2);
             let server = lock_lab::ZooKeeper::builder().tick(tick).start().await?;
-            Some(Ground::Private(Box::new(Private::ZooKeeper(server))))
+            Some(Ground::Private(Box::new(AnyServer::ZooKeeper(server))))
         }
         _ => Some(stage.own().await?),
     })

@@ -2,12 +2,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_lab::{MariaDb, Postgres, Proxy, Redis};
+use lock_lab::{AnyServer, MariaDb, Postgres, Proxy, Redis};
 use tokio::{sync::Mutex, time::sleep};
 
 use crate::{
     Contestant, Distlock, Drawing, Failure, Figure, Give, Ground, Nature, Outcome, Player, Plot,
-    Printed, Private, Side, Stage, Store, Take, Topic, Verdict,
+    Printed, Side, Stage, Store, Take, Topic, Verdict,
     bare::Sql,
     keys::RedisKeys,
     rounds::{Contender, Ratio, Times, Work, in_turns},
@@ -109,8 +109,8 @@ pub(crate) async fn three_ways(stage: &Stage) -> Result<Outcome, Failure> {
 /// A database that keeps what it confirms.
 async fn durable(stage: &Stage) -> Result<Ground, Failure> {
     let server = match stage.store {
-        Store::Postgres => Private::Postgres(Postgres::builder().durable().start().await?),
-        Store::MySql => Private::MariaDb(MariaDb::builder().durable().start().await?),
+        Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
+        Store::MySql => AnyServer::MariaDb(MariaDb::builder().durable().start().await?),
         _ => return stage.own().await,
     };
     Ok(Ground::Private(Box::new(server)))

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
+use lock_lab::AnyServer;
 use tokio::{task::JoinSet, time::sleep};
 use zookeeper_client::Client;
 
 use crate::{
-    Actor, Contestant, Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Private, Side,
-    Stage, Take, keys,
+    Actor, Contestant, Distlock, Failure, Figure, Give, Nature, Outcome, Printed, Side, Stage,
+    Take, keys,
 };
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -20,7 +21,7 @@ const CLIENTS: usize = 4;
 /// Plays it with distlock, and with a node that everybody watches.
 pub(crate) async fn znodes(stage: &Stage) -> Result<Outcome, Failure> {
     let ground = stage.own().await?;
-    let Some(Private::ZooKeeper(server)) = ground.server() else {
+    let Some(AnyServer::ZooKeeper(server)) = ground.server() else {
         return Err("a server of our own is no ZooKeeper".into());
     };
     let space = keys::of(stage.store, &ground).await?;
