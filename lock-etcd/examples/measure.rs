@@ -39,7 +39,8 @@ async fn measure() -> Result<(), Failure> {
 }
 
 async fn connect(etcd: &Etcd) -> Result<Locks, Failure> {
-    Ok(Locks::new(lock_etcd::connect(&StoreUrl::parse(&etcd.url())?).await?))
+    let config = lock_etcd::EtcdConfig::from_url(&StoreUrl::parse(&etcd.url())?)?;
+    Ok(Locks::new(lock_etcd::EtcdLock::connect(config).await?))
 }
 
 /// What the bare client does: create a key, delete it.

@@ -84,7 +84,7 @@ async fn ratio(server: &ZooKeeper, locks: &Locks, tasks: usize, span: Duration) 
 }
 
 async fn open(url: &str) -> AnyResult<Locks> {
-    Ok(Locks::new(ZkLock::open(&StoreUrl::parse(url)?).await?))
+    Ok(Locks::new(ZkLock::connect(lock_zk::ZkConfig::from_url(&StoreUrl::parse(url)?)?).await?))
 }
 
 /// What an acquire and release cannot do without: create and list together, then delete.
