@@ -121,7 +121,7 @@ impl PolledStore for Directory {
         for lock in fs::read_dir(&self.root)? {
             let name = lock?.file_name().to_str().and_then(LockName::from_escaped);
             if let Some(name) = name.filter(|name| name.as_str().starts_with(prefix))
-                && self.holder(&name).await?.is_some()
+                && let Ok(Some(_)) = self.holder(&name).await
             {
                 names.push(name);
             }
