@@ -7,7 +7,7 @@
 //! executable properties that every driver keeps, and `docs/testing.md` in the repository is about
 //! testing what uses locks.
 //!
-//! A store without a queue needs five methods: [`polling`]. The front page of the crate `lock-core`
+//! A store without a queue needs five requests: [`polling`]. The front page of the crate `lock-core`
 //! says what to write in which order; `examples/third_party_driver` in the repository is a driver
 //! from outside.
 //!

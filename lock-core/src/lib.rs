@@ -22,7 +22,7 @@
 //!
 //! | step | what to write | what it must promise |
 //! |---|---|---|
-//! | 1 | the way: a queue of its own ([`DistributedLock`] and [`Lease`]), or a store without a queue ([`polling::PolledStore`], five methods, and all steps but 2, 3 and 9 are done) | |
+//! | 1 | the way: a queue of its own ([`DistributedLock`] and [`Lease`]), or a store without a queue ([`polling::PolledStore`], five requests, and only steps 2, 3 and 9 are left) | |
 //! | 2 | a configuration: `XConfig::from_url(&StoreUrl)`, by [`StoreUrl::options`] and [`Options::finish`]; public fields, setters | an unknown option is an error; `Debug` shows no password |
 //! | 3 | [`guarantees`](DistributedLock::guarantees): [`Guarantees::least`], raised to what the store keeps; [`clock`](DistributedLock::clock) | what the store is, as it is deployed: the driver asks it when it connects |
 //! | 4 | [`acquire`](DistributedLock::acquire), with [`Wait::Try`] and [`Wait::Queue`]; [`queue::judge`] says who is admitted | one holder; the attempt's [id](Attempt::id) is its identity; a cancelled attempt leaves nothing, also what an unanswered request may have left |

@@ -1,14 +1,14 @@
-//! A driver for a store without a queue, made of five methods.
+//! A driver for a store without a queue, made of five requests.
 //!
 //! A store that can take, renew and remove one entry per name implements [`PolledStore`];
-//! [`Polling`] makes a driver of it, which is [`DistributedLock`] in full: it asks again while
-//! others hold the lock, outlives outages that are shorter than a TTL, renews what is held, and
-//! removes what cancelled attempts and unanswered requests have left. Locks are exclusive, and
-//! served in no order. `examples/third_party_driver` in the repository is such a driver, for a
-//! directory.
+//! [`Polling`] makes a driver of it, which is [`DistributedLock`](crate::DistributedLock) in full:
+//! it asks again while others hold the lock, outlives outages that are shorter than a TTL, renews
+//! what is held, and removes what cancelled attempts and unanswered requests have left. Locks are
+//! exclusive, and served in no order. `examples/third_party_driver` in the repository is such a
+//! driver, for a directory.
 //!
 //! A store that keeps a queue, or that tells its clients when a lock is free, implements
-//! [`DistributedLock`] itself.
+//! [`DistributedLock`](crate::DistributedLock) itself.
 //!
 //! ```
 //! # mod distlock { pub use lock_core::*; }

@@ -25,8 +25,9 @@ use crate::DistributedLock;
 ///   grades it.
 ///
 /// The futures of these methods are polled to their end while the runtime lives, except those of
-/// [`holder`](Self::holder) and [`names`](Self::names), which may be dropped half-way. A `renew`
-/// and a `remove` for the same lease are never under way together; those of other clients may be.
+/// [`holder`](Self::holder), [`names`](Self::names) and the `remove` of a revocation, which may be
+/// dropped half-way. A `renew` and a `remove` for the same lease are never under way together;
+/// those of other clients may be.
 ///
 /// # Errors
 ///
