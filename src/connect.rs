@@ -93,26 +93,26 @@ fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
 
+/// What each driver is opened by.
+#[allow(unused_macros, reason = "without a store there is nothing to open")]
+macro_rules! open {
+    ($url:expr, $driver:ident::{$Config:ident, $Lock:ident}) => {
+        Ok(Arc::new($driver::$Lock::connect($driver::$Config::from_url($url)?).await?))
+    };
+}
+
 async fn driver(store: &str, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
     match store {
         #[cfg(feature = "memory")]
-        "memory" => Ok(Arc::new(lock_memory::MemoryConfig::from_url(url)?.connect()?)),
+        "memory" => open!(url, lock_memory::{MemoryConfig, MemoryLock}),
         #[cfg(feature = "etcd")]
-        "etcd" => {
-            Ok(Arc::new(lock_etcd::EtcdLock::connect(lock_etcd::EtcdConfig::from_url(url)?).await?))
-        }
+        "etcd" => open!(url, lock_etcd::{EtcdConfig, EtcdLock}),
         #[cfg(feature = "redis")]
-        "redis" => Ok(Arc::new(
-            lock_redis::RedisLock::connect(lock_redis::RedisConfig::from_url(url)?).await?,
-        )),
+        "redis" => open!(url, lock_redis::{RedisConfig, RedisLock}),
         #[cfg(feature = "zookeeper")]
-        "zookeeper" => {
-            Ok(Arc::new(lock_zk::ZkLock::connect(lock_zk::ZkConfig::from_url(url)?).await?))
-        }
+        "zookeeper" => open!(url, lock_zk::{ZkConfig, ZkLock}),
         #[cfg(any(feature = "sqlite", feature = "mysql", feature = "postgres"))]
-        "sqlite" | "mysql" | "postgres" => {
-            Ok(Arc::new(lock_sql::SqlLock::connect(lock_sql::SqlConfig::from_url(url)?).await?))
-        }
+        "sqlite" | "mysql" | "postgres" => open!(url, lock_sql::{SqlConfig, SqlLock}),
         store => Err(url.error(format!("no driver for {store}"))),
     }
 }

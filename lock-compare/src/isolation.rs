@@ -30,7 +30,7 @@ pub(crate) async fn distlock(stage: &Stage) -> Result<Cuttable, Failure> {
     let ground = stage.shared().await?;
     match stage.store {
         #[cfg(feature = "memory")]
-        Store::Memory => memory(&ground.url()),
+        Store::Memory => memory(&ground.url()).await,
         store if store.is_embedded() => {
             paused(&Distlock::new(ground.url()), Some(stage.connect().await?)).await
         }
@@ -130,10 +130,11 @@ impl Cut for Resident {
 }
 
 #[cfg(feature = "memory")]
-fn memory(url: &str) -> Result<Cuttable, Failure> {
-    use distlock::memory::MemoryConfig;
+async fn memory(url: &str) -> Result<Cuttable, Failure> {
+    use distlock::memory::{MemoryConfig, MemoryLock};
 
-    let client = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?.connect()?;
+    let config = MemoryConfig::from_url(&lock_core::StoreUrl::parse(url)?)?;
+    let client = MemoryLock::connect(config).await?;
     let faults = client.faults();
     Ok((Distlock::client_of(Locks::new(client)), Box::new(Partition(faults))))
 }

@@ -3,23 +3,18 @@
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Result, StoreUrl, duration::shown};
+use lock_core::{Error, Layout, Result, StoreUrl, duration::shown};
 
 use crate::{
-    layout::keys::Layout,
+    layout::keys::Keys,
     wire::dial::{self, Source},
 };
 
+const DEFAULT_PORT: u16 = 2379;
 const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
-/// How to reach etcd: what `etcd://[user:password@]host[:port][,host[:port]]..[?option=value&..]`
-/// says.
-///
-/// | option | means | default |
-/// |---|---|---|
-/// | `ttl` | the TTL of a lock whose builder names none, in whole seconds | `15s` |
-/// | `prefix` | what all keys start with, verbatim, as in `locks/` | nothing |
-/// | `layout` | `escaped`: any name; `native`: names as foreign clients write them | `escaped` |
+/// How to reach etcd, and how names become keys. [The front page](crate#options) lists the options
+/// of a URL.
 ///
 /// ```
 /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -31,12 +26,34 @@ const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// assert!(EtcdConfig::from_url(&StoreUrl::parse("etcd://h?ttl=1500ms")?).is_err());
 /// # Ok::<(), lock_core::Error>(())
 /// ```
+///
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct EtcdConfig {
-    pub(crate) source: Source,
-    user: Option<String>,
-    pub(crate) layout: Layout,
-    pub(crate) default_ttl: Duration,
+    /// The members, `host` or `host:port`; of no use with a given client. Default:
+    /// `127.0.0.1:2379`.
+    pub hosts: Vec<String>,
+    /// The user. Default: no login.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The TTL of locks that name none, in whole seconds. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
+    /// What every key starts with, verbatim. Default: nothing.
+    pub prefix: String,
+    /// How names become keys. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// A client of the caller's, or its options, in the place of hosts and login.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    pub(crate) given: Option<Source>,
 }
 
 impl EtcdConfig {
@@ -54,37 +71,42 @@ impl EtcdConfig {
             return Err(url.error("etcd has no path; to set keys apart, use ?prefix=.."));
         }
         let mut options = url.options();
-        let default_ttl = options.duration("ttl")?.unwrap_or(DEFAULT_TTL);
-        whole_seconds("URL option ttl", default_ttl)?;
-        let prefix = options.text("prefix").unwrap_or_default().to_owned();
-        let native =
-            options.choice("layout", &[("escaped", false), ("native", true)])?.unwrap_or_default();
-        options.finish()?;
-        let password = url.password().unwrap_or_default();
-        let login = url.user().map(|user| (user, password));
-        Ok(Self {
-            source: Source::Options(url.hosts(2379), dial::options(login)),
+        let config = Self {
+            hosts: url.hosts(DEFAULT_PORT),
             user: url.user().map(str::to_owned),
-            layout: Layout { prefix, native },
-            default_ttl,
-        })
+            password: url.password().map(str::to_owned),
+            ttl: options.duration("ttl")?,
+            prefix: options.text("prefix").unwrap_or_default().to_owned(),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
+            given: None,
+        };
+        whole_seconds("URL option ttl", config.default_ttl())?;
+        options.finish()?;
+        Ok(config)
     }
 
-    /// Shares the connection of a client, with its login, TLS and endpoints; everything else by default.
-    /// Nothing is sent.
+    /// These members, `host` or `host:port`; everything else by default.
+    pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Shares the connection of a client, with its login, TLS and endpoints; everything else by
+    /// default. Nothing is sent.
     ///
     /// Safe, but worse in an outage than connections of our own, which
-    /// [`from_options`](Self::from_options) makes: the client goes on asking members that are down, and
-    /// does not leave one that is silent. [The front page](crate#your-own-client) says what to set.
+    /// [`from_options`](Self::from_options) makes: the client goes on asking members that are down,
+    /// and does not leave one that is silent. [The front page](crate#your-own-client) says what to
+    /// set.
     pub fn from_client(client: &Client) -> Self {
-        Self::new(Source::Client(Box::new(client.clone())))
+        Self { given: Some(Source::Client(Box::new(client.clone()))), ..Self::default() }
     }
 
     /// Connections of our own, made as a client would make them: with these endpoints, and with the
     /// login, TLS and HTTP/2 pings of these options. Everything else by default. Nothing is sent.
     ///
-    /// An endpoint is `host:port`, or `http://..`; or `https://..` where the client crate is built with
-    /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
+    /// An endpoint is `host:port`, or `http://..`; or `https://..` where the client crate is built
+    /// with TLS. Each connection requires a leader, logs in again, and has our limits for
+    /// connecting.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -101,31 +123,76 @@ impl EtcdConfig {
         endpoints: impl IntoIterator<Item = impl Into<String>>,
         options: ConnectOptions,
     ) -> Self {
-        let endpoints = endpoints.into_iter().map(Into::into).collect();
-        Self::new(Source::Options(endpoints, Box::new(options)))
+        let hosts: Vec<String> = endpoints.into_iter().map(Into::into).collect();
+        let given = Some(Source::Options(hosts.clone(), Box::new(options)));
+        Self { hosts, given, ..Self::default() }
     }
 
-    fn new(source: Source) -> Self {
-        let layout = Layout { prefix: String::new(), native: false };
-        Self { source, user: None, layout, default_ttl: DEFAULT_TTL }
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
     }
 
-    /// Sets the TTL of a lock whose builder names none, in whole seconds. Default: 15 s.
+    /// Sets [`ttl`](Self#structfield.ttl), in whole seconds.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.default_ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
-    /// Sets what all keys start with, verbatim. Default: nothing.
+    /// Sets [`prefix`](Self#structfield.prefix).
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.layout.prefix = prefix.into();
+        self.prefix = prefix.into();
         self
     }
 
-    /// Takes names as foreign clients write them, as `layout=native` does. Default: any name, escaped.
-    pub fn native_names(mut self) -> Self {
-        self.layout.native = true;
+    /// Sets [`layout`](Self#structfield.layout).
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = layout;
         self
+    }
+
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
+
+    pub(crate) fn keys(&self) -> Keys {
+        Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
+    }
+
+    /// What connections are made from.
+    pub(crate) fn source(&self) -> Source {
+        let password = self.password.as_deref().unwrap_or_default();
+        let login = self.user.as_deref().map(|user| (user, password));
+        let own = || {
+            Source::Options(
+                self.hosts.iter().map(|host| endpoint(host)).collect(),
+                dial::options(login),
+            )
+        };
+        self.given.clone().unwrap_or_else(own)
+    }
+}
+
+impl Default for EtcdConfig {
+    fn default() -> Self {
+        Self {
+            hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            user: None,
+            password: None,
+            ttl: None,
+            prefix: String::new(),
+            layout: Layout::default(),
+            given: None,
+        }
+    }
+}
+
+/// A host with its port. The colons of an IPv6 address are in brackets.
+fn endpoint(host: &str) -> String {
+    match host[host.rfind(']').unwrap_or(0)..].contains(':') {
+        true => host.to_owned(),
+        false => format!("{host}:{DEFAULT_PORT}"),
     }
 }
 
@@ -144,11 +211,12 @@ pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
 impl fmt::Debug for EtcdConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdConfig")
-            .field("endpoints", &self.source)
+            .field("hosts", &self.source())
             .field("user", &self.user)
+            .field("ttl", &self.ttl)
+            .field("prefix", &self.prefix)
             .field("layout", &self.layout)
-            .field("default_ttl", &self.default_ttl)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -163,8 +231,8 @@ mod tests {
     #[test]
     fn a_url_says_it_all_and_debug_keeps_the_secret() {
         let config = config("etcd://me:secret@a,b:1?ttl=7s&prefix=p/&layout=native").unwrap();
-        assert_eq!(config.source.endpoints(), ["a:2379", "b:1"]);
-        assert_eq!(config.default_ttl, Duration::from_secs(7));
+        assert_eq!(config.source().endpoints(), ["a:2379", "b:1"]);
+        assert_eq!((config.ttl, config.layout), (Some(Duration::from_secs(7)), Layout::Native));
         let shown = format!("{config:?}");
         assert!(shown.contains("me") && !shown.contains("secret"), "{shown}");
     }

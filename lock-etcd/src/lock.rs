@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use etcd_client::Client;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, Guarantees,
-    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, StoreUrl, Ticket,
-    TokenFloor, Wake, Wish, trace,
+    Lease, LockKind, LockName, LossSignal, Observed, Reach, Request, Result, Ticket, TokenFloor,
+    Wake, Wish, trace,
 };
 use tokio::{
     runtime::Handle,
@@ -43,15 +43,6 @@ pub struct EtcdLock {
     tasks: [AbortHandle; 4],
 }
 
-/// Connects to the etcd of a URL.
-///
-/// # Errors
-///
-/// As [`EtcdConfig::from_url`] and [`EtcdLock::connect`].
-pub async fn connect(url: &StoreUrl) -> Result<EtcdLock> {
-    EtcdLock::connect(EtcdConfig::from_url(url)?).await
-}
-
 impl EtcdLock {
     /// Connects, and asks etcd for the shortest TTL that it grants.
     ///
@@ -66,12 +57,14 @@ impl EtcdLock {
     ///
     /// Dropping the future leaves at most an etcd lease of the shortest TTL behind.
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
-        whole_seconds("ttl", config.default_ttl)?;
-        let (connection, (shortest, probe, server)) = Connection::open(config.source, first_round)
-            .await
-            .map_err(|failure| failure.into_error("connect", false))?;
-        let guarantees = guarantees(Duration::from_secs(shortest), config.default_ttl, &server);
-        if let Err(error) = guarantees.check_ttl(config.default_ttl) {
+        let (default_ttl, keys) = (config.default_ttl(), config.keys());
+        whole_seconds("ttl", default_ttl)?;
+        let (connection, (shortest, probe, server)) =
+            Connection::open(config.source(), first_round)
+                .await
+                .map_err(|failure| failure.into_error("connect", false))?;
+        let guarantees = guarantees(Duration::from_secs(shortest), default_ttl, &server);
+        if let Err(error) = guarantees.check_ttl(default_ttl) {
             drop(probe.await);
             return Err(error);
         }
@@ -80,8 +73,8 @@ impl EtcdLock {
         }
         let connection = Arc::new(connection);
         let store = Arc::new(Store {
-            floor: Arc::new(Floor::new(config.layout.floor())),
-            layout: config.layout,
+            floor: Arc::new(Floor::new(keys.floor())),
+            layout: keys,
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(connection.clone(), probe)),
             watcher: Arc::new(Watcher::new(connection.clone())),

@@ -9,7 +9,8 @@ use support::*;
 
 async fn refusal(url: &str) -> Error {
     let started = Clock::Boot.now();
-    let error = lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap_err();
+    let config = lock_etcd::EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
+    let error = lock_etcd::EtcdLock::connect(config).await.unwrap_err();
     assert!(Clock::Boot.now().since(started) < Duration::from_secs(5), "{error}");
     error
 }

@@ -63,6 +63,10 @@ impl<K: Member> Cluster<K> {
     ///
     /// [`LabError::Missing`] if a program is not there, [`LabError::Start`] if a node does not
     /// start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start(network: &Network) -> Result<Self, LabError> {
         Builder::default().start_cluster(network).await
     }
@@ -118,6 +122,10 @@ impl<K: Member> Cluster<K> {
     /// # Errors
     ///
     /// [`LabError::Io`] with `TimedOut`, if none leads within 30 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn leader(&self) -> Result<usize, LabError> {
         self.until_leader(|_| true).await
     }
@@ -127,11 +135,19 @@ impl<K: Member> Cluster<K> {
     /// # Errors
     ///
     /// Same as [`leader`](Self::leader).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn leader_after(&self, old: usize) -> Result<usize, LabError> {
         self.until_leader(|leader| leader != old).await
     }
 
     /// Asks all nodes once which leads. Takes 0.5 s if one is silent.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn leader_now(&self) -> Option<usize> {
         let ask = |node: &K| {
             let term = K::term(node.addr());

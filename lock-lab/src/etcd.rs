@@ -27,6 +27,10 @@ impl Etcd {
     /// # Errors
     ///
     /// [`LabError::Missing`] if there is no `etcd`, [`LabError::Start`] if it does not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
@@ -51,6 +55,10 @@ impl Etcd {
     ///
     /// [`LabError::Reply`] if etcd answers with an error, [`LabError::Io`] if it is not reached or
     /// silent for 5 s. So for all methods of this type.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
         let reply = self.post("kv/range", all).await?;
@@ -63,6 +71,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn put(&self, key: &[u8], value: &[u8]) -> Result<(), LabError> {
         self.post("kv/put", json!({ "key": encode(key), "value": encode(value) })).await?;
         Ok(())
@@ -73,6 +85,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn delete(&self, key: &[u8]) -> Result<u64, LabError> {
         let reply = self.post("kv/deleterange", json!({ "key": encode(key) })).await?;
         Ok(number(&reply["deleted"]).unsigned_abs())
@@ -84,6 +100,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn delete_prefix(&self, prefix: &[u8]) -> Result<u64, LabError> {
         let first: &[u8] = if prefix.is_empty() { b"\0" } else { prefix };
         let range = json!({ "key": encode(first), "range_end": encode(&end_of(prefix)) });
@@ -96,6 +116,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn version(&self) -> Result<String, LabError> {
         let status = self.post("maintenance/status", json!({})).await?;
         Ok(status["version"].as_str().unwrap_or_default().to_owned())
@@ -106,6 +130,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn revision(&self) -> Result<i64, LabError> {
         let reply = self.post("kv/range", json!({ "key": encode(b"\0") })).await?;
         Ok(number(&reply["header"]["revision"]))
@@ -116,6 +144,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys). Also if nothing was written since the last call.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn compact(&self) -> Result<i64, LabError> {
         let revision = self.revision().await?;
         self.post("kv/compaction", json!({ "revision": revision, "physical": true })).await?;
@@ -127,6 +159,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
         self.ask(gateway::leases(self.addr())).await
     }
@@ -136,6 +172,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn grant(&self, seconds: u32) -> Result<i64, LabError> {
         let reply = self.post("lease/grant", json!({ "TTL": seconds.to_string() })).await?;
         Ok(number(&reply["ID"]))
@@ -146,6 +186,10 @@ impl Etcd {
     /// # Errors
     ///
     /// As [`keys`](Self::keys). Also if there is no such lease.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn revoke(&self, lease: i64) -> Result<(), LabError> {
         self.post("lease/revoke", json!({ "ID": lease.to_string() })).await?;
         Ok(())

@@ -66,6 +66,10 @@ impl Proxy {
     ///
     /// [`LabError::Io`] if there is no free port.
     ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
+    ///
     /// # Panics
     ///
     /// Outside a tokio runtime.

@@ -38,6 +38,10 @@ impl Redis {
     ///
     /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if it does not
     /// start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
@@ -71,6 +75,10 @@ impl Redis {
     ///
     /// [`LabError::Reply`] if Redis answers with an error, [`LabError::Io`] if it is not reached or
     /// silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(self.call(args).await?.to_string())
     }
@@ -80,6 +88,10 @@ impl Redis {
     /// # Errors
     ///
     /// As [`command`](Self::command).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let mut keys = self.call(&[b"KEYS", b"*"]).await?.into_strings();
         keys.sort();

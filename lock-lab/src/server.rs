@@ -248,6 +248,10 @@ impl Server {
     ///
     /// [`LabError::Start`] with the end of the log, if the server ends or does not answer within
     /// 30 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn ready(&self) -> Result<(), LabError> {
         match timeout(START_LIMIT, self.until_ready()).await {
             Ok(result) => result.and_then(|()| self.store.settle(self.home.path())),
@@ -287,6 +291,10 @@ impl Server {
     ///
     /// [`LabError::Io`] if the server cannot be reached or is silent for 5 s, [`LabError::Reply`]
     /// if its answer makes no sense.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn counters(&self) -> Result<Counters, LabError> {
         let (store, addr) = (Arc::clone(&self.store), self.addr());
         self.ask(async move { store.counters(addr).await }).await

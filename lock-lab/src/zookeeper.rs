@@ -21,6 +21,10 @@ impl ZooKeeper {
     ///
     /// [`LabError::Missing`] if there is no `java` or no ZooKeeper, [`LabError::Start`] if it does
     /// not start.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
@@ -44,6 +48,10 @@ impl ZooKeeper {
     /// # Errors
     ///
     /// [`LabError::Io`] if ZooKeeper is not reached or silent for 5 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
         let (addr, word) = (self.addr(), word.to_owned());
         self.ask(async move { four_letter(addr, &word).await }).await

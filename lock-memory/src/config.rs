@@ -2,15 +2,26 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Result, StoreUrl};
+use lock_core::{Result, StoreUrl};
 
-use crate::{MemoryLock, MemoryStore};
-
-/// Which of the process's stores a URL means.
+/// Which of the process's stores is meant.
+///
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// as in a URL.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct MemoryConfig {
-    name: String,
-    ttl: Option<Duration>,
+    /// The store's name, as in [`MemoryStore::named`](crate::MemoryStore::named). Default: the
+    /// empty one, of `memory:`.
+    pub name: String,
+    /// The TTL of locks that name none, 200 ms to 24 h. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
 }
 
 impl MemoryConfig {
@@ -31,26 +42,14 @@ impl MemoryConfig {
         Ok(Self { name: url.path().to_owned(), ttl })
     }
 
-    /// Connects to the store: the same one for the same name, in the whole process.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
-    /// [`Error::Unavailable`] after [`refuse_connects`](MemoryStore::refuse_connects).
-    ///
-    /// # Panics
-    ///
-    /// If it is called outside a tokio runtime.
-    pub fn connect(&self) -> Result<MemoryLock> {
-        let store = MemoryStore::named(&self.name);
-        if store.refuses() {
-            return Err(Error::Unavailable {
-                store: "memory",
-                op: "connect",
-                effect: Effect::None,
-                source: "the store refuses connects".into(),
-            });
-        }
-        store.client_with(self.ttl)
+    /// The store of a name; everything else by default.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        self.ttl = Some(ttl);
+        self
     }
 }

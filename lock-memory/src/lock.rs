@@ -4,15 +4,15 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
-    Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish,
+    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    Request, Result, Ticket, TokenFloor, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
 use crate::{
-    MemoryStore,
+    MemoryConfig, MemoryStore,
     session::{Session, renewal},
 };
 
@@ -21,6 +21,41 @@ use crate::{
 pub struct MemoryLock {
     pub(crate) session: Arc<Session>,
     guarantees: Guarantees,
+}
+
+impl MemoryLock {
+    /// Connects to the store: the same one for the same name, in the whole process.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) after
+    /// [`refuse_connects`](MemoryStore::refuse_connects).
+    ///
+    /// # Cancel safety
+    ///
+    /// It does not wait.
+    ///
+    /// # Panics
+    ///
+    /// If it is polled outside a tokio runtime.
+    pub async fn connect(config: MemoryConfig) -> Result<Self> {
+        let store = MemoryStore::named(&config.name);
+        if store.refuses() {
+            return Err(Error::Unavailable {
+                store: "memory",
+                op: "connect",
+                effect: Effect::None,
+                source: "the store refuses connects".into(),
+            });
+        }
+        let mut client = store.client();
+        if let Some(ttl) = config.ttl {
+            client.guarantees.check_ttl(ttl)?;
+            client.guarantees.default_ttl = ttl;
+        }
+        Ok(client)
+    }
 }
 
 impl MemoryStore {
@@ -33,15 +68,6 @@ impl MemoryStore {
         let session = Session::start(self.clone());
         renewal::start(&session);
         MemoryLock { session, guarantees: guarantees() }
-    }
-
-    pub(crate) fn client_with(&self, default_ttl: Option<Duration>) -> Result<MemoryLock> {
-        let mut client = self.client();
-        if let Some(ttl) = default_ttl {
-            client.guarantees.check_ttl(ttl)?;
-            client.guarantees.default_ttl = ttl;
-        }
-        Ok(client)
     }
 }
 

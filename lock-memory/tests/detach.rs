@@ -189,7 +189,8 @@ fn a_program_without_async_hands_a_lock_over() {
 fn connect() -> lock_core::Connect {
     lock_core::Connect::new("memory:detach", |url| {
         Box::pin(async move {
-            let driver = lock_memory::MemoryConfig::from_url(&url)?.connect()?;
+            let config = lock_memory::MemoryConfig::from_url(&url)?;
+            let driver = lock_memory::MemoryLock::connect(config).await?;
             Ok(std::sync::Arc::new(driver) as std::sync::Arc<dyn lock_core::DistributedLock>)
         })
     })

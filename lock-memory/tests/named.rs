@@ -3,11 +3,11 @@
 use std::{sync::Arc, time::Duration};
 
 use lock_core::{Connect, Error, Locks, LossReason};
-use lock_memory::{MemoryConfig, MemoryStore};
+use lock_memory::{MemoryConfig, MemoryLock, MemoryStore};
 
-fn connect(url: &str) -> Locks {
+async fn connect(url: &str) -> Locks {
     let config = MemoryConfig::from_url(&url.parse().unwrap()).unwrap();
-    Locks::new(config.connect().unwrap())
+    Locks::new(MemoryLock::connect(config).await.unwrap())
 }
 
 #[tokio::test(start_paused = true)]
@@ -18,7 +18,7 @@ async fn a_url_and_a_name_are_one_store() {
         ("memory:named%20two?ttl=4s", "named two"),
         ("memory:named/three", "named/three"),
     ] {
-        let (locks, store) = (connect(url), MemoryStore::named(name));
+        let (locks, store) = (connect(url).await, MemoryStore::named(name));
         let guard = locks.lock("a").unwrap().acquire().await.unwrap();
         let contents = store.contents();
         assert_eq!(contents[0].1[0].holder.token, Some(guard.token()), "{url}");
@@ -35,7 +35,8 @@ async fn a_url_and_a_name_are_one_store() {
 async fn the_faults_of_clients_that_connected_by_url() {
     let store = MemoryStore::named("the-faults-of-clients");
     assert!(store.faults().is_empty());
-    let [first, second] = [(); 2].map(|()| connect("memory:the-faults-of-clients"));
+    let url = "memory:the-faults-of-clients";
+    let (first, second) = (connect(url).await, connect(url).await);
     let [a, b] = [first.shared("a"), second.shared("a")].map(|lock| lock.unwrap().acquire());
     let (a, b) = (a.await.unwrap(), b.await.unwrap());
     let [of_first, of_second] = store.faults().try_into().unwrap();
@@ -55,7 +56,10 @@ async fn the_faults_of_clients_that_connected_by_url() {
 
 fn connecting(url: &str) -> Connect {
     Connect::new(url, |url| {
-        Box::pin(async move { Ok(Arc::new(MemoryConfig::from_url(&url)?.connect()?) as _) })
+        Box::pin(async move {
+            let config = MemoryConfig::from_url(&url)?;
+            Ok(Arc::new(MemoryLock::connect(config).await?) as _)
+        })
     })
 }
 

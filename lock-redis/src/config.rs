@@ -2,20 +2,28 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Result, StoreUrl};
+use lock_core::{Layout, Result, StoreUrl};
 use redis::{AsyncConnectionConfig, Client};
 
 use crate::wire::own_client::Transport;
 
+const DEFAULT_PORT: u16 = 6379;
+const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
 
-/// Where the server is, and which keys are used how. `Debug` does not show the password.
+/// Where the server is, and which keys are used how.
+///
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedisConfig {
     /// The server's host name or address. Of no use with the Unix socket of a given client.
+    /// Default: `127.0.0.1`.
     pub host: String,
     /// The server's port. Default: 6379.
     pub port: u16,
@@ -25,8 +33,12 @@ pub struct RedisConfig {
     pub password: Option<String>,
     /// The database's number. Default: 0.
     pub database: i64,
-    /// The TTL of locks that name none. Default: 15 s.
-    pub ttl: Duration,
+    /// The TTL of locks that name none, 200 ms to 24 h. Default: 15 s.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
     /// What every key starts with. Default: nothing.
     pub prefix: String,
     /// How names become keys. Default: [`Layout::Escaped`].
@@ -34,24 +46,18 @@ pub struct RedisConfig {
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
     /// What a given client says besides the above.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) transport: Transport,
 }
 
-/// How names become keys.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// Percent-encoded; letters, digits, `-`, `_` and `.` stay as they are.
-    Escaped,
-    /// As they are, for foreign clients that use such keys.
-    Native,
-}
-
 /// How attempts wait.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Mode {
     /// In a queue, woken by a push.
+    #[default]
     Queue,
     /// By asking again: no order. For servers without pub/sub or RESP3, and for comparison.
     Simple,
@@ -66,10 +72,10 @@ impl RedisConfig {
             user: None,
             password: None,
             database: 0,
-            ttl: Duration::from_secs(15),
+            ttl: None,
             prefix: String::new(),
-            layout: Layout::Escaped,
-            mode: Mode::Queue,
+            layout: Layout::default(),
+            mode: Mode::default(),
             transport: Transport::default(),
         }
     }
@@ -115,9 +121,27 @@ impl RedisConfig {
         self
     }
 
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`database`](Self#structfield.database).
+    pub fn database(mut self, database: i64) -> Self {
+        self.database = database;
+        self
+    }
+
+    /// Sets [`mode`](Self#structfield.mode).
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
     /// Sets [`ttl`](Self#structfield.ttl), 200 ms to 24 h.
     pub fn ttl(mut self, ttl: Duration) -> Self {
-        self.ttl = ttl;
+        self.ttl = Some(ttl);
         self
     }
 
@@ -133,7 +157,7 @@ impl RedisConfig {
         self
     }
 
-    /// Reads a URL; the crate's documentation lists its options.
+    /// Reads a URL; [the front page](crate#options) lists its options.
     ///
     /// # Errors
     ///
@@ -144,7 +168,7 @@ impl RedisConfig {
         if !["redis", "valkey"].contains(&url.scheme()) {
             return Err(url.error("expected redis://.. or valkey://.. (TLS is not supported yet)"));
         }
-        let hosts = url.hosts(6379);
+        let hosts = url.hosts(DEFAULT_PORT);
         let [host] = hosts.as_slice() else {
             return Err(url.error("expected one host (clusters are not supported yet)"));
         };
@@ -162,18 +186,26 @@ impl RedisConfig {
             user: url.user().map(str::to_owned),
             password: url.password().map(str::to_owned),
             database,
-            ttl: options.duration("ttl")?.unwrap_or(default.ttl),
+            ttl: options.duration("ttl")?,
             prefix: options.text("prefix").unwrap_or_default().to_owned(),
-            layout: options
-                .choice("layout", &[("escaped", Layout::Escaped), ("native", Layout::Native)])?
-                .unwrap_or(default.layout),
+            layout: options.choice("layout", Layout::CHOICES)?.unwrap_or_default(),
             mode: options
                 .choice("mode", &[("queue", Mode::Queue), ("simple", Mode::Simple)])?
-                .unwrap_or(default.mode),
+                .unwrap_or_default(),
             ..default
         };
         options.finish()?;
         Ok(config)
+    }
+
+    pub(crate) fn default_ttl(&self) -> Duration {
+        self.ttl.unwrap_or(DEFAULT_TTL)
+    }
+}
+
+impl Default for RedisConfig {
+    fn default() -> Self {
+        Self::new("127.0.0.1", DEFAULT_PORT)
     }
 }
 
@@ -215,7 +247,7 @@ mod tests {
         let c = c.unwrap();
         assert_eq!((c.host.as_str(), c.port, c.database), ("::1", 7000, 3));
         assert_eq!((c.user.as_deref(), c.password.as_deref()), (Some("me"), Some("s")));
-        assert_eq!((c.ttl, c.prefix.as_str()), (Duration::from_secs(2), "app:"));
+        assert_eq!((c.ttl, c.prefix.as_str()), (Some(Duration::from_secs(2)), "app:"));
         assert_eq!((c.layout, c.mode), (Layout::Native, Mode::Simple));
     }
 

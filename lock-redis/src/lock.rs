@@ -53,7 +53,7 @@ impl RedisLock {
     /// Dropping the future closes the connection.
     pub async fn connect(config: RedisConfig) -> Result<Self> {
         let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.ttl)?;
+        guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
         guarantees.survives.restart = session.is_durable().await;
         let has_replicas = session.has_replicas().await;
@@ -126,7 +126,7 @@ fn guarantees(config: &RedisConfig) -> Guarantees {
     guarantees.greatest_token = FencingToken::new((1 << 53) - 1);
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;
-    guarantees.default_ttl = config.ttl;
+    guarantees.default_ttl = config.default_ttl();
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;

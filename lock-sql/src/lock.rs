@@ -53,7 +53,7 @@ impl SqlLock {
     /// Dropping the future closes the connection.
     pub async fn connect(config: SqlConfig) -> Result<Self> {
         let mut guarantees = guarantees(&config);
-        guarantees.check_ttl(config.ttl)?;
+        guarantees.check_ttl(config.default_ttl())?;
         let session = Session::start(&config).await?;
         let outlives = session.outlives().await?;
         guarantees.survives.restart = outlives > 0;
@@ -139,7 +139,7 @@ fn guarantees(config: &SqlConfig) -> Guarantees {
     guarantees.fencing = Fencing::Strict("a counter in the database");
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.ttl = TTL;
-    guarantees.default_ttl = config.ttl;
+    guarantees.default_ttl = config.default_ttl();
     guarantees.expiry_slack = SLACK;
     guarantees.names_at_once = set::NAMES;
     guarantees.detach = true;

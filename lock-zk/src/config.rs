@@ -2,24 +2,26 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Error, Result, StoreUrl};
+use lock_core::{Error, Layout, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
-    layout::path::{self, Layout},
+    layout::path,
     wire::own_client::{self, DEFAULT_PORT},
 };
 
 const DEFAULT_PREFIX: &str = "/locks";
 
-/// Who may touch the nodes that this client creates.
+/// Which logins may touch the nodes that this client creates.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Access {
-    /// Everybody.
+    /// All, and clients without one.
     #[default]
     Open,
-    /// Whoever has the same login.
+    /// The same login as this client's.
     Creator,
 }
 
@@ -32,30 +34,47 @@ impl Access {
     }
 }
 
-/// How to reach ZooKeeper, and where the locks are.
+/// How to reach ZooKeeper, and where the locks are. [The front page](crate#options) lists the
+/// options of a URL.
 ///
-/// `zookeeper://[user:password@]host[:2181][,host..][/chroot][?option=value&..]`
-///
-/// | option | meaning | default |
-/// |---|---|---|
-/// | `prefix` | directory of the locks, below the chroot | `/locks` |
-/// | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
-/// | `ttl` | TTL of a lock whose builder names none | 15 s, or what the server grants for it |
-/// | `tick` | `tickTime` of the servers, for those that do not tell it: see the front page | as told, or guessed from the timeouts |
-/// | `acl` | `open`: everybody may touch our nodes; `creator`: our login only | `open` |
-///
-/// The login is used for ZooKeeper's `digest` scheme.
+/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// and `tick` as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
+#[non_exhaustive]
 pub struct ZkConfig {
-    /// Each perhaps with [`own_client::TLS`] in front.
-    pub(crate) hosts: Vec<String>,
-    pub(crate) chroot: String,
-    connector: Connector,
-    pub(crate) prefix: String,
-    pub(crate) layout: Layout,
-    pub(crate) access: Access,
-    pub(crate) ttl: Option<Duration>,
-    pub(crate) tick: Option<Duration>,
+    /// The servers, `host` or `host:port`, with `tcp+tls://` in front of one that is reached by
+    /// TLS. Default: `127.0.0.1:2181`.
+    pub hosts: Vec<String>,
+    /// The path that all others are below, as `/app`. Default: nothing.
+    pub chroot: String,
+    /// The user. Default: no login.
+    pub user: Option<String>,
+    /// The password.
+    pub password: Option<String>,
+    /// The TTL of locks that name none. Default: 15 s, or what the server grants for it.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub ttl: Option<Duration>,
+    /// The directory of the locks, below the chroot: a path. Default: `/locks`.
+    pub prefix: String,
+    /// How names become directories. Default: [`Layout::Escaped`].
+    pub layout: Layout,
+    /// Which logins may touch our nodes. Default: [`Access::Open`].
+    pub access: Access,
+    /// The servers' `tickTime`, for those that do not tell it. Too long a tick costs time, too
+    /// short a tick costs safety. Default: as told, or guessed from the timeouts.
+    #[cfg_attr(
+        feature = "serde",
+        serde(default, deserialize_with = "lock_core::duration::deserialize")
+    )]
+    pub tick: Option<Duration>,
+    /// A connector of the caller's, with its own logins.
+    #[cfg_attr(feature = "serde", serde(skip))]
+    given: Option<Connector>,
 }
 
 impl ZkConfig {
@@ -68,8 +87,7 @@ impl ZkConfig {
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
-        let layouts = [("escaped", Layout::Escaped), ("native", Layout::Native)];
-        let layout = options.choice("layout", &layouts)?.unwrap_or_default();
+        let layout = options.choice("layout", Layout::CHOICES)?.unwrap_or_default();
         let (ttl, tick) = (options.duration("ttl")?, options.duration("tick")?);
         let accesses = [("open", Access::Open), ("creator", Access::Creator)];
         let access = options.choice("acl", &accesses)?.unwrap_or_default();
@@ -82,24 +100,29 @@ impl ZkConfig {
         if !chroot.is_empty() {
             path::check_path(&chroot).map_err(|reason| url.error(format!("path: {reason}")))?;
         }
-        let login = login(url)?;
-        if access == Access::Creator && login.is_none() {
+        let (user, password) = (url.user().map(str::to_owned), url.password().map(str::to_owned));
+        if user.is_some() != password.is_some() {
+            return Err(url.error("a login is user:password@"));
+        }
+        if access == Access::Creator && user.is_none() {
             return Err(url.error("acl=creator needs user:password@ in front of the host"));
         }
         let hosts = url.hosts(DEFAULT_PORT);
-        let connector = match login {
-            Some(login) => Client::connector().with_auth("digest", login.as_bytes()),
-            None => Client::connector(),
-        };
-        Ok(Self { hosts, chroot, connector, prefix, layout, access, ttl, tick })
+        Ok(Self { hosts, chroot, user, password, ttl, prefix, layout, access, tick, given: None })
     }
 
-    /// Sessions made by a connector, with its login, SASL and TLS; everything else by default. Nothing
-    /// is sent. [The front page](crate#your-own-client) says why it is no client, and what of the
-    /// connector counts.
+    /// These servers, `host` or `host:port`; everything else by default.
+    pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
+    }
+
+    /// Sessions made by a connector, with its login, SASL and TLS; everything else by default.
+    /// Nothing is sent. [The front page](crate#your-own-client) says why it is no client, and what
+    /// of the connector counts.
     ///
-    /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with `tcp+tls://`
-    /// in front of a host that is reached by TLS. If all are, [`tick`](Self::tick) must be given.
+    /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with
+    /// `tcp+tls://` in front of a host that is reached by TLS. If all are, [`tick`](Self#structfield.tick)
+    /// must be given.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
@@ -116,49 +139,51 @@ impl ZkConfig {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is none,
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a session, is
-    /// detached, or fails eagerly.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a
+    /// session, is detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
         let (hosts, chroot) = own_client::parse(cluster)?;
         own_client::check(&connector)?;
-        Ok(Self {
-            hosts,
-            chroot,
-            connector,
-            prefix: DEFAULT_PREFIX.to_owned(),
-            layout: Layout::default(),
-            access: Access::default(),
-            ttl: None,
-            tick: None,
-        })
+        Ok(Self { hosts, chroot, given: Some(connector), ..Self::default() })
     }
 
-    /// Sets the TTL of a lock whose builder names none. Default: 15 s, or what the server grants for it.
+    /// Sets [`chroot`](Self#structfield.chroot).
+    pub fn chroot(mut self, chroot: impl Into<String>) -> Self {
+        self.chroot = chroot.into();
+        self
+    }
+
+    /// Sets [`user`](Self#structfield.user) and [`password`](Self#structfield.password).
+    pub fn login(mut self, user: impl Into<String>, password: impl Into<String>) -> Self {
+        (self.user, self.password) = (Some(user.into()), Some(password.into()));
+        self
+    }
+
+    /// Sets [`ttl`](Self#structfield.ttl).
     pub fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// Sets the directory of the locks, below the chroot: a path. Default: `/locks`.
+    /// Sets [`prefix`](Self#structfield.prefix).
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Sets how a name becomes a path. Default: [`Layout::Escaped`].
+    /// Sets [`layout`](Self#structfield.layout).
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = layout;
         self
     }
 
-    /// Sets who may touch our nodes. [`Access::Creator`] needs a login. Default: [`Access::Open`].
+    /// Sets [`access`](Self#structfield.access). [`Access::Creator`] needs a login.
     pub fn access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Sets the servers' `tickTime`, which they are asked otherwise; too long a tick costs time, too
-    /// short a tick costs safety.
+    /// Sets [`tick`](Self#structfield.tick).
     pub fn tick(mut self, tick: Duration) -> Self {
         self.tick = Some(tick);
         self
@@ -169,24 +194,52 @@ impl ZkConfig {
         self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
-    /// What makes a session of this TTL. The rest of a connector's options would let a session end later
-    /// than its deadlines, or be good for nothing.
+    /// What makes a session of this TTL. The rest of a connector's options would let a session end
+    /// later than its deadlines, or be good for nothing.
     pub(crate) fn connector(&self, ttl: Duration) -> Connector {
-        let connector = self.connector.clone().with_session_timeout(ttl).with_readonly(false);
+        let mut connector = self.given.clone().unwrap_or_else(Client::connector);
+        if let (Some(user), Some(password)) = (&self.user, &self.password) {
+            connector = connector.with_auth("digest", format!("{user}:{password}").as_bytes());
+        }
+        let connector = connector.with_session_timeout(ttl).with_readonly(false);
         connector.with_connection_timeout(Duration::ZERO)
     }
 
-    /// What could be wrong with the prefix.
+    /// Checks what a URL was not the source of, and gives each host its port.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`].
-    pub(crate) fn check_prefix(&self) -> Result<()> {
-        path::check_path(&self.prefix).map_err(|reason| Error::InvalidOption {
-            option: "prefix".to_owned(),
-            value: self.prefix.clone(),
-            allowed: format!("a path: {reason}"),
-        })
+    /// [`Error::InvalidOption`] that names the field.
+    pub(crate) fn checked(mut self) -> Result<Self> {
+        let wrong = |option: &str, value: &str, allowed: String| Error::InvalidOption {
+            option: option.to_owned(),
+            value: value.to_owned(),
+            allowed,
+        };
+        for (option, path) in [("prefix", &self.prefix), ("chroot", &self.chroot)] {
+            if option != "chroot" || !path.is_empty() {
+                let path_is = |reason| wrong(option, path, format!("a path: {reason}"));
+                path::check_path(path).map_err(path_is)?;
+            }
+        }
+        if self.user.is_some() != self.password.is_some() {
+            return Err(wrong("login", "half of it", "a user and a password".to_owned()));
+        }
+        if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
+            return Err(wrong(
+                "access",
+                "creator",
+                "open, without a user and a password".to_owned(),
+            ));
+        }
+        let host = |host: &String| {
+            own_client::host_of(host).map_err(|reason| wrong("hosts", host, reason))
+        };
+        self.hosts = self.hosts.iter().map(host).collect::<Result<_>>()?;
+        match self.hosts.is_empty() {
+            true => Err(wrong("hosts", "none", "at least one".to_owned())),
+            false => Ok(self),
+        }
     }
 
     /// What the client crate calls a connect string, with each host so often that there are at
@@ -198,11 +251,20 @@ impl ZkConfig {
     }
 }
 
-fn login(url: &StoreUrl) -> Result<Option<String>> {
-    match (url.user(), url.password()) {
-        (None, None) => Ok(None),
-        (Some(user), Some(password)) => Ok(Some(format!("{user}:{password}"))),
-        _ => Err(url.error("a login is user:password@")),
+impl Default for ZkConfig {
+    fn default() -> Self {
+        Self {
+            hosts: vec![format!("127.0.0.1:{DEFAULT_PORT}")],
+            chroot: String::new(),
+            user: None,
+            password: None,
+            ttl: None,
+            prefix: DEFAULT_PREFIX.to_owned(),
+            layout: Layout::default(),
+            access: Access::default(),
+            tick: None,
+            given: None,
+        }
     }
 }
 
@@ -211,6 +273,7 @@ impl fmt::Debug for ZkConfig {
         f.debug_struct("ZkConfig")
             .field("hosts", &self.hosts)
             .field("chroot", &self.chroot)
+            .field("user", &self.user)
             .field("prefix", &self.prefix)
             .field("layout", &self.layout)
             .field("access", &self.access)

@@ -6,8 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
-    Reach, Request, Result, StoreUrl, Survives, TokenFloor, Wake, Wish, duration::shown,
-    only_exclusive,
+    Reach, Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown, only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -49,15 +48,6 @@ pub struct ZkLock {
 }
 
 impl ZkLock {
-    /// Connects by URL; see [`ZkConfig`].
-    ///
-    /// # Errors
-    ///
-    /// Those of [`ZkConfig::from_url`] and [`connect`](Self::connect).
-    pub async fn open(url: &StoreUrl) -> Result<Self> {
-        Self::connect(ZkConfig::from_url(url)?).await
-    }
-
     /// Makes its sessions with a connector. The same as [`connect`](Self::connect) with
     /// [`ZkConfig::from_connector`].
     ///
@@ -94,6 +84,7 @@ impl ZkLock {
     ///
     /// Dropping the future leaves nothing but sessions that end by themselves.
     pub async fn connect(config: ZkConfig) -> Result<Self> {
+        let config = config.checked()?;
         let hosts = config.hosts.join(", ");
         match tokio::time::timeout(CONNECT_LIMIT, connect(config)).await {
             Ok(connected) => connected,
@@ -157,7 +148,6 @@ async fn timing(config: &ZkConfig) -> Result<Timing> {
 }
 
 async fn connect(config: ZkConfig) -> Result<ZkLock> {
-    config.check_prefix()?;
     let timing = timing(&config).await?;
     let tick = config.tick.unwrap_or(timing.tick);
     let (least, most) = timing.timeouts.into_inner();

@@ -2,7 +2,9 @@
 //! see and raise the token floor.
 
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
-use lock_core::{Diagnosis, Entry, Error, FencingToken, Kind, LockName, Result, TokenFloor};
+use lock_core::{
+    Diagnosis, Entry, Error, FencingToken, Kind, Layout, LockName, Result, TokenFloor,
+};
 use uuid::Uuid;
 use zookeeper_client::{Acls, CreateMode, Error as ZkError, Stat};
 
@@ -14,7 +16,7 @@ use crate::{
         floor::{Above, broken},
         listing,
         note::Note,
-        path::{Layout, directory},
+        path::directory,
     },
     session::Session,
     wire::turns::Turn,
@@ -143,7 +145,7 @@ async fn directories(
 fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, String)> {
     let name = match config.layout {
         Layout::Escaped => LockName::from_escaped(path)?,
-        Layout::Native => LockName::new(path).ok()?,
+        _ => LockName::new(path).ok()?,
     };
     let above = || prefix.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let may = name.as_str().starts_with(prefix) || (config.layout == Layout::Native && above());

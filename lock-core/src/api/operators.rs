@@ -13,6 +13,10 @@ impl Locks {
     /// # Errors
     ///
     /// [`Error::InvalidName`], and what the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
         let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
@@ -25,6 +29,10 @@ impl Locks {
     /// # Errors
     ///
     /// What the store answers.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
         let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
@@ -58,6 +66,10 @@ impl Locks {
     /// # Errors
     ///
     /// What the store answers; [`Error::Unsupported`] if it keeps no such record.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn token_floor(&self) -> Result<TokenFloor> {
         let driver = self.client.driver.clone();
         let floor = self.client.home.clone().ask(async move { driver.token_floor().await });

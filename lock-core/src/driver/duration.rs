@@ -25,6 +25,47 @@ pub fn about(duration: Duration) -> impl fmt::Display {
     }
 }
 
+/// Reads a duration as a URL and a configuration write it: a whole number and `ms`, `s`, `m` or `h`.
+/// `None` for any other text.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// assert_eq!(lock_core::duration::parse("15s"), Some(Duration::from_secs(15)));
+/// assert_eq!(lock_core::duration::parse("15"), None);
+/// ```
+pub fn parse(text: &str) -> Option<Duration> {
+    let unit = text.find(|c: char| !c.is_ascii_digit())?;
+    let number: u64 = text[..unit].parse().ok()?;
+    let seconds = |factor: u64| number.checked_mul(factor).map(Duration::from_secs);
+    match &text[unit..] {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => seconds(1),
+        "m" => seconds(60),
+        "h" => seconds(3600),
+        _ => None,
+    }
+}
+
+/// The same for a field of a configuration that may be missing, by
+/// `#[serde(default, deserialize_with = "lock_core::duration::deserialize")]`.
+///
+/// # Errors
+///
+/// For a text that is no duration above zero.
+#[cfg(feature = "serde")]
+pub fn deserialize<'de, D: serde::Deserializer<'de>>(
+    from: D,
+) -> Result<Option<Duration>, D::Error> {
+    let text = <std::borrow::Cow<'_, str> as serde::Deserialize>::deserialize(from)?;
+    match parse(&text).filter(|duration| !duration.is_zero()) {
+        Some(duration) => Ok(Some(duration)),
+        None => Err(serde::de::Error::custom(format!(
+            "{text:?} is no duration: expected a number with ms, s, m or h, as in 15s"
+        ))),
+    }
+}
+
 struct Shown(Duration);
 
 impl fmt::Display for Shown {

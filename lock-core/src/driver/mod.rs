@@ -6,6 +6,7 @@ pub(crate) mod entry;
 pub(crate) mod facts;
 pub(crate) mod floor;
 pub(crate) mod guarantees;
+pub(crate) mod layout;
 pub(crate) mod leader;
 pub(crate) mod loss;
 pub(crate) mod name;

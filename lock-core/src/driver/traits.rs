@@ -91,6 +91,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   of permits: [`limit_conflict`](crate::limit_conflict).
     /// - [`Error::Denied`](crate::Error::Denied), [`Error::Rejected`](crate::Error::Rejected),
     ///   [`Error::Closed`](crate::Error::Closed).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end. It cancels `attempt` where the caller has left.
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>>;
 
     /// Takes several locks in one step if each is free and nobody waits for it: all, or `None` and
@@ -108,6 +112,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// [`Error::Unsupported`](crate::Error::Unsupported) if these cannot be taken in one step, as
     /// where one is shared and the driver takes only exclusive ones so: they are then taken one after
     /// the other.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end. It cancels the attempts where the caller has left.
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
         let _ = wishes;
         Err(unsupported("take several locks at once"))
@@ -129,6 +137,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
     ///   did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, as [`acquire`](Self::acquire).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end. It cancels `attempt` where the caller has left.
     async fn adopt(
         &self,
         request: Request,
@@ -144,6 +156,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like if the store cannot tell.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>>;
 
     /// Whether the store would take a request of an acquire now; nothing is changed. For
@@ -153,6 +169,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn ping(&self, name: &LockName) -> Result<()> {
         self.inspect(name).await.map(drop)
     }
@@ -186,6 +206,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
         let _ = name;
         Err(unsupported("observe an election"))
@@ -197,6 +221,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>>;
 
     /// Removes the entry of an attempt, of whatever client, as if it had released or left; the next
@@ -207,6 +235,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) and the like; calling it again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. A request that was sent may then act.
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool>;
 
     /// Reads the store's [token floor](TokenFloor).
@@ -215,6 +247,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// As [`inspect`](Self::inspect); [`Error::Unsupported`](crate::Error::Unsupported) if the store
     /// keeps none.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn token_floor(&self) -> Result<TokenFloor> {
         Err(unsupported("keep a token floor"))
     }
@@ -227,6 +263,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`token_floor`](Self::token_floor); calling it again is safe.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. The floor is raised then, or is not.
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let _ = above;
         Err(unsupported("keep a token floor"))
@@ -244,6 +284,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     /// # Errors
     ///
     /// As [`inspect`](Self::inspect).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core may drop the future half-way. That must leave nothing behind.
     async fn below_token_floor(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         let mut found = Vec::new();
         for name in self.names("").await? {
@@ -264,6 +308,10 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm; what was
     /// held is then free after its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core drops the future after 5 s. What is still held then ends with its TTL.
     async fn close(&self) -> Result<()>;
 }
 
@@ -291,6 +339,10 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer. Only called
     /// where [`Guarantees::kinds`] has shared locks.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn downgrade(&self) -> Result<()> {
         Err(unsupported("downgrade a lock"))
     }
@@ -302,6 +354,10 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`downgrade`](Self::downgrade).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn try_upgrade(&self) -> Result<bool> {
         Err(unsupported("upgrade a lock"))
     }
@@ -311,6 +367,10 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// As [`downgrade`](Self::downgrade). Only called where [`Guarantees::kinds`] has elections.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let _ = value;
         Err(unsupported("publish a value"))
@@ -330,6 +390,10 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// [`Error::Unsupported`](crate::Error::Unsupported) with the reason,
     /// [`Error::Lost`](crate::Error::Lost) also if the token is at or below the
     /// [floor](DistributedLock::token_floor), and as [`downgrade`](Self::downgrade).
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn detach(&self) -> Result<String> {
         Err(unsupported("leave a lock to another process"))
     }
@@ -340,6 +404,10 @@ pub trait Lease: Any + Debug + Send + Sync {
     ///
     /// [`Error::Lost`](crate::Error::Lost) if the grant is over,
     /// [`Error::Unavailable`](crate::Error::Unavailable) if the store did not answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn renew(&self) -> Result<()>;
 
     /// Whether the entry of a grant that is not renewed any more ends by itself within a TTL,
@@ -360,5 +428,9 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// # Errors
     ///
     /// What made further tries useless; the entry then ends with its TTL.
+    ///
+    /// # Cancel safety
+    ///
+    /// lock-core polls the future to its end.
     async fn release(&self) -> Result<()>;
 }

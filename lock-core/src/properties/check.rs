@@ -35,6 +35,10 @@ impl Check {
     /// # Errors
     ///
     /// What the store did instead of what it promises.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future leaves the scenario where it is. The harness is then for no other check.
     pub async fn run(&self, harness: &dyn Harness) -> Checked {
         let required = harness.guise().requires();
         if required != LockKind::Exclusive {

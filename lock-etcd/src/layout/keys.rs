@@ -6,12 +6,12 @@ use lock_core::{Error, Kind, LockName, Result};
 
 /// How names become keys: `<prefix><name>/<lease id in hex>.<slot in hex><role>`.
 #[derive(Clone, Debug)]
-pub(crate) struct Layout {
+pub(crate) struct Keys {
     pub(crate) prefix: String,
     pub(crate) native: bool,
 }
 
-impl Layout {
+impl Keys {
     /// What the keys of a name's queue start with, and no other name's.
     ///
     /// # Errors
@@ -192,8 +192,8 @@ pub(crate) fn queue_of(key: &[u8]) -> &[u8] {
 mod tests {
     use super::*;
 
-    fn layout(native: bool) -> Layout {
-        Layout { prefix: "ns/".to_owned(), native }
+    fn layout(native: bool) -> Keys {
+        Keys { prefix: "ns/".to_owned(), native }
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         let names = ["a", "a/b", "a b", "a.b", ".", "..", "...", ".a", "%", "%25", "\u{540d}"];
         let starts = ["", "a", "a/", "a ", ".", "..", "...", "%", "%2", "\u{540d}"];
         for (native, prefix) in [(false, "ns/"), (true, "ns/"), (false, "")] {
-            let layout = Layout { prefix: prefix.to_owned(), native };
+            let layout = Keys { prefix: prefix.to_owned(), native };
             for name in names.iter().filter(|name| !native || !name.contains('/')) {
                 let name = LockName::new(name).unwrap();
                 let queue = layout.queue(&name).unwrap();
@@ -290,7 +290,7 @@ mod tests {
         let names = names.map(|name| LockName::new(name).unwrap());
         for (native, prefix) in [(false, ""), (true, ""), (false, "ns/"), (true, "/"), (true, "x#")]
         {
-            let layout = Layout { prefix: prefix.to_owned(), native };
+            let layout = Keys { prefix: prefix.to_owned(), native };
             let queues: Vec<_> = names.iter().filter_map(|name| layout.queue(name).ok()).collect();
             let entries = [(1, 0), (1, 0x10), (0x11, 0)];
             let keys = queues.iter().flat_map(|queue| {

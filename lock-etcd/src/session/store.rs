@@ -7,7 +7,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     election::observers::Observers,
-    layout::{floor::Floor, key_slots::Slots, keys::Layout},
+    layout::{floor::Floor, key_slots::Slots, keys::Keys},
     queue::watcher::Watcher,
     session::pool::Sessions,
     wire::connection::Connection,
@@ -16,7 +16,7 @@ use crate::{
 /// One client's connection, sessions and watches.
 #[derive(Debug)]
 pub(crate) struct Store {
-    pub(crate) layout: Layout,
+    pub(crate) layout: Keys,
     pub(crate) connection: Arc<Connection>,
     pub(crate) floor: Arc<Floor>,
     pub(crate) slots: Arc<Slots>,

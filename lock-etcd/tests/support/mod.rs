@@ -5,7 +5,7 @@ use std::{future::Future, time::Duration};
 
 use lock_core::{Clock, DistributedLock, Lease, LockName, Locks, StoreUrl};
 use lock_etcd::{
-    EtcdLock,
+    EtcdConfig, EtcdLock,
     client::{Client, ConnectOptions, Permission, PermissionType, RoleRevokePermissionOptions},
 };
 use lock_lab::{Counters, Etcd, Proxy};
@@ -16,7 +16,8 @@ pub const PATIENCE: Duration = Duration::from_secs(20);
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 pub async fn driver(url: &str) -> EtcdLock {
-    lock_etcd::connect(&StoreUrl::parse(url).unwrap()).await.unwrap()
+    let config = EtcdConfig::from_url(&StoreUrl::parse(url).unwrap()).unwrap();
+    EtcdLock::connect(config).await.unwrap()
 }
 
 pub async fn locks(url: &str) -> Locks {

@@ -32,6 +32,10 @@ impl IndependentRedis {
     /// # Errors
     ///
     /// As [`Redis::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start(count: usize) -> Result<Self, LabError> {
         Redis::builder().start_independent(count).await
     }
@@ -41,6 +45,10 @@ impl IndependentRedis {
     /// # Errors
     ///
     /// As [`Redis::start`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network, count: usize) -> Result<Self, LabError> {
         Redis::builder().on(network).start_independent(count).await
     }

@@ -36,6 +36,10 @@ impl Sentinel {
     /// # Errors
     ///
     /// As [`Redis::command`](crate::Redis::command).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn command(&self, args: &[&[u8]]) -> Result<String, LabError> {
         Ok(ask(&self.server, None, args).await?.to_string())
     }

@@ -59,6 +59,10 @@ impl RedisSentinels {
     ///
     /// [`LabError::Missing`] if there is no `redis-server`, [`LabError::Start`] if a server does not
     /// start, [`LabError::Io`] with `TimedOut` if they do not find each other within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start() -> Result<Self, LabError> {
         Self::builder().start().await
     }
@@ -68,6 +72,10 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// As [`start`](Self::start).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future ends what it has started.
     pub async fn start_on(network: &Network) -> Result<Self, LabError> {
         Self::builder().on(network).start().await
     }
@@ -131,6 +139,10 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// [`LabError::Io`] with `TimedOut`, if they name none within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn primary(&self) -> Result<usize, LabError> {
         until("waiting for a primary", || self.primary_now()).await
     }
@@ -141,6 +153,10 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// As [`primary`](Self::primary).
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn primary_after(&self, old: usize) -> Result<usize, LabError> {
         until("waiting for a failover", || async {
             let new = self.primary_now().await.filter(|new| *new != old)?;
@@ -151,6 +167,10 @@ impl RedisSentinels {
 
     /// Asks each sentinel once which node is the primary, and returns the one that most of those
     /// name that answer. Takes a second for each silent sentinel.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the answer.
     pub async fn primary_now(&self) -> Option<usize> {
         let mut votes = vec![0; self.nodes.len()];
         for sentinel in &self.sentinels {
@@ -170,6 +190,10 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// [`LabError::Io`] with `TimedOut`, if that is not so within 60 s.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future forgets the wait and nothing else.
     pub async fn await_replicas(&self) -> Result<(), LabError> {
         until("waiting for replicas", || self.failover_is_possible()).await
     }

@@ -16,7 +16,8 @@ impl MemoryStore {
     /// # mod distlock {
     /// #     pub use {lock_core::*, lock_memory as memory};
     /// #     pub async fn connect(url: &str) -> Result<Locks> {
-    /// #         memory::MemoryConfig::from_url(&url.parse()?)?.connect().map(Locks::new)
+    /// #         let config = memory::MemoryConfig::from_url(&url.parse()?)?;
+    /// #         memory::MemoryLock::connect(config).await.map(Locks::new)
     /// #     }
     /// # }
     /// use distlock::memory::MemoryStore;

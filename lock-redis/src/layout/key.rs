@@ -1,9 +1,9 @@
 //! Keys: one for the lock itself, and its companions in the same cluster slot.
 
-use lock_core::LockName;
+use lock_core::{Layout, LockName};
 use redis::{RedisWrite, ToRedisArgs, ToSingleRedisArg};
 
-use crate::config::{Layout, RedisConfig};
+use crate::config::RedisConfig;
 
 /// In no UTF-8 text: what contains it is no lock's key.
 const MARK: u8 = 0xFF;
@@ -23,7 +23,7 @@ impl Key {
     pub(crate) fn new(config: &RedisConfig, name: &LockName) -> Self {
         let name = match config.layout {
             Layout::Escaped => name.escaped(),
-            Layout::Native => name.as_str().into(),
+            _ => name.as_str().into(),
         };
         let key = Self::around(&[config.prefix.as_bytes(), name.as_bytes()].concat());
         Self { prefix: config.prefix.len(), ..key }
@@ -34,7 +34,7 @@ impl Key {
         let name = std::str::from_utf8(lock.strip_prefix(config.prefix.as_bytes())?).ok()?;
         match config.layout {
             Layout::Escaped => LockName::from_escaped(name),
-            Layout::Native => LockName::new(name).ok(),
+            _ => LockName::new(name).ok(),
         }
     }
 
@@ -45,7 +45,7 @@ impl Key {
             Layout::Escaped if ["", ".", ".."].contains(&prefix) => String::new(),
             // One that is too long for a name starts none.
             Layout::Escaped => LockName::new(prefix).map_or(String::new(), |n| n.escaped().into()),
-            Layout::Native => prefix.to_owned(),
+            _ => prefix.to_owned(),
         };
         [config.prefix.as_bytes(), name.as_bytes()].concat()
     }

@@ -1,19 +1,8 @@
 //! Which directory is which lock. Pure.
 
-use lock_core::{Error, LockName, Result};
+use lock_core::{Error, Layout, LockName, Result};
 
 use crate::layout::child;
-
-/// How names become directories.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-#[non_exhaustive]
-pub enum Layout {
-    /// One directory per name, percent-encoded; any name works.
-    #[default]
-    Escaped,
-    /// The name is a path, as Curator and kazoo take it.
-    Native,
-}
 
 /// The directory of a lock, as a path without the chroot.
 ///
@@ -23,7 +12,7 @@ pub enum Layout {
 pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result<String> {
     let path = match layout {
         Layout::Escaped => name.escaped(),
-        Layout::Native => {
+        _ => {
             check_native(name.as_str()).map_err(|reason| invalid(name, reason))?;
             name.as_str().into()
         }

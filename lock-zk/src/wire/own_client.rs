@@ -38,7 +38,7 @@ pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     Ok((hosts, chroot.to_owned()))
 }
 
-fn host_of(host: &str) -> Result<String, String> {
+pub(crate) fn host_of(host: &str) -> Result<String, String> {
     let (tls, addr) = match host.strip_prefix(TLS) {
         Some(addr) => (TLS, addr),
         None => ("", host.strip_prefix("tcp://").unwrap_or(host)),

@@ -6,7 +6,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 use lock_core::{Clock, DistributedLock, Error, Instant, LockGuard, Locks, StoreUrl};
 use lock_lab::{Counters, Proxy, ZooKeeper};
 use lock_zk::{
-    ZkLock,
+    ZkConfig, ZkLock,
     client::{Acls, Client, CreateMode},
 };
 use tokio::{sync::OnceCell, task::JoinSet};
@@ -56,7 +56,7 @@ pub async fn open_calm(server: &ZooKeeper) -> Locks {
 }
 
 pub async fn driver(url: &str) -> lock_core::Result<ZkLock> {
-    ZkLock::open(&StoreUrl::parse(url).unwrap()).await
+    ZkLock::connect(ZkConfig::from_url(&StoreUrl::parse(url).unwrap())?).await
 }
 
 pub async fn raw(server: &ZooKeeper) -> Client {

@@ -24,6 +24,10 @@ impl RedisSentinels {
     ///
     /// [`LabError::Io`] with `InvalidInput` if the node is a primary. Else as
     /// [`Redis::command`](crate::Redis::command) and [`Network::cut`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn pause_replication(&self, replica: usize) -> Result<(), LabError> {
         let node = self.node(replica);
         if self.leads(replica).await {
@@ -52,6 +56,10 @@ impl RedisSentinels {
     /// # Errors
     ///
     /// As [`Redis::command`](crate::Redis::command) and [`Network::heal`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future does not stop a request that was sent.
     pub async fn resume_replication(&self, replica: usize) -> Result<(), LabError> {
         if let Some((network, place, others)) = self.standing(replica) {
             return others.into_iter().try_for_each(|other| network.heal_between(place, other));
