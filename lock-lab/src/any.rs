@@ -90,6 +90,10 @@ impl Deref for AnyServer {
 impl AnyStore {
     /// Opens the store with this scheme: one of [`SERVERS`], `sqlite` or `memory`.
     ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the server and deletes its data.
+    ///
     /// # Panics
     ///
     /// If it cannot be started, with the text of the error; or if there is no such store.
@@ -99,6 +103,10 @@ impl AnyStore {
 
     /// The same with its data in memory, so that no disk decides how fast it is; see
     /// [`Builder::in_memory`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the server and deletes its data.
     ///
     /// # Panics
     ///
