@@ -1,10 +1,5 @@
 //! What stands in the store for a lock that is held, and how it changes its kind.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
@@ -33,8 +28,6 @@ pub(crate) struct Hold {
     /// The entry's last modification that is known: a value that was published, or
     /// its adoption.
     pub(crate) modified: i64,
-    /// Set when a young entry need not be watched any more.
-    over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one, or may put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
@@ -42,8 +35,7 @@ pub(crate) struct Hold {
 
 impl Hold {
     pub(crate) fn new(entry: OwnEntry, revision: i64, kind: Kind) -> Self {
-        let (over, modified) = (Arc::default(), revision);
-        Self { entry, revision, kind, modified, over, doubtful: None }
+        Self { entry, revision, kind, modified: revision, doubtful: None }
     }
 
     /// A lock that another client has left, since it was written at `modified`.
@@ -58,25 +50,22 @@ impl Hold {
     }
 
     /// Watches the entry if it lasts.
-    pub(crate) fn watch(&mut self, validity: &Validity) {
+    pub(crate) fn watch(&self, validity: &Validity) {
         let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
-        let young = (key.clone(), self.revision, stood);
-        self.over = store.watcher.add_young(young, validity.clone());
+        store.watcher.side().add_young(key, (self.revision, stood), validity);
     }
 
     /// What becomes of the entry is of no interest any more.
     pub(crate) fn unwatch(&self) {
-        self.over.store(true, Ordering::Release);
-        let OwnEntry { store, queue, .. } = &self.entry;
-        store.watcher.names().leave(queue, self.revision);
+        let OwnEntry { store, queue, key, .. } = &self.entry;
+        store.watcher.side().leave(queue, self.revision, key);
     }
 
     /// The entry is about to be removed: whoever of this client is admitted by that enters now.
     pub(crate) fn hand_over(&self) {
-        self.over.store(true, Ordering::Release);
         let OwnEntry { store, queue, key, .. } = &self.entry;
-        store.watcher.names().release(queue, self.revision, key);
+        store.watcher.side().release(queue, self.revision, key);
     }
 
     /// Removes the entry; after that it does nothing.
@@ -116,7 +105,7 @@ impl Hold {
             self.kind = Kind::Shared;
             let (revision, kind) = (self.revision, self.kind);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-            store.watcher.names().downgraded(queue, &shared);
+            store.watcher.side().downgraded(queue, &shared);
             self.signal(signalled);
         }
         Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }

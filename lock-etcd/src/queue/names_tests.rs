@@ -5,7 +5,7 @@ use etcd_client::{
 use lock_core::{Kind, LockName};
 
 use super::*;
-use crate::queue::watched::HELD;
+use crate::{queue::watched::HELD, wire::stream::Side};
 
 fn entry(revision: i64, key: &str) -> QueueEntry {
     QueueEntry { revision, key: key.as_bytes().to_vec(), kind: Kind::Exclusive }
@@ -28,13 +28,13 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
     let message = PbWatchResponse { watch_id: id, header, ..Default::default() };
     let began = PbWatchResponse { created: true, ..message.clone() };
     names.message(&WatchResponse(began)).unwrap();
-    names.leave(&queue, 5);
+    names.leave(&queue, 5, key);
     let left = Clock::Boot.now();
     let deleted = PbWatchResponse { events: vec![deletion(key, 6)], ..message };
     names.message(&WatchResponse(deleted)).unwrap();
-    assert_eq!(names.next_close(), None);
+    assert_eq!(names.watches.next_close(), None);
     names.next_list(left + LINGER);
-    assert_eq!(names.next_close(), Some(id));
+    assert_eq!(names.watches.next_close(), Some(id));
     assert!(names.watched.is_empty());
 }
 
