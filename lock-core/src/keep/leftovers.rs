@@ -39,8 +39,8 @@ pub struct Due<T> {
 }
 
 impl<T> Leftovers<T> {
-    /// Nothing is left. What is refused is tried again after the first pause, which is doubled up to
-    /// the longest.
+    /// Nothing is left. What is refused is tried again after the first pause, which is doubled up
+    /// to the longest.
     pub fn new(first: Duration, longest: Duration) -> Self {
         let (new, refused) = (Vec::new(), Vec::new());
         let state = State { new, refused, again: Instant::NEVER, pause: first, working: false };

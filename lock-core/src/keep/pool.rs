@@ -79,8 +79,8 @@ pub enum Found<S, E> {
     },
 }
 
-/// The right to open a session. Dropped before it is [done](Self::done), by a panic or the end of its
-/// runtime, it ends the opening, and those that wait may begin another one.
+/// The right to open a session. Dropped before it is [done](Self::done), by a panic or the end of
+/// its runtime, it ends the opening, and those that wait may begin another one.
 #[derive(Debug)]
 pub struct Maker<S, E> {
     state: Weak<Mutex<State<S, E>>>,
@@ -100,8 +100,8 @@ impl<S: Pooled, E> Pool<S, E> {
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] after [`close`](Self::close), [`Error::InvalidOption`] if there are too many
-    /// sessions, all of them in use.
+    /// [`Error::Closed`] after [`close`](Self::close), [`Error::InvalidOption`] if there are too
+    /// many sessions, all of them in use.
     pub fn get(&self, ttl: Duration) -> Result<Found<S, E>> {
         let mut state = lock(&self.state);
         if state.closed {
@@ -218,8 +218,8 @@ impl<S: Pooled, E> State<S, E> {
         }
     }
 
-    /// Takes out a session that nobody uses if there are too many. Sessions are handed out under the
-    /// pool's mutex only, so one that the pool alone has is idle.
+    /// Takes out a session that nobody uses if there are too many. Sessions are handed out under
+    /// the pool's mutex only, so one that the pool alone has is idle.
     fn make_room(&mut self, ttl: Duration, most: usize) -> Result<Option<Arc<S>>> {
         if self.by_ttl.len() < most {
             return Ok(None);
@@ -272,9 +272,9 @@ impl<S: Pooled, E> Maker<S, E> {
         }
     }
 
-    /// Ends the opening with what came of it. Returns whether a session is in the pool now; one that
-    /// is not, since it has another TTL or the pool is closed, is the caller's to end. Of a closed
-    /// pool nobody is told anything.
+    /// Ends the opening with what came of it. Returns whether a session is in the pool now; one
+    /// that is not, since it has another TTL or the pool is closed, is the caller's to end. Of a
+    /// closed pool nobody is told anything.
     pub fn done(self, opened: Result<Arc<S>, E>) -> bool {
         let Some(state) = self.state.upgrade() else { return false };
         let mut state = lock(&state);

@@ -113,3 +113,58 @@ async fn a_session_with_another_ttl_is_told_and_not_kept() {
     assert_eq!(told.outcome().await.unwrap().unwrap().0, TTL * 2);
     wanted(&pool, TTL);
 }
+
+/// All sequences of six steps.
+#[test]
+fn at_most_one_caller_opens_a_session_and_only_an_open_one_is_found() {
+    for sequence in 0..6_u32.pow(6) {
+        let pool = Sessions::new("a store", 8);
+        let (mut opening, mut open, mut closed) = (None, None, false);
+        for step in (0..6).map(|at| sequence / 6_u32.pow(at) % 6) {
+            match (step, opening.take()) {
+                (0, before) => {
+                    opening = match pool.get(TTL) {
+                        Ok(Found::Open(found)) => {
+                            assert!(open.as_ref().is_some_and(|open| Arc::ptr_eq(open, &found)));
+                            before
+                        }
+                        Ok(Found::Opening(_)) => {
+                            assert!(before.is_some() && open.is_none(), "{sequence}");
+                            before
+                        }
+                        Ok(Found::Wanted { maker, told, .. }) => {
+                            assert!(before.is_none() && open.is_none() && !closed, "{sequence}");
+                            Some((maker, told))
+                        }
+                        Err(_) => {
+                            assert!(closed, "{sequence}");
+                            before
+                        }
+                    };
+                }
+                (1, Some((maker, _told))) => {
+                    let session = Arc::new(Session(TTL));
+                    assert_eq!(maker.done(Ok(session.clone())), !closed, "{sequence}");
+                    open = Some(session).filter(|_| !closed);
+                }
+                (2, Some((maker, _told))) => assert!(!maker.done(Err("refused"))),
+                // The maker is dropped.
+                (3, _) => {}
+                (4, before) => {
+                    opening = before;
+                    let _ = open.take().inspect(|open| pool.retire(open));
+                }
+                (5, before) => {
+                    opening = before;
+                    assert_eq!(
+                        pool.close().len(),
+                        usize::from(open.take().is_some()),
+                        "{sequence}"
+                    );
+                    closed = true;
+                }
+                _ => {}
+            }
+        }
+    }
+}
