@@ -75,9 +75,11 @@ async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftov
             continue;
         }
         for leftover in some {
-            if leftover.remove(&alive).await.is_err() {
-                refused.push(leftover.clone());
-            }
+            let removed = match leftover {
+                Leftover::Node(path) => alive.remove(path).await.map(drop),
+                Leftover::Attempt(directory, attempt) => alive.sweep(directory, *attempt).await,
+            };
+            refused.extend(removed.is_err().then(|| leftover.clone()));
         }
     }
     refused

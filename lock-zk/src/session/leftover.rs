@@ -1,9 +1,8 @@
 //! What an attempt may have left, until the [janitor](super::janitor) removes it.
 
-use lock_core::Result;
 use uuid::Uuid;
 
-use crate::session::{Session, attempt::Node};
+use crate::session::attempt::Node;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Leftover {
@@ -26,13 +25,6 @@ impl Leftover {
         match self {
             Self::Node(path) => Some(path),
             Self::Attempt(..) => None,
-        }
-    }
-
-    pub(super) async fn remove(&self, session: &Session) -> Result<()> {
-        match self {
-            Self::Node(path) => session.remove(path).await.map(drop),
-            Self::Attempt(directory, attempt) => session.sweep(directory, *attempt).await,
         }
     }
 }
