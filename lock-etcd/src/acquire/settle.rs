@@ -75,7 +75,7 @@ impl OwnEntry {
             self.session.unhold(slot);
             return Err((self, vanished()));
         }
-        let hold = Hold::new(self, revision, request.kind);
+        let hold = Hold::new(self, revision);
         if !waits {
             hold.watch(&validity);
         }

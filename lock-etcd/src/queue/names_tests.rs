@@ -57,3 +57,24 @@ fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
     }
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
+
+/// Attempts use a key again as soon as it is free.
+#[test]
+fn a_hold_that_ends_young_is_not_watched_and_the_next_one_of_its_key_is() {
+    let mut names = Names::default();
+    let (queue, key) = (Arc::<str>::from("job/"), Arc::<str>::from("job/1f.0"));
+    let until = Clock::Boot.now() + Duration::from_secs(3600);
+    let validity = Validity::new(&LockName::new("job").unwrap(), until);
+    let grown = |names: &mut Names| while names.grow_up(until) != Some(Instant::NEVER) {};
+    names.add_young(&key, (5, 5), &validity);
+    names.leave(&queue, 5, &key);
+    grown(&mut names);
+    assert!(names.watched.is_empty());
+    names.add_young(&key, (6, 6), &validity);
+    assert!(names.grow_up(Clock::Boot.now() - UNWATCHED).is_some_and(|next| next < until));
+    names.release(&queue, 6, &key);
+    names.add_young(&key, (7, 7), &validity);
+    grown(&mut names);
+    let queue = &mut names.watched.get_mut(&queue).unwrap().queue;
+    assert!(queue.get_mut(6).is_none() && queue.get_mut(7).is_some());
+}
