@@ -62,6 +62,7 @@ pub mod blocking;
 pub mod deadline;
 mod driver;
 mod error;
+pub mod keep;
 mod kind;
 mod machine;
 pub mod polling;

@@ -21,18 +21,25 @@ use uuid::Uuid;
 use crate::{
     acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
-    election::{observe, observers::Observers},
+    election::{
+        observe,
+        observers::{self, All, Observers},
+    },
     error::STORE,
     layout::{floor::Floor, key_slots::Slots},
     operators,
-    queue::{diagnose, lister, watcher::Watcher},
+    queue::{
+        diagnose,
+        names::Names,
+        watcher::{self, Watcher},
+    },
     session::{pool::Sessions, renewal, store::Store},
     wire::{
         connection::Connection,
         deployment::{self, Server},
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
-        requests, stream,
+        requests,
     },
 };
 
@@ -40,7 +47,7 @@ use crate::{
 pub struct EtcdLock {
     store: Arc<Store>,
     guarantees: Guarantees,
-    tasks: [AbortHandle; 4],
+    tasks: [AbortHandle; 3],
 }
 
 impl EtcdLock {
@@ -77,17 +84,16 @@ impl EtcdLock {
             layout: keys,
             slots: Arc::new(Slots::default()),
             sessions: Arc::new(Sessions::new(connection.clone(), probe)),
-            watcher: Arc::new(Watcher::new(connection.clone())),
-            observers: Arc::new(Observers::new(connection.clone())),
+            watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
+            observers: Arc::new(Observers::new(All::default(), connection.clone())),
             connection,
             runtime: Handle::current(),
             closed: CancellationToken::new(),
         });
         let tasks = [
             tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
-            tokio::spawn(stream::run(store.watcher.clone())),
-            tokio::spawn(stream::run(store.observers.clone())),
-            tokio::spawn(lister::run(store.watcher.clone())),
+            tokio::spawn(watcher::run(store.watcher.clone())),
+            tokio::spawn(observers::run(store.observers.clone())),
         ]
         .map(|task| task.abort_handle());
         trace::connected(STORE);

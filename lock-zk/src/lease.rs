@@ -18,7 +18,7 @@ use crate::{
         note::Became,
         values::{self, Values},
     },
-    session::{Session, attempt::Attempt, poison::lock},
+    session::{Session, attempt::Attempt, leftover::Leftover, poison::lock},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.
@@ -227,7 +227,7 @@ impl Lease for ZkLease {
             _ => self.session.remove(path(&attempt)).await.map_err(Some),
         };
         if removed.is_err() && !self.session.is_over() {
-            self.session.departures.node(path(&attempt));
+            self.session.left.add(Leftover::Node(path(&attempt).to_owned()));
         }
         self.session.forget(attempt.id);
         match removed {

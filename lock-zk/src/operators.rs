@@ -1,20 +1,18 @@
 //! What operators ask for: who holds a lock, which names are in use, to take a lock away, and to
 //! see and raise the token floor.
 
+mod floor;
+
 use futures_util::{StreamExt, TryStreamExt, future::try_join_all, stream};
-use lock_core::{
-    Diagnosis, Entry, Error, FencingToken, Kind, Layout, LockName, Result, TokenFloor,
-};
+use lock_core::{Diagnosis, Entry, Kind, Layout, LockName, Result};
 use uuid::Uuid;
-use zookeeper_client::{Acls, CreateMode, Error as ZkError, Stat};
+use zookeeper_client::{Error as ZkError, Stat};
 
 use crate::{
     config::ZkConfig,
     error,
     layout::{
-        child,
-        floor::{Above, broken},
-        listing,
+        child, listing,
         note::Note,
         path::directory,
     },
@@ -188,141 +186,5 @@ impl Session {
             }
         }
         Ok(false)
-    }
-
-    /// The record as it is, if there is one.
-    async fn record(&self) -> Result<Option<(Above, Stat)>> {
-        loop {
-            let exchange = self.begin()?;
-            match exchange.data(&self.floor.path).await {
-                Ok((data, stat)) => {
-                    return Ok(Some((Above::read(&self.floor.path, &data, &stat)?, stat)));
-                }
-                Err(ZkError::NoNode) => return Ok(None),
-                Err(error) => self.again("token floor", error).await?,
-            }
-        }
-    }
-
-    /// How far tokens have come.
-    pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
-        let newest = match self.newest_made(config).await {
-            Err(Error::Denied { .. }) => self.newest_seen(config).await?,
-            newest => newest?,
-        };
-        // Read last: a raise meanwhile makes it too great rather than too small.
-        let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
-        Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
-    }
-
-    /// A transaction that no earlier one is newer than: a node is made for a moment.
-    async fn newest_made(&self, config: &ZkConfig) -> Result<i64> {
-        let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
-        let options = CreateMode::Ephemeral.with_acls(config.access.acls());
-        let stat = loop {
-            let exchange = self.begin()?;
-            match exchange.create(&path, b"", &options).await {
-                Ok((stat, _)) => break stat,
-                Err(ZkError::NoNode) => {
-                    self.make_prefix(&config.prefix, config.access.acls()).await?
-                }
-                // Made by a request that was not answered.
-                Err(ZkError::NodeExists) => {
-                    if let Some(stat) = self.stat(&path).await? {
-                        break stat;
-                    }
-                }
-                Err(error) => self.again("token floor", error).await?,
-            }
-        };
-        self.remove(&path).await?;
-        Ok(stat.czxid)
-    }
-
-    /// The newest transaction that has made an entry, or a later one, for a login that may only read:
-    /// each directory knows when an entry was made in it last, and that above it when it was deleted.
-    async fn newest_seen(&self, config: &ZkConfig) -> Result<i64> {
-        let synced = self.begin()?.sync(&config.prefix).await;
-        synced.map_err(|error| crate::error::read_failed("token floor", error))?;
-        let mut newest = 0;
-        // What is deleted meanwhile is known to the one above it, which is asked later.
-        for level in directories(self, config, "").await?.into_iter().rev() {
-            let mut changed = stream::iter(level)
-                .map(|directory| async move { self.changed(&directory.path).await })
-                .buffer_unordered(AT_ONCE);
-            while let Some(changed) = changed.try_next().await? {
-                newest = newest.max(changed);
-            }
-        }
-        let ends = config.prefix.rmatch_indices('/').map(|(end, _)| end.max(1));
-        for end in std::iter::once(config.prefix.len()).chain(ends) {
-            newest = newest.max(self.changed(&config.prefix[..end]).await?);
-        }
-        Ok(newest)
-    }
-
-    /// When a child of this node was made or deleted last; 0 if there is no such node.
-    async fn changed(&self, path: &str) -> Result<i64> {
-        Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
-    }
-
-    /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
-    /// one's.
-    pub(crate) async fn raise_floor(&self, config: &ZkConfig, to: FencingToken) -> Result<()> {
-        let (data, acls) = (to.to_string(), config.access.acls());
-        let options = CreateMode::Persistent.with_acls(acls);
-        loop {
-            let record = self.record().await?;
-            if record.map_or(0, |(above, _)| above.number) >= to.value() {
-                return Ok(());
-            }
-            let (path, data) = (&*self.floor.path, data.as_bytes());
-            // A lock's directory, perhaps: servers delete those when their last child has gone.
-            if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
-                return Err(broken(format!("{path} has had children; delete it, and try again")));
-            }
-            let exchange = self.begin()?;
-            let written = match record {
-                Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
-                None => exchange.create(path, data, &options).await.map(drop),
-            };
-            match (written, record) {
-                (Err(ZkError::NoNode), None) => self.make_prefix(&config.prefix, acls).await?,
-                // Whatever it is, the record tells.
-                (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
-                (Err(error), _) => self.again("raise the token floor", error).await?,
-            }
-        }
-    }
-
-    async fn make_prefix(&self, prefix: &str, acls: Acls<'static>) -> Result<()> {
-        let exchange = self.begin()?;
-        match exchange.mkdir(prefix, &CreateMode::Persistent.with_acls(acls)).await {
-            Ok(()) | Err(ZkError::NodeExists) => Ok(()),
-            Err(error) => self.again("create the locks' directory", error).await,
-        }
-    }
-
-    /// The attempts with nodes that were made before the floor was raised the last time.
-    pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
-        let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
-        let mut found = Vec::new();
-        for name in names(self, config, "").await? {
-            let directory = directory(&config.prefix, config.layout, &name)?;
-            for child in listing::in_order(self.list(&directory, Turn::Look).await?) {
-                let exchange = self.begin_in_turn(Turn::Look).await?;
-                match exchange.data(&format!("{directory}/{child}")).await {
-                    Ok((note, stat)) if above.is_after(&stat) => {
-                        let attempt = listing::read(&child, &note, &stat, above).attempt;
-                        found.extend(attempt.map(|attempt| (name.clone(), attempt)));
-                    }
-                    Ok(_) | Err(ZkError::NoNode) => {}
-                    Err(error) => {
-                        return Err(crate::error::read_failed("raise the token floor", error));
-                    }
-                }
-            }
-        }
-        Ok(found)
     }
 }

@@ -112,7 +112,7 @@ fn hold(
         entry.store.sessions.check_open()?;
         return Err(lost(request, LossReason::SessionEnded));
     };
-    let mut hold = Hold::adopted(entry, token, modified);
+    let hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);
     Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
 }

@@ -1,10 +1,5 @@
 //! What stands in the store for a lock that is held, and how it changes its kind.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
-};
-
 use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
 
@@ -17,7 +12,7 @@ use crate::{
         note,
     },
     session::{
-        attempt::OwnEntry,
+        attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
     wire::{answer, connection::Insisted, removals, requests},
@@ -29,54 +24,47 @@ pub(crate) struct Hold {
     pub(crate) entry: OwnEntry,
     /// The entry's create revision.
     pub(crate) revision: i64,
-    kind: Kind,
     /// The entry's last modification that is known: a value that was published, or
     /// its adoption.
     pub(crate) modified: i64,
-    /// Set when a young entry need not be watched any more.
-    over: Arc<AtomicBool>,
     /// An entry that an upgrade without an answer may have put in the place of this one, or may put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
 }
 
 impl Hold {
-    pub(crate) fn new(entry: OwnEntry, revision: i64, kind: Kind) -> Self {
-        let (over, modified) = (Arc::default(), revision);
-        Self { entry, revision, kind, modified, over, doubtful: None }
+    pub(crate) fn new(entry: OwnEntry, revision: i64) -> Self {
+        Self { entry, revision, modified: revision, doubtful: None }
     }
 
     /// A lock that another client has left, since it was written at `modified`.
     pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
-        Self { modified, ..Self::new(entry, revision, Kind::Exclusive) }
+        Self { modified, ..Self::new(entry, revision) }
     }
 
     /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
     pub(crate) fn is_plain(&self) -> bool {
-        let aside = self.entry.marked || self.entry.is_candidate() || self.doubtful.is_some();
-        self.kind == Kind::Exclusive && !aside
+        let aside = self.entry.is_candidate() || self.doubtful.is_some();
+        self.entry.is_exclusive() && !aside
     }
 
     /// Watches the entry if it lasts.
-    pub(crate) fn watch(&mut self, validity: &Validity) {
+    pub(crate) fn watch(&self, validity: &Validity) {
         let OwnEntry { store, key, .. } = &self.entry;
         let stood = self.modified.max(self.revision);
-        let young = (key.clone(), self.revision, stood);
-        self.over = store.watcher.add_young(young, validity.clone());
+        store.watcher.side().add_young(key, (self.revision, stood), validity);
     }
 
     /// What becomes of the entry is of no interest any more.
     pub(crate) fn unwatch(&self) {
-        self.over.store(true, Ordering::Release);
-        let OwnEntry { store, queue, .. } = &self.entry;
-        store.watcher.names().leave(queue, self.revision);
+        let OwnEntry { store, queue, key, .. } = &self.entry;
+        store.watcher.side().leave(queue, self.revision, key);
     }
 
     /// The entry is about to be removed: whoever of this client is admitted by that enters now.
     pub(crate) fn hand_over(&self) {
-        self.over.store(true, Ordering::Release);
         let OwnEntry { store, queue, key, .. } = &self.entry;
-        store.watcher.names().release(queue, self.revision, key);
+        store.watcher.side().release(queue, self.revision, key);
     }
 
     /// Removes the entry; after that it does nothing.
@@ -102,10 +90,10 @@ impl Hold {
 
     /// Makes the entry a shared one, in its place. Answers whether it still stands.
     pub(crate) async fn downgrade(&mut self, give_up: impl Fn() -> bool) -> Insisted<bool> {
-        if self.kind == Kind::Shared {
+        if self.entry.is_shared() {
             return Insisted { result: Ok(true), ambiguous: false };
         }
-        self.entry.marked = true;
+        self.entry.form = Form::PerhapsShared;
         let OwnEntry { store, session, queue, key, .. } = &self.entry;
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
@@ -113,11 +101,11 @@ impl Hold {
         let result =
             result.and_then(|answer| Ok(answer.succeeded().then_some(answer::revision(&answer)?)));
         if let Ok(Some(signalled)) = result {
-            self.kind = Kind::Shared;
-            let (revision, kind) = (self.revision, self.kind);
+            let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
-            store.watcher.names().downgraded(queue, &shared);
+            store.watcher.side().downgraded(queue, &shared);
             self.signal(signalled);
+            self.entry.form = Form::Shared;
         }
         Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }
     }
@@ -154,8 +142,7 @@ impl Hold {
     ) -> Insisted<Upgraded> {
         // It is deleted by its own upgrade, and that is no loss.
         self.unwatch();
-        // With a mark it may be shared: a downgrade was sent, and its answer is not known.
-        if self.kind == Kind::Exclusive && !self.entry.marked {
+        if self.entry.is_exclusive() {
             return Insisted {
                 result: Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header)),
                 ambiguous: false,
@@ -194,8 +181,7 @@ impl Hold {
             new.set_stake(Stake::Entry(revision));
             (new.header, new.floor) = (header, floor);
             self.entry.set_stake(Stake::Nothing);
-            (self.revision, self.kind) = (revision, Kind::Exclusive);
-            self.modified = revision;
+            (self.revision, self.modified) = (revision, revision);
             self.entry = new;
         }
     }

@@ -55,7 +55,7 @@ pub(crate) async fn acquire(
                 Ok(lease) => return Ok(lease),
                 Err((entry, error)) => {
                     if let Stake::Entry(revision) = entry.stake {
-                        store.watcher.names().leave(&entry.queue, revision);
+                        store.watcher.side().leave(&entry.queue, revision, &entry.key);
                     }
                     return Err(Box::pin(give_up(entry, attempt, error)).await);
                 }

@@ -23,7 +23,8 @@ impl OwnEntry {
         let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
         let own = QueueEntry { revision, key: self.key.as_bytes().to_vec(), kind: request.kind };
-        let told = self.store.watcher.enter(&self.queue, attempt.id(), own, before, request.ttl);
+        let told =
+            self.store.watcher.side().enter(&self.queue, attempt.id(), own, before, request.ttl);
         let turn = tokio::select! {
             biased;
             () = attempt.cancelled() => return Ok(false),
@@ -70,11 +71,11 @@ impl OwnEntry {
             let error = self.session_ended();
             return Err((self, error));
         };
-        if waits && !self.store.watcher.names().hold(&self.queue, revision, &validity) {
+        if waits && !self.store.watcher.side().hold(&self.queue, revision, &validity) {
             self.session.unhold(slot);
             return Err((self, vanished()));
         }
-        let mut hold = Hold::new(self, revision, request.kind);
+        let hold = Hold::new(self, revision);
         if !waits {
             hold.watch(&validity);
         }

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use crate::{
     election::{
         leader::{First, Seen, View},
-        observers::{News, Observers},
+        observers::{self, News, Observers},
     },
     error::Failure,
     layout::{
@@ -138,7 +138,7 @@ impl Observer {
 
     /// Watches from where the view stands.
     async fn follow(&mut self) -> Result<Then, Failure> {
-        let mut watching = self.observers.watch(&self.queue, self.view.revision + 1);
+        let mut watching = observers::watch(&self.observers, &self.queue, self.view.revision + 1);
         let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
         loop {
             tokio::select! {

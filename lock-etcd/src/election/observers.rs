@@ -1,22 +1,16 @@
 //! The watches of all observers of a client, on one stream.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use etcd_client::{EventType, WatchOptions, WatchResponse};
-use lock_core::trace;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::{
     election::leader::{Change, Seen},
-    error::{Failure, FailureKind, STORE},
+    error::{Failure, FailureKind},
     wire::{
-        connection::Connection,
-        stream::{Side, unexpected},
-        watches::{About, Open, Watches},
+        stream::{self, Side, Stream},
+        watches::Watches,
     },
 };
 
@@ -39,18 +33,11 @@ pub(crate) enum News {
 }
 
 /// The watches of all observers.
-#[derive(Debug)]
-pub(crate) struct Observers {
-    all: Mutex<All>,
-    work: Notify,
-    connection: Arc<Connection>,
-}
+pub(crate) type Observers = Stream<All>;
 
 #[derive(Debug, Default)]
-struct All {
+pub(crate) struct All {
     watches: Watches,
-    /// The generation of the connection on which the stream stands.
-    generation: u64,
     tell: HashMap<i64, mpsc::Sender<News>>,
 }
 
@@ -72,92 +59,55 @@ impl Watching {
 
 impl Drop for Watching {
     fn drop(&mut self) {
-        let mut all = self.observers.all();
+        let mut all = self.observers.side();
         all.tell.remove(&self.id);
         all.watches.close(self.id);
-        drop(all);
-        self.observers.work.notify_one();
     }
 }
 
-impl Observers {
-    pub(crate) fn new(connection: Arc<Connection>) -> Self {
-        Self { all: Mutex::default(), work: Notify::new(), connection }
-    }
-
-    fn all(&self) -> MutexGuard<'_, All> {
-        // Nothing panics while it holds this lock.
-        self.all.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Watches everything in a queue from a revision on.
-    pub(crate) fn watch(self: &Arc<Self>, queue: &Arc<str>, start: i64) -> Watching {
-        let (tell, news) = mpsc::channel(UNREAD);
-        let mut all = self.all();
-        let id = all.watches.open(queue, start);
-        all.tell.insert(id, tell);
-        drop(all);
-        self.work.notify_one();
-        Watching { id, news, observers: self.clone() }
-    }
+/// Watches everything in a queue from a revision on.
+pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) -> Watching {
+    let (tell, news) = mpsc::channel(UNREAD);
+    let mut all = observers.side();
+    let id = all.watches.open(queue, start);
+    all.tell.insert(id, tell);
+    drop(all);
+    Watching { id, news, observers: observers.clone() }
 }
 
-impl Side for Observers {
-    fn connection(&self) -> &Connection {
-        &self.connection
-    }
+/// Watches for all of them until it is aborted.
+pub(crate) async fn run(observers: Arc<Observers>) {
+    stream::run(&observers).await;
+}
 
-    fn work(&self) -> &Notify {
-        &self.work
-    }
+impl Side for All {
+    const HEARTBEAT: Option<Duration> = Some(HEARTBEAT);
 
-    fn options(&self) -> WatchOptions {
+    fn options() -> WatchOptions {
         WatchOptions::new()
     }
 
-    fn heartbeat(&self) -> Option<Duration> {
-        Some(HEARTBEAT)
+    fn watches(&mut self) -> &mut Watches {
+        &mut self.watches
     }
 
-    fn next_open(&self) -> Option<Open> {
-        self.all().watches.next_open()
-    }
-
-    fn next_close(&self) -> Option<i64> {
-        self.all().watches.next_close()
-    }
-
-    fn begins(&self, generation: u64) {
-        self.all().generation = generation;
-    }
-
-    fn message(&self, message: &WatchResponse) -> Result<(), Failure> {
-        let mut all = self.all();
-        let id = match all.watches.about(message) {
-            About::Watch(id) => id,
-            About::Closed => return Ok(()),
-            About::Unknown => {
-                trace::unexpected(STORE, &unexpected(message));
-                return Ok(());
-            }
-        };
+    fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure> {
         if message.canceled() {
-            return all.cancelled(id, message);
+            return self.cancelled(id, message);
         }
         let changes = changes(message);
         if !changes.is_empty()
-            && all.tell.get(&id).is_some_and(|tell| tell.try_send(News::Changes(changes)).is_err())
+            && self.tell.get(&id).is_some_and(|tell| tell.try_send(News::Changes(changes)).is_err())
         {
             // It has too much to read: it sees the end, and begins again when it has.
-            all.tell.remove(&id);
+            self.tell.remove(&id);
         }
         Ok(())
     }
 
-    fn lost(&self) {
-        let mut all = self.all();
-        all.watches.clear();
-        all.tell.clear();
+    fn lost(&mut self) {
+        self.watches.clear();
+        self.tell.clear();
     }
 }
 
@@ -169,7 +119,11 @@ impl All {
         let refused = message.created() && !compacted;
         if let Some(tell) = self.tell.remove(&id) {
             // One that has left, or has too much to read, begins again by itself.
-            _ = tell.try_send(if refused { News::Refused(self.generation) } else { News::Gone });
+            _ = tell.try_send(if refused {
+                News::Refused(self.watches.generation)
+            } else {
+                News::Gone
+            });
         }
         match compacted || refused {
             true => Ok(()),

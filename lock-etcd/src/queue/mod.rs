@@ -2,7 +2,6 @@
 
 pub(crate) mod diagnose;
 mod events;
-pub(crate) mod lister;
 mod lists;
 pub(crate) mod names;
 pub(crate) mod view;

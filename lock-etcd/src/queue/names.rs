@@ -1,8 +1,8 @@
-//! The queues of all names that this client watches. No I/O: what there is to send is collected,
-//! and sent by [`stream`](crate::wire::stream) and [`lister`](crate::queue::lister).
+//! The queues of all names that this client watches. No I/O: what there is to send is collected for
+//! the [watcher](crate::queue::watcher).
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap, VecDeque},
     sync::Arc,
     time::Duration,
 };
@@ -20,6 +20,20 @@ use crate::{
     wire::watches::Watches,
 };
 
+/// How long a hold that never waited goes without a watch of its key. Most holds are over by then
+/// and cost etcd nothing but their two requests; the others learn of a deletion at once after that.
+const UNWATCHED: Duration = Duration::from_millis(50);
+
+/// A hold that is not watched yet.
+#[derive(Debug)]
+struct Young {
+    since: Instant,
+    revision: i64,
+    /// A later revision at which it stood, if it is known to have been there for longer.
+    stood: i64,
+    validity: Validity,
+}
+
 /// A watch that etcd refused: whether the login may read the queue is to be asked.
 #[derive(Debug)]
 pub(crate) struct Doubt {
@@ -35,15 +49,15 @@ pub(crate) struct Doubt {
 pub(crate) struct Names {
     pub(super) watched: HashMap<Arc<str>, Watched>,
     pub(super) watches: Watches,
-    /// The generation of the connection on which the stream stands.
-    pub(super) generation: u64,
+    /// Holds that are not watched yet, by their keys.
+    young: HashMap<Arc<str>, Young>,
+    /// In order of age, with those that are over.
+    by_age: VecDeque<(Instant, Arc<str>)>,
     pub(super) due: BTreeSet<(Instant, Arc<str>)>,
     pub(super) to_list: Vec<Arc<str>>,
     pub(super) doubted: Vec<Doubt>,
-    /// There is something to open or to close.
-    pub(crate) stream_work: Arc<Notify>,
-    /// There is something to list, or due earlier than before.
-    pub(crate) list_work: Arc<Notify>,
+    /// Notified when there is something to list, or due earlier than before.
+    pub(crate) work: Arc<Notify>,
 }
 
 impl Names {
@@ -80,13 +94,41 @@ impl Names {
         true
     }
 
-    /// A hold that never waited lasts: watch its key from now on.
-    pub(crate) fn watch_hold(
+    /// A hold that never waited: its key is watched if it lasts.
+    pub(crate) fn add_young(
         &mut self,
-        key: Arc<str>,
+        key: &Arc<str>,
         (revision, stood): (i64, i64),
-        validity: Validity,
+        validity: &Validity,
     ) {
+        let (since, validity) = (Clock::Boot.now(), validity.clone());
+        if self.by_age.is_empty() {
+            self.work.notify_one();
+        }
+        self.by_age.push_back((since, key.clone()));
+        self.young.insert(key.clone(), Young { since, revision, stood, validity });
+    }
+
+    /// Watches the oldest of the young holds if it is old enough. Else tells when to come again.
+    pub(super) fn grow_up(&mut self, now: Instant) -> Option<Instant> {
+        let Some((since, key)) = self.by_age.front() else { return Some(Instant::NEVER) };
+        // Else it is over, and another hold of its key may be young.
+        let lasts = self.young.get(key).is_some_and(|young| young.since == *since);
+        let until = *since + UNWATCHED;
+        if lasts && now < until {
+            return Some(until);
+        }
+        if let Some((_, key)) = self.by_age.pop_front()
+            && lasts
+            && let Some(Young { revision, stood, validity, .. }) = self.young.remove(&key)
+        {
+            self.watch_hold(key, (revision, stood), validity);
+        }
+        None
+    }
+
+    /// A hold that never waited lasts: watch its key from now on.
+    fn watch_hold(&mut self, key: Arc<str>, (revision, stood): (i64, i64), validity: Validity) {
         let Ok(queue) = std::str::from_utf8(queue_of(key.as_bytes())) else { return };
         let queue: Arc<str> = match self.watched.get_key_value(queue) {
             Some((queue, _)) => queue.clone(),
@@ -107,7 +149,8 @@ impl Names {
     }
 
     /// An attempt is over: it gave up, or what it held is lost.
-    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64) {
+    pub(crate) fn leave(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        self.young.remove(key);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if watched.queue.leave(revision).is_some() {
             self.left(queue);
@@ -117,6 +160,7 @@ impl Names {
     /// A holder is done, and its key is about to be deleted: if that admits some of ours, the lock
     /// is theirs without waiting for the store. Everybody else waits for the deletion.
     pub(crate) fn release(&mut self, queue: &Arc<str>, revision: i64, key: &str) {
+        self.young.remove(key);
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if watched.queue.is_idle() {
             return;
@@ -149,7 +193,6 @@ impl Names {
         }
         let id = self.watches.open(queue, start);
         (watched.watch, watched.start, watched.step) = (Some(id), start, 0);
-        self.stream_work.notify_one();
     }
 
     pub(super) fn close(&mut self, queue: &Arc<str>) {
@@ -157,7 +200,6 @@ impl Names {
         let Some(watched) = self.watched.remove(queue) else { return };
         if let Some(id) = watched.watch {
             self.watches.close(id);
-            self.stream_work.notify_one();
         }
     }
 
@@ -171,7 +213,7 @@ impl Names {
         }
         let Some(at) = at else { return };
         if self.due.first().is_none_or(|(first, _)| at < *first) {
-            self.list_work.notify_one();
+            self.work.notify_one();
         }
         self.due.insert((at, queue.clone()));
     }
@@ -199,7 +241,7 @@ impl Names {
         if watched.queue.wants_list() && !watched.listing {
             watched.listing = true;
             self.to_list.push(queue.clone());
-            self.list_work.notify_one();
+            self.work.notify_one();
         }
     }
 

@@ -75,6 +75,12 @@ impl Watched {
         self.queue.mine().all(is_lost)
     }
 
+    /// Its watch is gone: deletions may go unnoticed.
+    pub(crate) fn unwatched(&mut self) {
+        self.queue.watch_ended();
+        self.watch = None;
+    }
+
     /// When to list it next.
     pub(crate) fn next_poll(&self, now: Instant) -> Instant {
         let wait = match self.is_waited() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Attempt, Error, Result};
+use lock_core::{Attempt, Error, Kind, Result};
 
 use crate::{
     error::{Failure, FailureKind, STORE},
@@ -29,14 +29,24 @@ pub(crate) struct OwnEntry {
     slot: Arc<Slot>,
     /// `None` once the attempt is over.
     user: Option<User>,
-    /// What belongs to the entry may stand beside it.
-    pub(crate) marked: bool,
+    pub(crate) form: Form,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
     /// Of the answer that told of the entry.
     pub(crate) header: Header,
     /// The token floor that the entry counts from.
     pub(crate) floor: u64,
+}
+
+/// Whether an entry is still what its key says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// As it was made.
+    Made,
+    /// A downgrade was sent, and its answer is not known.
+    PerhapsShared,
+    /// It was downgraded.
+    Shared,
 }
 
 impl OwnEntry {
@@ -49,13 +59,27 @@ impl OwnEntry {
         let slot = Arc::new(store.slots.take(&queue));
         let key = keys::key(&queue, session.lease, slot.number, role).into();
         let (store, user) = (store.clone(), Some(session.user()));
-        let (marked, stake, header) = (false, Stake::Nothing, Header::default());
-        Self { store, session, queue, key, slot, user, marked, stake, header, floor: 0 }
+        let (form, stake, header) = (Form::Made, Stake::Nothing, Header::default());
+        Self { store, session, queue, key, slot, user, form, stake, header, floor: 0 }
+    }
+
+    fn role(&self) -> Role {
+        role(self.key.as_bytes())
     }
 
     /// Whether it has a value for everybody.
     pub(crate) fn is_candidate(&self) -> bool {
-        role(self.key.as_bytes()) == Role::Candidate
+        self.role() == Role::Candidate
+    }
+
+    /// Whether it shares the lock for sure.
+    pub(crate) fn is_shared(&self) -> bool {
+        self.form == Form::Shared || self.role() == Role::Ours(Kind::Shared)
+    }
+
+    /// Whether it has the lock alone for sure.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        self.form == Form::Made && self.role().kind() == Some(Kind::Exclusive)
     }
 
     pub(crate) fn set_stake(&mut self, stake: Stake) {
@@ -102,7 +126,8 @@ impl OwnEntry {
         drop(self.user.take());
         let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
         let (key, _slot) = (self.key.clone(), self.slot.clone());
-        let (belongs, then) = (self.marked || self.is_candidate(), then.map(Box::new));
+        let belongs = self.form != Form::Made || self.is_candidate();
+        let then = then.map(Box::new);
         (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
     }
 

@@ -5,10 +5,9 @@
 //! in few requests, tries again what was refused as long as the session lives, and stops with it.
 //! The end of a session removes its entries without any of this.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Clock, Instant, Result};
-use tokio::time::sleep;
+use lock_core::{Clock, Result};
 
 use crate::{
     error::{Failure, FailureKind},
@@ -23,9 +22,6 @@ use crate::{
 
 /// How many entries are removed in one transaction; etcd allows 128 operations.
 const AT_ONCE: usize = 50;
-
-/// The pauses before what was refused is tried again: the first one, doubled up to the last.
-const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// Removes a leftover: nothing of it stands when this returns `Ok`, and nothing makes it again. A
 /// session that has ended takes its entries with it, so nothing is sent then.
@@ -56,7 +52,7 @@ pub(crate) async fn remove(
 
 /// Leaves a leftover to the janitor.
 pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftover) {
-    session.todo().leftovers.push(leftover);
+    session.left.add(leftover);
     wake(store, session);
 }
 
@@ -67,75 +63,35 @@ pub(crate) fn retire(store: &Arc<Store>, session: &Arc<Session>) {
 }
 
 fn wake(store: &Arc<Store>, session: &Arc<Session>) {
-    let mut todo = session.todo();
-    if !std::mem::replace(&mut todo.running, true) {
+    session.left.ring();
+    if session.left.start() {
         store.runtime.spawn(run(store.clone(), session.clone()));
-    } else {
-        session.for_janitor.notify_one();
     }
 }
 
 async fn run(store: Arc<Store>, session: Arc<Session>) {
-    let mut refused = Refused::default();
+    let left = &session.left;
     while !session.ended.is_cancelled() {
-        let todo = std::mem::take(&mut session.todo().leftovers);
-        let mut new = remove_all(&store, &session, todo).await;
-        if let Some(old) = refused.due(Clock::Boot.now()) {
-            new.extend(one_by_one(&store, &session, old).await);
-        }
-        refused.add(new, Clock::Boot.now());
-        if !refused.leftovers.is_empty() {
+        let due = left.take(Clock::Boot.now());
+        let mut refused = remove_all(&store, &session, due.new).await;
+        refused.extend(one_by_one(&store, &session, due.again).await);
+        if !refused.is_empty() {
             store.sessions.retire(&session);
         }
+        left.refused(refused, Clock::Boot.now());
         if session.is_retired() {
             if session.is_unused() {
                 return store.sessions.end_unused(&session);
             }
             tokio::select! {
                 () = session.ended.cancelled() => {}
-                () = session.for_janitor.notified() => {}
-                () = sleep(refused.again.since(Clock::Boot.now()).min(PAUSES[1])) => {}
+                () = left.wait() => {}
             }
-        } else if session.todo().rest() {
+        } else if left.rest() {
             return;
         }
     }
-    session.todo().leftovers.clear();
-}
-
-/// What etcd refused to remove. It is tried again in its own time, whatever else there is to do.
-#[derive(Debug)]
-struct Refused {
-    leftovers: Vec<Leftover>,
-    again: Instant,
-    pause: Duration,
-}
-
-impl Default for Refused {
-    fn default() -> Self {
-        Self { leftovers: Vec::new(), again: Instant::NEVER, pause: PAUSES[0] }
-    }
-}
-
-impl Refused {
-    /// All of it if it is to be tried again now.
-    fn due(&mut self, now: Instant) -> Option<Vec<Leftover>> {
-        (now >= self.again).then(|| {
-            self.again = Instant::NEVER;
-            std::mem::take(&mut self.leftovers)
-        })
-    }
-
-    /// This was refused just now.
-    fn add(&mut self, leftovers: Vec<Leftover>, now: Instant) {
-        self.leftovers.extend(leftovers);
-        if self.leftovers.is_empty() {
-            *self = Self::default();
-        } else if self.again == Instant::NEVER {
-            self.again = now + self.pause;
-            self.pause = (self.pause * 2).min(PAUSES[1]);
-        }
-    }
+    left.clear();
 }
 
 /// Removes what it can, and returns what etcd refused to remove.
@@ -256,32 +212,4 @@ async fn delete(
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::layout::key_slots::Slots;
-
-    fn leftover() -> Leftover {
-        let slot = Arc::new(Arc::new(Slots::default()).take(&"a/".into()));
-        let stake = Stake::Entry(1);
-        Leftover { key: "a/1.0".into(), _slot: slot, stake, belongs: false, then: None }
-    }
-
-    #[test]
-    fn what_is_refused_later_does_not_bring_the_earlier_ones_forward() {
-        let now = Clock::Boot.now();
-        let mut refused = Refused::default();
-        refused.add(vec![leftover()], now);
-        refused.add(vec![leftover()], now + PAUSES[0] / 2);
-        assert!(refused.due(now + PAUSES[0] / 2).is_none());
-        let both = refused.due(now + PAUSES[0]).unwrap();
-        assert_eq!(both.len(), 2);
-        refused.add(both, now + PAUSES[0]);
-        assert!(refused.due(now + PAUSES[0] * 2).is_none(), "each pause is longer");
-        assert!(refused.due(now + PAUSES[0] * 3).is_some());
-        refused.add(Vec::new(), now);
-        assert_eq!(refused.pause, PAUSES[0]);
-    }
 }

@@ -38,18 +38,3 @@ pub(crate) struct Leftover {
     /// stands.
     pub(crate) then: Option<Box<Self>>,
 }
-
-/// What a session's janitor is to do.
-#[derive(Debug, Default)]
-pub(crate) struct Todo {
-    pub(super) leftovers: Vec<Leftover>,
-    pub(super) running: bool,
-}
-
-impl Todo {
-    /// Whether there is nothing to do: the janitor does not run from then on.
-    pub(super) fn rest(&mut self) -> bool {
-        self.running = !self.leftovers.is_empty();
-        !self.running
-    }
-}

@@ -8,27 +8,34 @@ pub(crate) mod epoch;
 pub(crate) mod janitor;
 pub(crate) mod kept;
 pub(crate) mod leftover;
-pub(crate) mod making;
 pub(crate) mod pool;
 pub(crate) mod renewal;
 pub(crate) mod store;
 
 use std::{
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, LockName, LossReason, Validity, deadline::safe_until};
+use lock_core::{
+    Clock, Instant, LockName, LossReason, Validity,
+    deadline::safe_until,
+    keep::{leftovers::Leftovers, poison::lock},
+};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Todo},
+    session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Leftover},
     wire::member::ANSWER_LIMIT,
 };
+
+/// The pauses before what etcd refused to remove is tried again: the first one, doubled up to the
+/// last.
+const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
@@ -47,9 +54,9 @@ pub(crate) struct Session {
     confirmed: Notify,
     pub(crate) epoch: Epoch,
     pub(crate) entries: Entries,
-    todo: Mutex<Todo>,
-    /// There is something to remove, or nothing lives by a retired session any more.
-    pub(crate) for_janitor: Notify,
+    /// What is left to remove. The janitor is woken also when nothing lives by a retired session
+    /// any more.
+    pub(crate) left: Leftovers<Leftover>,
     /// No attempt begins in it any more: etcd refused to remove what one left.
     retired: AtomicBool,
     /// How many attempts live by it.
@@ -65,7 +72,7 @@ pub(crate) struct User(Arc<Session>);
 impl Drop for User {
     fn drop(&mut self) {
         if self.0.users.fetch_sub(1, Ordering::AcqRel) == 1 && self.0.is_retired() {
-            self.0.for_janitor.notify_one();
+            self.0.left.ring();
         }
     }
 }
@@ -111,8 +118,7 @@ impl Session {
             confirmed: Notify::new(),
             epoch: Epoch::default(),
             entries: Entries::default(),
-            todo: Mutex::default(),
-            for_janitor: Notify::new(),
+            left: Leftovers::new(PAUSES[0], PAUSES[1]),
             retired: AtomicBool::new(false),
             users: AtomicUsize::new(0),
             kept: Mutex::default(),
@@ -127,14 +133,7 @@ impl Session {
 
     /// The keys that must not be used again yet.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
-        // Nothing panics while it holds this lock.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// What the janitor is to do.
-    pub(crate) fn todo(&self) -> MutexGuard<'_, Todo> {
-        // Nothing panics while it holds this lock.
-        self.todo.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     pub(crate) fn set_retired(&self) {
@@ -150,8 +149,7 @@ impl Session {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds this lock.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Until when everything that lives by this session is safe.

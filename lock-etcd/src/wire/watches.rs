@@ -6,6 +6,7 @@ use std::{
 };
 
 use etcd_client::WatchResponse;
+use tokio::sync::Notify;
 
 /// A watch to be opened.
 #[derive(Debug)]
@@ -38,6 +39,10 @@ pub(crate) struct Watches {
     last: i64,
     to_open: Vec<Open>,
     to_close: Vec<i64>,
+    /// The generation of the connection on which the stream stands.
+    pub(crate) generation: u64,
+    /// Notified when there is something to open or to close.
+    pub(crate) work: Arc<Notify>,
 }
 
 impl Watches {
@@ -47,6 +52,7 @@ impl Watches {
         let id = self.last;
         self.queues.insert(id, queue.clone());
         self.to_open.push(Open { id, queue: queue.clone(), start });
+        self.work.notify_one();
         id
     }
 
@@ -61,6 +67,7 @@ impl Watches {
             None => {
                 self.closed.insert(id);
                 self.to_close.push(id);
+                self.work.notify_one();
             }
         }
     }
@@ -100,8 +107,8 @@ impl Watches {
 
     /// The stream is gone, and everything on it.
     pub(crate) fn clear(&mut self) {
-        let last = self.last;
-        *self = Self { last, ..Self::default() };
+        let (last, generation, work) = (self.last, self.generation, self.work.clone());
+        *self = Self { last, generation, work, ..Self::default() };
     }
 
     /// The name of the next watch to ask for, and the watch's id.

@@ -23,6 +23,7 @@ use crate::{
     session::{
         End, Session,
         attempt::{Attempt, Node},
+        leftover::Leftover,
     },
     wire::turns::Turn,
 };
@@ -228,7 +229,7 @@ impl Acquire {
         node: Node,
         listed: Result<Vec<String>, ZkError>,
     ) -> Result<(&Node, Vec<String>)> {
-        let node = self.attempt.created(node);
+        let node = self.attempt.created(node).ok_or_else(vanished)?;
         self.session.unwatched.add(&self.attempt);
         match listed {
             Ok(children) if children.iter().any(|c| c == node.name()) => Ok((node, children)),
@@ -291,7 +292,7 @@ impl Acquire {
             None => Ok(()),
         };
         if removed.is_err() && !session.is_over() {
-            session.departures.leave(self.attempt.node(), &self.directory, id);
+            session.left.add(Leftover::of(self.attempt.node(), &self.directory, id));
         }
         self.left();
     }

@@ -1,9 +1,6 @@
 //! One attempt from before its node is asked for to its end: what this process knows of it.
 
-use std::sync::{
-    Arc, Mutex, OnceLock,
-    atomic::{AtomicBool, AtomicU8, Ordering},
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use lock_core::{FencingToken, Instant, Kind, LossReason, Request, Term, Validity, wall_clock};
 use tokio::sync::Notify;
@@ -24,26 +21,48 @@ use crate::{
 pub(crate) struct Attempt {
     pub(crate) id: Uuid,
     pub(crate) term: Term,
-    kind: Kind,
     /// The attempt whose grant it takes over.
     upgraded: Option<Uuid>,
     holder: Arc<str>,
     since: u64,
-    asked: AtomicBool,
-    /// Whether the token floor was raised before its node was known.
-    overtaken: AtomicBool,
-    node: OnceLock<Node>,
+    /// `None` is one that is not to be used, since it is older than the token floor.
+    node: OnceLock<Option<Node>>,
     validity: OnceLock<Validity>,
-    /// The end of a fixed term, which renewals of the session do not move.
-    term_end: Mutex<Instant>,
-    state: AtomicU8,
-    /// An exclusive attempt whose holder shares the lock by now.
-    downgraded: AtomicBool,
-    /// Whether a task has begun to look after the node.
-    guarded: AtomicBool,
-    /// Whether the server has told that it watches the node.
-    watched: AtomicBool,
+    state: Mutex<State>,
     changed: Notify,
+}
+
+#[derive(Debug)]
+struct State {
+    stage: Stage,
+    watching: Watching,
+    /// Changed by a downgrade.
+    kind: Kind,
+    /// The end of a fixed term, which renewals of the session do not move.
+    term_end: Instant,
+}
+
+/// How far an attempt has come.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Stage {
+    /// No node was asked for.
+    New,
+    /// A node may exist.
+    Asked,
+    Held,
+    /// It held the lock and gave it up.
+    Passed,
+    Gone,
+}
+
+/// Who watches the node.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Watching {
+    Nobody,
+    /// A task has begun to look after it.
+    Begun,
+    /// The server, by its own word.
+    Server,
 }
 
 /// What the server created for the attempt.
@@ -60,11 +79,6 @@ impl Node {
         self.path.rsplit_once('/').map_or(&self.path, |(_, name)| name)
     }
 }
-
-const WAITING: u8 = 0;
-const HELD: u8 = 1;
-const PASSED: u8 = 2;
-const GONE: u8 = 3;
 
 /// How an attempt ended, for whoever stands behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -90,19 +104,17 @@ impl Attempt {
         Self {
             id,
             term: request.term,
-            kind: request.kind,
             upgraded: None,
             holder: request.holder.clone(),
             since: u64::try_from(since.as_millis()).unwrap_or(u64::MAX),
-            asked: AtomicBool::new(false),
-            overtaken: AtomicBool::new(false),
             node: OnceLock::new(),
             validity: OnceLock::new(),
-            term_end: Mutex::new(Instant::NEVER),
-            state: AtomicU8::new(WAITING),
-            downgraded: AtomicBool::new(false),
-            guarded: AtomicBool::new(false),
-            watched: AtomicBool::new(false),
+            state: Mutex::new(State {
+                stage: Stage::New,
+                watching: Watching::Nobody,
+                kind: request.kind,
+                term_end: Instant::NEVER,
+            }),
             changed: Notify::new(),
         }
     }
@@ -122,38 +134,46 @@ impl Attempt {
         data
     }
 
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn stage(&self) -> Stage {
+        self.state().stage
+    }
+
     /// Whether it is, or has become, a reader's.
     pub(crate) fn is_shared(&self) -> bool {
-        self.kind == Kind::Shared || self.downgraded.load(Ordering::Acquire)
+        self.state().kind == Kind::Shared
     }
 
     /// Remembers that a node may exist from now on.
     pub(crate) fn ask(&self) {
-        self.asked.store(true, Ordering::Relaxed);
+        self.turn(&[Stage::New], Stage::Asked);
     }
 
     /// Whether a node may exist.
     pub(crate) fn was_asked(&self) -> bool {
-        self.asked.load(Ordering::Relaxed)
+        self.stage() != Stage::New
     }
 
     /// Remembers that its node is older than the token floor, and is not to be used.
     pub(crate) fn overtake(&self) {
-        self.overtaken.store(true, Ordering::Relaxed);
+        self.node.get_or_init(|| None);
     }
 
     pub(crate) fn was_overtaken(&self) -> bool {
-        self.overtaken.load(Ordering::Relaxed)
+        matches!(self.node.get(), Some(None))
     }
 
     /// The node, once its creation is confirmed.
     pub(crate) fn node(&self) -> Option<&Node> {
-        self.node.get()
+        self.node.get()?.as_ref()
     }
 
-    /// Writes down the confirmed node; the first one counts.
-    pub(crate) fn created(&self, node: Node) -> &Node {
-        self.node.get_or_init(|| node)
+    /// Writes down the confirmed node; the first one counts. `None` if it is not to be used.
+    pub(crate) fn created(&self, node: Node) -> Option<&Node> {
+        self.node.get_or_init(|| Some(node)).as_ref()
     }
 
     /// The grant's validity, once it is granted.
@@ -164,7 +184,7 @@ impl Attempt {
     /// Lets the grant of a fixed term last until then, if the session does.
     pub(crate) fn set_term_end(&self, end: Instant) {
         if self.term == Term::Fixed {
-            *lock(&self.term_end) = end;
+            self.state().term_end = end;
         }
     }
 
@@ -175,7 +195,7 @@ impl Attempt {
         if validity.has_ended() || validity.until() <= now {
             return false;
         }
-        validity.extend(until.min(*lock(&self.term_end)));
+        validity.extend(until.min(self.state().term_end));
         true
     }
 
@@ -183,8 +203,8 @@ impl Attempt {
     pub(crate) fn hold(&self, validity: Validity) -> bool {
         // An attempt is granted once; setting it twice cannot happen.
         let _ = self.validity.set(validity);
-        let holds = self.turn(WAITING, HELD);
-        if let Kind::Permit { .. } = self.kind {
+        let holds = self.turn(&[Stage::New, Stage::Asked], Stage::Held).is_some();
+        if let Kind::Permit { .. } = self.state().kind {
             self.changed.notify_waiters();
         }
         holds
@@ -192,7 +212,7 @@ impl Attempt {
 
     /// The holder gives the lock up; `false` if it has ended before.
     pub(crate) fn pass(&self) -> bool {
-        let passed = self.turn(HELD, PASSED);
+        let passed = self.turn(&[Stage::Held], Stage::Passed).is_some();
         if passed {
             self.changed.notify_waiters();
         }
@@ -201,26 +221,28 @@ impl Attempt {
 
     /// The server knows that the holder shares the lock from now on.
     pub(crate) fn downgrade(&self) {
-        self.downgraded.store(true, Ordering::Release);
+        self.state().kind = Kind::Shared;
         self.changed.notify_waiters();
     }
 
-    fn turn(&self, from: u8, to: u8) -> bool {
-        self.state.compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire).is_ok()
+    /// Goes on from one of these stages, which is returned.
+    fn turn(&self, from: &[Stage], to: Stage) -> Option<Stage> {
+        let mut state = self.state();
+        let turns = from.contains(&state.stage);
+        turns.then(|| std::mem::replace(&mut state.stage, to))
     }
 
     /// The node is gone, and nobody gave the lock up. A holder is told.
     pub(crate) fn gone(&self) {
-        let end = |state| (state == WAITING || state == HELD).then_some(GONE);
-        let Ok(before) = self.state.fetch_update(Ordering::AcqRel, Ordering::Acquire, end) else {
-            return;
-        };
-        if before == HELD
+        let before = self.turn(&[Stage::New, Stage::Asked, Stage::Held], Stage::Gone);
+        if before == Some(Stage::Held)
             && let Some(validity) = self.validity.get()
         {
             validity.lose(LossReason::EntryGone);
         }
-        self.changed.notify_waiters();
+        if before.is_some() {
+            self.changed.notify_waiters();
+        }
     }
 
     /// Whether it held the lock and has been told of its loss.
@@ -228,24 +250,29 @@ impl Attempt {
         self.validity().is_some_and(Validity::has_ended)
     }
 
-    /// Begins to look after the node; `false` if somebody does already.
+    /// Begins to look after the node; `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
-        !self.guarded.swap(true, Ordering::AcqRel)
+        let mut state = self.state();
+        let first = state.watching == Watching::Nobody;
+        if first {
+            state.watching = Watching::Begun;
+        }
+        first
     }
 
     /// The server watches the node from now on.
     pub(crate) fn watch(&self) {
-        self.watched.store(true, Ordering::Release);
+        self.state().watching = Watching::Server;
     }
 
     /// Whether the end of the node would have been told.
     pub(crate) fn is_watched(&self) -> bool {
-        self.watched.load(Ordering::Acquire)
+        self.state().watching == Watching::Server
     }
 
     /// Whether the holder gave the lock up, or the node is gone.
     pub(crate) fn has_ended(&self) -> bool {
-        matches!(self.state.load(Ordering::Acquire), PASSED | GONE)
+        matches!(self.stage(), Stage::Passed | Stage::Gone)
     }
 
     /// Waits until the attempt ended.
@@ -264,10 +291,10 @@ impl Attempt {
             tokio::pin!(changed);
             // Registered before the look, so that a change in between is not missed.
             changed.as_mut().enable();
-            match (self.state.load(Ordering::Acquire), wanted) {
-                (PASSED, _) => return News::Ended(Ending::Passed),
-                (GONE, _) => return News::Ended(Ending::Gone),
-                (HELD, Some(Became::Admitted)) => return News::Became(Became::Admitted),
+            match (self.stage(), wanted) {
+                (Stage::Passed, _) => return News::Ended(Ending::Passed),
+                (Stage::Gone, _) => return News::Ended(Ending::Gone),
+                (Stage::Held, Some(Became::Admitted)) => return News::Became(Became::Admitted),
                 (_, Some(Became::Shared)) if self.is_shared() => {
                     return News::Became(Became::Shared);
                 }
@@ -278,72 +305,5 @@ impl Attempt {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use futures_util::FutureExt;
-    use lock_core::{Instant, LockName};
-
-    use super::*;
-
-    fn attempt(kind: Kind) -> Attempt {
-        let mut request = Request::new(LockName::new("a").unwrap(), Duration::from_secs(1));
-        request.kind = kind;
-        Attempt::new(Uuid::new_v4(), &request)
-    }
-
-    fn held() -> (Attempt, Validity) {
-        let attempt = attempt(Kind::Exclusive);
-        let validity = Validity::new(&LockName::new("a").unwrap(), Instant::NEVER);
-        assert!(attempt.hold(validity.clone()));
-        (attempt, validity)
-    }
-
-    #[tokio::test]
-    async fn a_release_passes_the_lock_on_once() {
-        let (attempt, validity) = held();
-        assert!(attempt.pass());
-        attempt.gone();
-        assert_eq!(attempt.ended().await, Ending::Passed);
-        assert_eq!(validity.loss(), None);
-    }
-
-    #[tokio::test]
-    async fn a_deleted_holder_is_told_and_passes_nothing_on() {
-        let (attempt, validity) = held();
-        attempt.gone();
-        assert!(!attempt.pass());
-        assert_eq!(attempt.ended().await, Ending::Gone);
-        assert_eq!(validity.loss(), Some(LossReason::EntryGone));
-    }
-
-    #[test]
-    fn a_deleted_waiter_is_never_granted() {
-        let attempt = attempt(Kind::Exclusive);
-        attempt.gone();
-        assert!(!attempt.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_it_learns_that_a_holder_shares_the_lock() {
-        let (attempt, _) = held();
-        let (reader, writer) = (attempt.news(Some(Became::Shared)), attempt.ended());
-        tokio::pin!(reader, writer);
-        assert!(reader.as_mut().now_or_never().is_none());
-        attempt.downgrade();
-        assert_eq!(reader.await, News::Became(Became::Shared));
-        assert!(writer.as_mut().now_or_never().is_none());
-        attempt.pass();
-        assert_eq!(writer.await, Ending::Passed);
-    }
-
-    #[tokio::test]
-    async fn who_waits_for_it_learns_that_permits_are_granted() {
-        let attempt = attempt(Kind::Permit { weight: 1, limit: 2 });
-        let next = attempt.news(Some(Became::Admitted));
-        tokio::pin!(next);
-        assert!(next.as_mut().now_or_never().is_none());
-        assert!(attempt.hold(Validity::new(&LockName::new("a").unwrap(), Instant::NEVER)));
-        assert_eq!(next.await, News::Became(Became::Admitted));
-    }
-}
+#[path = "attempt_tests.rs"]
+mod tests;

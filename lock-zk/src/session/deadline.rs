@@ -11,6 +11,7 @@ use super::{
     poison::lock,
     proof::{self, Evidence, Proof},
 };
+use crate::wire::requests::Answers;
 
 /// Until when one session lives, as proven. Requests hold it without holding the session.
 #[derive(Debug)]
@@ -57,22 +58,6 @@ impl Deadline {
 
     pub(crate) fn ttl(&self) -> Duration {
         self.ttl
-    }
-
-    /// Counts the answer to a read.
-    pub(crate) fn answered_read(&self, sent: Instant) {
-        let mut state = self.state();
-        let proof = state.evidence.read(sent, Clock::Boot.now());
-        state.heard = state.heard.max(sent);
-        state.confirm(proof);
-    }
-
-    /// Counts the answer to a write.
-    pub(crate) fn answered_write(&self, sent: Instant) {
-        let mut state = self.state();
-        let proof = state.evidence.committed(sent, Clock::Boot.now());
-        (state.heard, state.wrote) = (state.heard.max(sent), state.wrote.max(sent));
-        state.confirm(proof);
     }
 
     /// Whether the server of this connection stands alone.
@@ -123,6 +108,22 @@ impl Deadline {
     }
 }
 
+impl Answers for Deadline {
+    fn read(&self, sent: Instant) {
+        let mut state = self.state();
+        let proof = state.evidence.read(sent, Clock::Boot.now());
+        state.heard = state.heard.max(sent);
+        state.confirm(proof);
+    }
+
+    fn written(&self, sent: Instant) {
+        let mut state = self.state();
+        let proof = state.evidence.committed(sent, Clock::Boot.now());
+        (state.heard, state.wrote) = (state.heard.max(sent), state.wrote.max(sent));
+        state.confirm(proof);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -134,7 +135,7 @@ mod tests {
         deadline.set_used(true);
         Clock::Boot.sleep_until(begun + ttl).await;
         let sent = Clock::Boot.now();
-        deadline.answered_write(sent);
+        deadline.written(sent);
         assert_eq!(deadline.last_moment(), sent + ttl);
         assert_eq!(deadline.safe_until(), safe_until(begun, ttl), "holders are told");
     }

@@ -10,7 +10,7 @@ use crate::{
     config::ZkConfig,
     error::{self, STORE},
     session::Session,
-    wire::probe,
+    wire::{probe, requests::Answers},
 };
 
 /// How many servers vote; none if the server does not know of others. `None` if the server does not
@@ -66,7 +66,7 @@ pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>)
         deadline.set_standalone(true);
         // Only now the answer is known to prove something: after an outage there may be no time for
         // another one.
-        deadline.answered_read(sent);
+        deadline.read(sent);
         let _ = session.upgrade().inspect(|session| session.renew_all());
     }
 }

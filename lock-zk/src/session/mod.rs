@@ -2,17 +2,16 @@
 
 pub(crate) mod attempt;
 pub(crate) mod deadline;
-mod departures;
 pub(crate) mod deployment;
 mod floor;
 mod janitor;
+pub(crate) mod leftover;
 mod own_nodes;
 pub(crate) mod poison;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
 mod retry;
-mod slots;
 mod unwatched;
 
 use std::{
@@ -22,7 +21,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Effect, Error, Instant, LossReason, Result, duration::shown, trace};
+use lock_core::{
+    Clock, Effect, Error, Instant, LossReason, Result, deadline::jitter, duration::shown,
+    keep::leftovers::Leftovers, trace,
+};
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -32,7 +34,7 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Attempt, deadline::Deadline, departures::Departures, floor::Floor, poison::lock,
+        attempt::Attempt, deadline::Deadline, floor::Floor, leftover::Leftover, poison::lock,
         unwatched::Unwatched,
     },
     wire::{
@@ -55,7 +57,7 @@ pub(crate) struct Session {
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
     /// What is left to remove.
-    pub(crate) departures: Departures,
+    pub(crate) left: Arc<Leftovers<Leftover>>,
     pub(crate) watches: Watches,
     pub(crate) floor: Floor,
     /// Attempts whose own nodes are not watched yet.
@@ -87,12 +89,14 @@ impl Session {
         sent: Instant,
         floor: Floor,
     ) -> Self {
+        // Before what the server refused to remove is tried again.
+        let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
             deadline: Arc::new(Deadline::new(ttl, tick, sent)),
             turns: Turns::new(),
             attempts: Mutex::default(),
-            departures: Departures::default(),
+            left: Arc::new(Leftovers::new(again, again)),
             watches: Watches::new(client.path()),
             floor,
             client: Mutex::new(Some(client)),

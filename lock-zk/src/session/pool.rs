@@ -2,12 +2,15 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::{Arc, Mutex, MutexGuard, Weak},
+    sync::{Arc, Weak},
     time::Duration,
 };
 
-use futures_util::FutureExt;
-use lock_core::{Clock, Effect, Error, Reach, Result, duration::shown};
+use lock_core::{
+    Clock, Effect, Error, Reach, Result,
+    duration::shown,
+    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
+};
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use zookeeper_client::{Client, Error as ZkError};
@@ -15,16 +18,12 @@ use zookeeper_client::{Client, Error as ZkError};
 use crate::{
     config::ZkConfig,
     error::{self, STORE},
-    session::{
-        Session, deployment,
-        floor::Floor,
-        janitor, own_nodes,
-        poison::lock,
-        renewal,
-        slots::{Opening, Slot, Slots},
-    },
+    session::{Session, deployment, floor::Floor, janitor, own_nodes, renewal},
     wire::{connection::connect, nodelay},
 };
+
+/// More distinct TTLs than any program has reason for; each costs a connection and a renewal.
+const MOST_SESSIONS: usize = 8;
 
 /// A client's sessions.
 #[derive(Debug)]
@@ -34,10 +33,25 @@ pub(crate) struct Sessions {
     runtime: Handle,
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
-    slots: Arc<Mutex<Slots>>,
+    pool: Pool<Session, ZkError>,
     pub(crate) reach: Reach,
     /// For what works in the background: the client is closed or dropped.
     closed: CancellationToken,
+}
+
+impl Pooled for Session {
+    fn ttl(&self) -> Duration {
+        Self::ttl(self)
+    }
+
+    fn is_over(&self) -> bool {
+        Self::is_over(self)
+    }
+
+    /// Whether one request can end it when no new lock begins in it.
+    fn is_spent(&self) -> bool {
+        self.has_lost_all()
+    }
 }
 
 impl Sessions {
@@ -51,7 +65,7 @@ impl Sessions {
             config,
             tick,
             runtime: Handle::current(),
-            slots: Arc::default(),
+            pool: Pool::new(STORE, MOST_SESSIONS),
             reach: Reach::default(),
             closed: CancellationToken::new(),
         })
@@ -70,32 +84,24 @@ impl Sessions {
     pub(crate) async fn get(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         // The server counts in milliseconds.
         let ttl = Duration::from_millis(u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX));
-        let opening = {
-            let mut slots = self.slots();
-            if slots.closed {
-                return Err(Error::closed(STORE));
-            }
-            slots.retire_if(ttl, |session| session.has_lost_all());
-            match slots.by_ttl.get(&ttl) {
-                Some(Slot::Open(session)) if !session.is_over() => return Ok(session.clone()),
-                Some(Slot::Opening(opening)) => opening.clone(),
-                _ => {
-                    slots.make_room(ttl)?;
-                    let opening = self.open(ttl);
-                    slots.by_ttl.insert(ttl, Slot::Opening(opening.clone()));
-                    opening
-                }
+        let mut told = match self.pool.get(ttl)? {
+            Found::Open(session) => return Ok(session),
+            Found::Opening(told) => told,
+            Found::Wanted { maker, told, .. } => {
+                self.open(ttl, maker);
+                told
             }
         };
-        match opening.await {
-            Ok(session) if session.ttl() != ttl => Err(clamped(ttl, session.ttl())),
-            Ok(session) => Ok(session),
-            Err(ZkError::ClientClosed) => Err(Error::closed(STORE)),
-            Err(ZkError::Timeout) => {
+        match told.outcome().await {
+            Some(Ok(session)) if session.ttl() != ttl => Err(other_ttl(ttl, session.ttl())),
+            Some(Ok(session)) => Ok(session),
+            // The client is closed, or dropped, or its runtime is gone.
+            None => Err(Error::closed(STORE)),
+            Some(Err(ZkError::Timeout)) => {
                 let source = format!("no server opened a session within {}", shown(ttl));
                 Err(error::unavailable("connect", Effect::None, source))
             }
-            Err(error) => Err(error::read_failed("connect", error)),
+            Some(Err(error)) => Err(error::read_failed("connect", error)),
         }
     }
 
@@ -105,11 +111,7 @@ impl Sessions {
     ///
     /// As [`get`](Self::get).
     pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
-        let open = self.slots().by_ttl.values().find_map(|slot| match slot {
-            Slot::Open(session) if !session.is_over() => Some(session.clone()),
-            _ => None,
-        });
-        match open {
+        match self.pool.any() {
             Some(session) => Ok(session),
             None => self.get(ttl).await,
         }
@@ -132,53 +134,29 @@ impl Sessions {
     /// The last session's that the server did not confirm.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
-        let open: Vec<_> = {
-            let mut slots = self.slots();
-            slots.closed = true;
-            let retired: Vec<_> = slots.retired.drain(..).collect();
-            let open = slots.by_ttl.drain().filter_map(|(_, slot)| slot.open());
-            open.chain(retired.iter().filter_map(Weak::upgrade)).collect()
-        };
+        let open = self.pool.close();
         let ends = futures_util::future::join_all(open.iter().map(|session| session.close()));
         ends.await.into_iter().collect()
     }
 
-    /// Opens a session in a task of its own: whoever asked first may leave.
-    fn open(self: &Arc<Self>, ttl: Duration) -> Opening {
+    /// Opens a session in a task of its own: the caller that asked first may leave.
+    fn open(self: &Arc<Self>, ttl: Duration, maker: Maker<Session, ZkError>) {
         let client = connect(self.config.clone(), ttl);
         let weak = Arc::downgrade(self);
-        let task = self.runtime.spawn(async move {
+        self.runtime.spawn(async move {
             let sent = Clock::Boot.now();
-            let opened = match tokio::time::timeout(ttl, client).await {
-                Ok(opened) => opened,
-                Err(_) => Err(ZkError::Timeout),
-            };
-            let Some(sessions) = weak.upgrade() else { return Err(ZkError::ClientClosed) };
-            let session = match opened {
+            let opened = tokio::time::timeout(ttl, client).await;
+            let Some(sessions) = weak.upgrade() else { return };
+            let opened = match opened.unwrap_or(Err(ZkError::Timeout)) {
                 Ok(client) => Ok(sessions.start(client, sent).await),
                 Err(error) => Err(error),
             };
-            sessions.opened(ttl, session)
+            if opened.is_ok() {
+                sessions.reach.works();
+            }
+            // One that the pool does not take ends when those that waited for it have seen it.
+            maker.done(opened);
         });
-        async { task.await.unwrap_or(Err(ZkError::ClientClosed)) }.boxed().shared()
-    }
-
-    fn opened(
-        &self,
-        ttl: Duration,
-        session: Result<Arc<Session>, ZkError>,
-    ) -> Result<Arc<Session>, ZkError> {
-        let mut slots = self.slots();
-        slots.by_ttl.remove(&ttl);
-        let session = session?;
-        self.reach.works();
-        if slots.closed {
-            return Err(ZkError::ClientClosed);
-        }
-        if session.ttl() == ttl {
-            slots.by_ttl.insert(ttl, Slot::Open(session.clone()));
-        }
-        Ok(session)
     }
 
     /// Starts the tasks of a session. They hold it weakly and end with it.
@@ -191,12 +169,11 @@ impl Sessions {
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
         let over = session.over_token();
-        let departures = session.departures.more();
         self.runtime.spawn(janitor::work(
             weak.clone(),
-            Arc::downgrade(&self.slots),
+            self.pool.downgrade(),
             over.clone(),
-            departures,
+            session.left.clone(),
         ));
         self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
@@ -216,23 +193,11 @@ impl Sessions {
         ));
         session
     }
-
-    fn slots(&self) -> MutexGuard<'_, Slots> {
-        lock(&self.slots)
-    }
 }
 
 impl Drop for Sessions {
     fn drop(&mut self) {
         self.closed.cancel();
-    }
-}
-
-fn clamped(wish: Duration, granted: Duration) -> Error {
-    Error::InvalidOption {
-        option: "ttl".to_owned(),
-        value: shown(wish).to_string(),
-        allowed: format!("the server grants {} instead", shown(granted)),
     }
 }
 

@@ -11,12 +11,21 @@ use zookeeper_client::{
     OneshotWatcher, Stat,
 };
 
-use crate::{error, session::deadline::Deadline};
+use crate::error;
+
+/// Counts the answers of a session's requests.
+pub(crate) trait Answers: Send + Sync {
+    /// A read that was sent then was answered.
+    fn read(&self, sent: Instant);
+
+    /// A write that was sent then was answered.
+    fn written(&self, sent: Instant);
+}
 
 /// One or more requests that are sent now. Each is sent when its method is called, and its answer
 /// counts when the future returns it.
 pub(crate) struct Exchange {
-    deadline: Arc<Deadline>,
+    answers: Arc<dyn Answers>,
     client: Client,
     sent: Instant,
     /// The place of an acquire or a look among the requests in flight.
@@ -28,12 +37,12 @@ type Answer<T> = Result<T, ZkError>;
 impl Exchange {
     /// Requests that are sent after `sent`.
     pub(crate) fn new(
-        deadline: Arc<Deadline>,
+        answers: Arc<dyn Answers>,
         client: Client,
         sent: Instant,
         turn: Option<OwnedSemaphorePermit>,
     ) -> Self {
-        Self { deadline, client, sent, _turn: turn }
+        Self { answers, client, sent, _turn: turn }
     }
 
     /// When the requests are sent, at the earliest.
@@ -44,7 +53,7 @@ impl Exchange {
     async fn read<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.deadline.answered_read(self.sent);
+            self.answers.read(self.sent);
         }
         reply
     }
@@ -52,7 +61,7 @@ impl Exchange {
     async fn written<T>(&self, reply: impl Future<Output = Answer<T>>) -> Answer<T> {
         let reply = reply.await;
         if reply.as_ref().err().is_none_or(error::is_an_answer) {
-            self.deadline.answered_write(self.sent);
+            self.answers.written(self.sent);
         }
         reply
     }
