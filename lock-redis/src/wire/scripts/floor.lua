@@ -4,10 +4,10 @@
 -- Answers what the floor was raised to, and up to where tokens may have come, as text.
 --
 -- A fence is kept for a day, so tokens are at most so far ahead of the time, if the clock was set back.
-local time = redis.call('TIME')
+--@token
+local time, wanted = redis.call('TIME'), tonumber(ARGV[1])
 local now = time[1] * 1000000 + time[2]
-local record, wanted = redis.pcall('GET', KEYS[1]) or '0 0', tonumber(ARGV[1])
-local offset, above = string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
+local offset, above = unpack_floor(redis.pcall('GET', KEYS[1]) or '0 0')
 if not offset then
   return redis.error_reply('BROKENFLOOR')
 end

@@ -1,4 +1,3 @@
-
 -- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds alone,
 -- then lock and queue of each other one; leaders are among these; floor. ARGV: how many hold alone, then attempt and
 -- TTL in ms of each of these, then attempt, TTL in ms and turn of each other one. A turn is greater by one in
@@ -7,7 +6,9 @@
 -- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
 -- 1 (waits), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; after
 -- how many ms what is in its way may be gone; 1 if it is the first.
-local now, PAGE = server_time(), 32
+--@token record grant leader group rule leave wait
+
+local PAGE = 32
 
 -- Removes the dead from one page of a queue. Answers the first that lives.
 local function bury(base, page)
@@ -60,16 +61,16 @@ local function renew(lock, attempt, ttl)
 end
 
 local function look(lock, base, attempt, ttl, turn)
-  local value, group = settle(lock, base, now)
+  local value, group = settle(lock, base)
   if value == attempt then
     redis.call('PEXPIRE', lock, ttl)
     redis.call('PEXPIRE', base .. 'leader', ttl)
-    return 3, same_token(base, now), 0, 0
+    return 3, tonumber(same_token(base)), 0, 0
   end
   local token = group and member_token(base, attempt)
   if token then
-    extend(lock, base, now, attempt, ttl)
-    return 3, token, 0, 0
+    extend(lock, base, attempt, ttl)
+    return 3, tonumber(token), 0, 0
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
@@ -84,11 +85,10 @@ local function look(lock, base, attempt, ttl, turn)
     firsts[base] = nil
     return 0, 0, 0, 0
   end
-  record = digits(now + ttl * 1000) .. string.sub(record, 17)
-  redis.call('HSET', base .. 'waiting', attempt, record)
+  redis.call('HSET', base .. 'waiting', attempt, digits(now + ttl * 1000) .. string.sub(record, 17))
   local first, mark = first_in_line(base, turn) == attempt, foreign_mark(value, group)
   return mark > 0 and -mark or 1, last_token(base),
-    blocked_for(lock, base, now, attempt, group), first and 1 or 0
+    blocked_for(lock, base, attempt, group), first and 1 or 0
 end
 
 local held, answer = tonumber(ARGV[1]), {}

@@ -18,23 +18,15 @@ local function seat(lock, base, attempt, ttl, token, version, database, who, val
   if tonumber(ttl) > 0 then
     redis.call('PEXPIRE', base .. 'leader', ttl)
   end
-  announce(lock, database, table.concat({token, version, ttl, 'o' .. floor(), #who, who .. value}, ' '))
+  local offset = unpack_floor(floor() or '0 0')
+  announce(lock, database, table.concat({token, version, ttl, 'o' .. offset, #who, who .. value}, ' '))
 end
 
 -- A candidate leads from now on.
 local function elect(lock, base, attempt, ttl, token, kind, said)
   local database, length = string.match(kind, '^e(%d+)/(%d+)$')
-  seat(lock, base, attempt, ttl, digits(token), 0, database,
+  seat(lock, base, attempt, ttl, token, 0, database,
     string.sub(said, 1, length), string.sub(said, length + 1))
-end
-
--- Ends an attempt's leadership, if it leads. Answers what `vacate` is to be told.
-local function unseat(base, attempt)
-  local leader = redis.call('HMGET', base .. 'leader', 'by', 'database', 'token')
-  if leader[1] == attempt then
-    redis.call('DEL', base .. 'leader')
-    return leader
-  end
 end
 
 -- Tells observers that a leadership is over, unless they were told of the next one. `value`: the lock's.
