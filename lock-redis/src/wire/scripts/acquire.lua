@@ -4,8 +4,8 @@
 -- one; {fence, after how many ms what is in its way may be gone, place in the queue, mark of a foreign holder
 -- or 0} if it waits.
 --
--- What comes before the library is all that runs when an exclusive lock is free: every call and argument there
--- costs.
+-- What comes before the library is all that runs when an exclusive lock is free, or a try is in vain: every call and
+-- argument there costs.
 --@token
 local lock, attempt, ttl, kind, said = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
@@ -21,6 +21,13 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
     redis.call('PEXPIRE', waiting, 172800000)
   end
   return token
+end
+if not free and kind == 'x' and ARGV[3] == '0' then
+  -- If another attempt, or somebody foreign, holds it alone, a try has its answer.
+  local value = redis.pcall('GET', lock)
+  if type(value) == 'string' and value ~= attempt and not string.find(value, '^[sp]%d*:%d+$') then
+    return 0
+  end
 end
 --@record grant leader group rule wait
 

@@ -6,6 +6,14 @@
 -- Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers per other one: 0 (gone),
 -- 1 (waits), 3 (holds), or less than 0 (waits for a foreign holder, with this mark); fence or token; after
 -- how many ms what is in its way may be gone; 1 if it is the first.
+local held, answer = tonumber(ARGV[1]), {}
+for i = 1, held do
+  local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
+  answer[i] = mine and redis.call('PEXPIRE', KEYS[i], ARGV[2 * i + 1]) or 0
+end
+if #KEYS == held + 1 then
+  return answer
+end
 --@token record grant leader group rule leave wait
 
 local PAGE = 32
@@ -53,13 +61,6 @@ local function first_in_line(base, turn)
   return firsts[base]
 end
 
-local function renew(lock, attempt, ttl)
-  if redis.pcall('GET', lock) ~= attempt then
-    return 0
-  end
-  return redis.call('PEXPIRE', lock, ttl)
-end
-
 local function look(lock, base, attempt, ttl, turn)
   local value, group = settle(lock, base)
   if value == attempt then
@@ -91,10 +92,6 @@ local function look(lock, base, attempt, ttl, turn)
     blocked_for(lock, base, attempt, group), first and 1 or 0
 end
 
-local held, answer = tonumber(ARGV[1]), {}
-for i = 1, held do
-  answer[i] = renew(KEYS[i], ARGV[2 * i], ARGV[2 * i + 1])
-end
 for i = 1, (#KEYS - 1 - held) / 2 do
   local key, argument, at = held + 2 * i - 1, 2 * held + 3 * i - 1, held + 4 * i - 3
   answer[at], answer[at + 1], answer[at + 2], answer[at + 3] = look(
