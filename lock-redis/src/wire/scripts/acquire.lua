@@ -1,11 +1,11 @@
--- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the usual ones,
--- 1 to wait or 0 to try, the kind, and what the attempt says about itself, which a candidate's value follows.
--- Answers the token; 0 if it is busy; minus the number of permits that others count with if that is another
--- one; {fence, after how many ms what is in its way may be gone, place in the queue, mark of a foreign holder
--- or 0} if it waits.
+-- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the
+-- usual ones, 1 to wait or 0 to try, the kind, and what the attempt says about itself, which a
+-- candidate's value follows. Answers the token; 0 if it is busy; minus the number of permits that
+-- others count with if that is another one; {fence, after how many ms what is in its way may be
+-- gone, place in the queue, mark of a foreign holder or 0} if it waits.
 --
--- What comes before the library is all that runs when an exclusive lock is free, or a try is in vain: every call and
--- argument there costs.
+-- What comes before the library is all that runs when an exclusive lock is free, or a try is in
+-- vain: every call and argument there costs.
 --@token
 local lock, attempt, ttl, kind, said = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)

@@ -1,6 +1,6 @@
--- ACQUIRE of several exclusive locks: of all, if each is free and nobody waits for it, or of none. KEYS: lock
--- and queue of each; floor. ARGV: attempt, TTL in ms, and what the holder says about itself, if it is not the
--- usual, of each. Answers their tokens; 0 if one is busy.
+-- ACQUIRE of several exclusive locks: of all, if each is free and nobody waits for it, or of none.
+-- KEYS: lock and queue of each; floor. ARGV: attempt, TTL in ms, and what the holder says about
+-- itself, if it is not the usual, of each. Answers their tokens; 0 if one is busy.
 --@token record grant leader group rule
 
 local wishes, free = {}, true

@@ -1,12 +1,12 @@
 -- CONVERT. KEYS: lock, queue, floor. ARGV: attempt, token, and the kind that it is to have.
 --
--- To `s`: makes the attempt that holds the lock alone the first member of a group, for as long as it would have
--- held the lock, and lets in who fits beside it. Answers 1, also if it was done before; 0 if the lock is not
--- the attempt's.
+-- To `s`: makes the attempt that holds the lock alone the first member of a group, for as long as
+-- it would have held the lock, and lets in who fits beside it. Answers 1, also if it was done
+-- before; 0 if the lock is not the attempt's.
 --
--- To `x`: makes a member that is alone, and for whose lock nobody waits, the only holder, for as long as it
--- would have been a member. Answers the new token, also if it was done before; 0 if somebody else holds or
--- waits; -1 if the attempt is no member.
+-- To `x`: makes a member that is alone, and for whose lock nobody waits, the only holder, for as
+-- long as it would have been a member. Answers the new token, also if it was done before; 0 if
+-- somebody else holds or waits; -1 if the attempt is no member.
 --@token record grant leader group rule
 
 local lock, base, attempt, token = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1], ARGV[2]

@@ -1,8 +1,8 @@
--- HAND_OVER of a lock that is held alone: DETACH and ADOPT. KEYS: lock, fence; waiting, if there is a queue;
--- floor. ARGV: the attempt that has it, the one that is to have it, TTL in ms, token; and of who adopts it, what
--- it says about itself, or nothing.
--- Answers 1; 0 if nobody has this grant any more; -1 if another attempt has it; -2 if the token floor is as
--- high as its token: a raise that looks for it would not find it under the next name.
+-- HAND_OVER of a lock that is held alone: DETACH and ADOPT. KEYS: lock, fence; waiting, if there is
+-- a queue; floor. ARGV: the attempt that has it, the one that is to have it, TTL in ms, token; and
+-- of who adopts it, what it says about itself, or nothing. Answers 1; 0 if nobody has this grant
+-- any more; -1 if another attempt has it; -2 if the token floor is as high as its token: a raise
+-- that looks for it would not find it under the next name.
 --
 -- Sent again, it finds what it did, and renews it.
 --@token

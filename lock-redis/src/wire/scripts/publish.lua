@@ -1,6 +1,6 @@
--- PUBLISH. KEYS: lock, queue, floor. ARGV: attempt, version, database, value. The leader says a new value.
--- Versions are its own count: what was said before, or later, is not said once more.
--- Answers 1, also if it was done before; 0 if the lock is not the attempt's.
+-- PUBLISH. KEYS: lock, queue, floor. ARGV: attempt, version, database, value. The leader says a new
+-- value. Versions are its own count: what was said before, or later, is not said once more. Answers
+-- 1, also if it was done before; 0 if the lock is not the attempt's.
 --@token record grant leader
 
 local lock, base, attempt = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1]

@@ -1,10 +1,11 @@
 
--- Those who hold a lock together: readers, or holders of permits. While there are any, the lock's key
--- has their group's value: `s:<id>`, or `p<limit>:<id>`. They hold only while it has that very value, so
--- a key that was evicted, deleted or overwritten ends them all.
+-- Those who hold a lock together: readers, or holders of permits. While there are any, the lock's
+-- key has their group's value: `s:<id>`, or `p<limit>:<id>`. They hold only while it has that very
+-- value, so a key that was evicted, deleted or overwritten ends them all.
 --
--- `holders` (a sorted set) tells until when each member is alive; `members` (a hash) each one's record, the
--- `group`'s value, and how many permits are `taken`. All three keys live as long as the longest-lived member.
+-- `holders` (a sorted set) tells until when each member is alive; `members` (a hash) each one's
+-- record, the `group`'s value, and how many permits are `taken`. All three keys live as long as the
+-- longest-lived member.
 
 local function fits(base, group, kind)
   local weight, limit = permits(kind)
@@ -68,8 +69,8 @@ local function part(base, attempt)
   return true
 end
 
--- Without `holders`, which was evicted or deleted, nobody knows how long each member is alive: each is as
--- long as the lock, which lives as long as the longest-lived, unless it says so anew.
+-- Without `holders`, which was evicted or deleted, nobody knows how long each member is alive: each
+-- is as long as the lock, which lives as long as the longest-lived, unless it says so anew.
 local function revive(lock, base)
   if redis.call('HLEN', base .. 'members') == 2 then
     -- The group and what is taken: the last one is out.

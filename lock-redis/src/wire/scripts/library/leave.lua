@@ -17,8 +17,8 @@ local function dequeue(base, attempt)
   end
 end
 
--- Gives up whatever an attempt has: the lock, if it is `mine`, its membership, or its place in the queue.
--- Answers 1 if it held, else 0.
+-- Gives up whatever an attempt has: the lock, if it is `mine`, its membership, or its place in the
+-- queue. Answers 1 if it held, else 0.
 local function leave(lock, base, attempt, mine, leads)
   if mine then
     pass_on(lock, base, leads and unseat(base, attempt))

@@ -1,12 +1,13 @@
 
--- What is written beside the lock's key. `base` is what the names of a name's companion keys start with; they
--- are in one slot with the lock's key: `fence`, `queue` (a list of the attempts that wait, in order), `waiting`
--- (a hash of their records, and what the `holder` says about itself), and those of `leader` and `group`.
+-- What is written beside the lock's key. `base` is what the names of a name's companion keys start
+-- with; they are in one slot with the lock's key: `fence`, `queue` (a list of the attempts that
+-- wait, in order), `waiting` (a hash of their records, and what the `holder` says about itself),
+-- and those of `leader` and `group`.
 --
--- A record of a waiting attempt: until when it is alive (16 digits of server microseconds), its TTL in ms,
--- since when it waits, its kind, and what it says about itself. The kind is `x` (exclusive), `s` (shared),
--- `p<weight>/<limit>` (permits), or a candidate's. A record of one that holds beside others: its token, its
--- kind, and what it says about itself.
+-- A record of a waiting attempt: until when it is alive (16 digits of server microseconds), its TTL
+-- in ms, since when it waits, its kind, and what it says about itself. The kind is `x` (exclusive),
+-- `s` (shared), `p<weight>/<limit>` (permits), or a candidate's. A record of one that holds beside
+-- others: its token, its kind, and what it says about itself.
 local WAITER, MEMBER = '^%d+ (%d+) %d+ (%S+) (.*)$', '^(%d+) (%S+) (.*)$'
 
 local time = redis.call('TIME')

@@ -1,8 +1,8 @@
 
 -- The rule of the queue: who is let in, and what follows when somebody leaves.
 
--- Tells an attempt's client something about it: a token, or `gone`. A hint: who is not reached finds
--- out by itself, so a refusal is no failure.
+-- Tells an attempt's client something about it: a token, or `gone`. A hint: who is not reached
+-- finds out by itself, so a refusal is no failure.
 local function tell(lock, attempt, what)
   redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
     what .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
@@ -21,9 +21,9 @@ local function grant(lock, base, attempt, ttl, kind, said)
   return token
 end
 
--- Lets in from the head of the queue whoever is alive and fits: into the group, or into a lock that is
--- free or the caller's to give. Nobody is overtaken. Answers the lock's value, nil if nobody holds
--- it now, and the same once more if it is a group's.
+-- Lets in from the head of the queue whoever is alive and fits: into the group, or into a lock that
+-- is free or the caller's to give. Nobody is overtaken. Answers the lock's value, nil if nobody
+-- holds it now, and the same once more if it is a group's.
 --
 -- The first write removes something: that works also when the server is out of memory, and once a
 -- script has written, its other writes do too. So a hand-over never stops half-way.
@@ -61,8 +61,8 @@ local function pump(lock, base, group)
   return group, group
 end
 
--- Passes on a lock that is the caller's to give, or frees it; says that `leader` is none any more. Answers
--- what `pump` does.
+-- Passes on a lock that is the caller's to give, or frees it; says that `leader` is none any more.
+-- Answers what `pump` does.
 local function pass_on(lock, base, leader)
   local value, group = pump(lock, base)
   if not value then
@@ -72,8 +72,8 @@ local function pass_on(lock, base, leader)
   return value, group
 end
 
--- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The last
--- one out hands the lock over, or frees it. Answers what `pump` does.
+-- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The
+-- last one out hands the lock over, or frees it. Answers what `pump` does.
 local function regroup(lock, base, group, left)
   if redis.call('EXISTS', base .. 'holders') == 0 then
     revive(lock, base)
@@ -96,7 +96,8 @@ end
 local function settle(lock, base)
   local value = redis.pcall('GET', lock)
   if not value then
-    -- Nothing is written unless somebody waits: a server that is full refuses a script's first write.
+    -- Nothing is written unless somebody waits: a server that is full refuses a script's first
+    -- write.
     if redis.call('EXISTS', base .. 'queue') == 1 then
       return pump(lock, base)
     end
