@@ -1,4 +1,12 @@
 //! Deliberately broken locks. Each has one defect, which exactly one executable property rejects.
+//! [`Hooks`] is where those of the store come in.
+
+use std::{borrow::Cow, collections::VecDeque, sync::Arc};
+
+use lock_core::{Entry, Holder, Instant, Kind, LockName};
+use uuid::Uuid;
+
+use crate::store::entry::{Stored, place_of};
 
 /// What is wrong with a broken store, or with its driver.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -75,4 +83,130 @@ impl Defect {
         (Self::ProclaimsNothing, "election"),
         (Self::AdoptsTwice, "detach"),
     ];
+}
+
+/// What the store asks where one with a defect does something else. Without a defect each answer
+/// is what is right, and nothing is changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hooks(Option<Defect>);
+
+impl Hooks {
+    #[cfg(feature = "properties")]
+    pub(crate) fn of(defect: Defect) -> Self {
+        Self(Some(defect))
+    }
+
+    pub(crate) fn has(self, defect: Defect) -> bool {
+        self.0 == Some(defect)
+    }
+
+    /// The name whose queue is meant.
+    pub(crate) fn name(self, name: &LockName) -> Cow<'_, LockName> {
+        let folded = || LockName::new(name.as_str().to_ascii_lowercase()).ok();
+        let folded = self.has(Defect::FoldsCase).then(folded).flatten();
+        folded.map_or(Cow::Borrowed(name), Cow::Owned)
+    }
+
+    pub(crate) fn before_expiry(self, entry: &mut Stored, now: Instant) {
+        let crashed = entry.network.now().crashed;
+        if self.has(Defect::KeepsCrashedHolders)
+            && entry.kind == Kind::Exclusive
+            && entry.value.is_none()
+            && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
+        {
+            entry.expires = now + entry.ttl;
+        }
+    }
+
+    pub(crate) fn before_grants(self, entries: &mut VecDeque<Stored>) {
+        let free = entries.front().is_some_and(|first| first.granted.is_none());
+        let reverses = self.has(Defect::ServesTheLastFirst) && free && entries.len() > 2;
+        if reverses && all_exclusive(entries) {
+            entries.make_contiguous().reverse();
+        }
+    }
+
+    /// Whether the second of the queue is granted beside the first.
+    pub(crate) fn grants_beside_the_first(self, entries: &VecDeque<Stored>) -> bool {
+        self.has(Defect::GrantsTwoOfACrowd)
+            && entries.len() > 7
+            && clients(entries) > 2
+            && all_exclusive(entries)
+    }
+
+    /// The kind that an entry counts as.
+    pub(crate) fn counted(self, kind: Kind) -> Kind {
+        match kind {
+            Kind::Permit { limit, .. } if self.has(Defect::CountsHoldersInsteadOfPermits) => {
+                Kind::Permit { weight: 1, limit }
+            }
+            kind => kind,
+        }
+    }
+
+    /// Whether those behind an entry do not wait for it.
+    pub(crate) fn is_overtaken(self, entry: &Stored) -> bool {
+        let passed = self.has(Defect::LetsReadersPass) && entry.granted.is_none();
+        passed && entry.kind == Kind::Exclusive
+    }
+
+    pub(crate) fn before_deletion(self, last_token: &mut u64) {
+        if self.has(Defect::RestartsTokens) {
+            *last_token = 0;
+        }
+    }
+
+    #[cfg(feature = "properties")]
+    pub(crate) fn outlives_a_restart(self, entry: &Stored) -> bool {
+        !self.has(Defect::ForgetsWaitersInARestart) || entry.granted.is_some()
+    }
+
+    /// Whether a set of which not all are free takes what it can.
+    pub(crate) fn takes_parts(self) -> bool {
+        self.has(Defect::KeepsPartsOfSets)
+    }
+
+    /// The place of the entry that an attempt's release removes.
+    pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
+        let first = self.has(Defect::ReleasesByName).then_some(0);
+        place_of(entries, attempt).or(first)
+    }
+
+    pub(crate) fn published(self, said: &mut Option<Arc<[u8]>>, value: &[u8]) {
+        if !self.has(Defect::ProclaimsNothing) {
+            *said = Some(value.into());
+        }
+    }
+
+    pub(crate) fn tells_victims(self) -> bool {
+        !self.has(Defect::RevokesInSilence)
+    }
+
+    /// Whether an entry may be adopted: one of these attempts has it.
+    pub(crate) fn may_adopt(self, entry: &Stored, by: [Uuid; 2]) -> bool {
+        by.contains(&entry.attempt) || self.has(Defect::AdoptsTwice)
+    }
+
+    /// An entry as operators see it.
+    pub(crate) fn shown(self, mut entry: Entry) -> Entry {
+        if self.has(Defect::HidesTheHolder) {
+            entry.holder = Holder::default();
+        }
+        entry
+    }
+}
+
+fn all_exclusive(entries: &VecDeque<Stored>) -> bool {
+    entries.iter().all(|entry| entry.kind == Kind::Exclusive)
+}
+
+/// How many clients have entries in a queue.
+fn clients(entries: &VecDeque<Stored>) -> usize {
+    let mut channels: Vec<&Stored> = Vec::new();
+    for entry in entries {
+        if !channels.iter().any(|known| known.tell.same_channel(&entry.tell)) {
+            channels.push(entry);
+        }
+    }
+    channels.len()
 }

@@ -23,7 +23,7 @@ use std::fmt;
 use lock_core::{BoxError, Effect, Error};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
-use crate::wire::script;
+use crate::wire::lua;
 
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
@@ -101,7 +101,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
 
 /// The same, which names the key of the token floor where it is about that.
 pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> Error {
-    let Some(key) = script::floor_in(command) else { return convert(op, error) };
+    let Some(key) = lua::floor_in(command) else { return convert(op, error) };
     if error.to_string().contains("BROKENFLOOR") {
         let key = key.escape_ascii().to_string().replace(r"\xff", r"\xFF");
         let source = format!(

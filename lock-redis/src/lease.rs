@@ -12,6 +12,7 @@ use redis::{Cmd, Value};
 use crate::{
     acquire::detach,
     error::{self, STORE},
+    layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
     wire::{clock::CLOCK, script, turns::Lane},
 };
@@ -85,6 +86,10 @@ impl RedisLease {
         }
     }
 
+    fn conversion(&self, word: &str) -> Cmd {
+        script::convert(&self.attempt.key, &self.attempt.ticket, self.token(), word)
+    }
+
     fn gone(&self) -> Error {
         self.validity.lose(LossReason::EntryGone);
         Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
@@ -110,16 +115,14 @@ impl Lease for RedisLease {
 
     async fn downgrade(&self) -> Result<()> {
         self.attempt.share(true);
-        let command = script::downgrade(&self.attempt.key, &self.attempt.ticket, self.token());
-        match self.convert("downgrade", &command).await? {
+        match self.convert("downgrade", &self.conversion(SHARED)).await? {
             1 => Ok(()),
             _ => Err(self.gone()),
         }
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let command = script::upgrade(&self.attempt.key, &self.attempt.ticket, self.token());
-        match self.convert("upgrade", &command).await? {
+        match self.convert("upgrade", &self.conversion(EXCLUSIVE)).await? {
             0 => Ok(false),
             -1 => Err(self.gone()),
             token => {

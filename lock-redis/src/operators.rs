@@ -12,12 +12,7 @@ use crate::{
     error,
     layout::key::{Key, QUEUE, lock_of},
     session::Session,
-    wire::{
-        clock::CLOCK,
-        script,
-        snapshot::{Snapshot, diagnosed},
-        turns::Lane,
-    },
+    wire::{clock::CLOCK, script, snapshot::Snapshot, turns::Lane},
 };
 
 /// How long one question waits for its answer.
@@ -50,9 +45,9 @@ impl Session {
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
             let value = self.question("diagnose", &script::diagnose(key, now)).await?;
-            let (snapshot, found) =
-                diagnosed(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
-            places.extend(found);
+            let snapshot =
+                Snapshot::read(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
+            places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
                 let clients = self.descriptions(snapshot.clients()).await?;

@@ -59,11 +59,12 @@ async fn a_conversion_that_comes_late_changes_nothing() {
     lease.downgrade().await.unwrap();
     assert!(lease.try_upgrade().await.unwrap());
     let ticket = server.command(&[b"GET", b"orders"]).await.unwrap();
-    let late = lock_redis_script("downgrade");
+    let late = lock_redis_script("convert");
     let queue = companion("orders", "queue");
     let token = before.value().to_string();
+    let (ticket_now, token) = (ticket.as_bytes(), token.as_bytes());
     let call: &[&[u8]] =
-        &[b"EVAL", late.as_bytes(), b"2", b"orders", &queue, ticket.as_bytes(), token.as_bytes()];
+        &[b"EVAL", late.as_bytes(), b"2", b"orders", &queue, ticket_now, token, b"s"];
     assert_eq!(server.command(call).await.unwrap(), "0");
     assert_eq!(server.command(&[b"GET", b"orders"]).await.unwrap(), ticket);
     lease.release().await.unwrap();
@@ -76,7 +77,11 @@ fn lock_redis_script(name: &str) -> String {
         let path = format!("{}/src/wire/scripts/{name}.lua", env!("CARGO_MANIFEST_DIR"));
         std::fs::read_to_string(path).unwrap()
     };
-    ["queue", "group", name].map(part).concat()
+    let whole = |line: &str| match line.strip_prefix("--@") {
+        Some(parts) => parts.split(' ').map(|name| part(&format!("library/{name}"))).collect(),
+        None => format!("{line}\n"),
+    };
+    part(name).lines().map(whole).collect()
 }
 
 #[tokio::test]

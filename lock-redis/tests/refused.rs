@@ -133,10 +133,13 @@ async fn only_the_scripts_that_are_needed_are_loaded() {
     assert_eq!(loaded().await, 3);
     acquire(&driver, "orders", TTL).await.unwrap().release().await.unwrap();
     assert_eq!(loaded().await, 3);
+    // A reader takes the scripts of everybody.
     acquire_as(Kind::Shared, &driver, "orders", TTL).await.unwrap().release().await.unwrap();
+    assert_eq!(loaded().await, 3);
+    driver.inspect(&name("orders")).await.unwrap();
     assert_eq!(loaded().await, 4);
     let other = lab::driver(&server.url()).await;
-    acquire_as(Kind::Shared, &other, "orders", TTL).await.unwrap().release().await.unwrap();
+    other.inspect(&name("orders")).await.unwrap();
     assert_eq!(loaded().await, 4);
 }
 

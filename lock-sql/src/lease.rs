@@ -47,7 +47,8 @@ impl SqlLease {
         let (deadline, patience) = (CLOCK.now() + self.attempt.ttl / 2, self.attempt.patience());
         let (_, rows) =
             self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
-        let row = rows.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
+        let row =
+            rows.entries.into_iter().find(|row| !row.left.is_zero()).ok_or_else(|| self.gone())?;
         self.session.changed(&self.attempt.name);
         Ok(row)
     }

@@ -9,7 +9,7 @@ use lock_core::{
 use uuid::Uuid;
 
 use crate::{
-    layout::row::Row,
+    layout::row::{Row, Rows},
     session::Session,
     wire::{
         clock::CLOCK,
@@ -32,7 +32,7 @@ impl Session {
             self.insist(("inspect", Rank::Ask), inspect, LIMIT, patient(), None).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
-        for (entry, row) in entries.iter_mut().zip(&rows) {
+        for (entry, row) in entries.iter_mut().zip(rows.iter()) {
             if entry.holds {
                 entry.holder.token = Some(FencingToken::new(row.token));
                 entry.holder.granted_at = row.granted;
@@ -85,7 +85,7 @@ impl Session {
     pub(crate) async fn outlives(&self) -> Result<u64> {
         let (_, rows) =
             self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
-        Ok(rows.first().map_or(0, |row| row.token))
+        Ok(rows.number(0).unwrap_or_default())
     }
 
     /// Removes an entry of whatever client. Answers whether there was one.
@@ -141,17 +141,16 @@ impl Session {
     }
 }
 
-fn diagnosis(rows: &[Row], attempts: &[Uuid]) -> Diagnosis {
-    let (head, line): (Vec<_>, Vec<_>) = rows.iter().partition(|row| row.version == 0);
-    let holders = admitted(head.iter().map(|row| row.kind));
-    let places: HashMap<_, _> = line.iter().map(|row| (row.attempt, row.token)).collect();
+fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {
+    let holders = admitted(rows.iter().map(|row| row.kind));
+    let places: HashMap<_, _> = rows.numbers.iter().copied().collect();
     let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
         at if at <= holders => Some(0),
         // There may be more of them.
         _ if holders == HEAD => None,
         at => Some(at - holders),
     };
-    let holder = head.first().map(|row| {
+    let holder = rows.first().map(|row| {
         let token = (holders > 0).then(|| FencingToken::new(row.token));
         Holder::new(row.holder.clone(), token).queued(Some(row.since)).granted(row.granted)
     });
@@ -167,7 +166,7 @@ fn entry(row: &Row) -> Entry {
     Entry::new(Some(row.attempt), holder).with_kind(row.kind).with_ttl_left(row.left)
 }
 
-fn floor(rows: &[Row]) -> TokenFloor {
-    let token = |at: usize| FencingToken::new(rows.get(at).map_or(0, |row| row.token));
+fn floor(rows: &Rows) -> TokenFloor {
+    let token = |at: usize| FencingToken::new(rows.number(at).unwrap_or_default());
     TokenFloor::new(token(0), token(1))
 }

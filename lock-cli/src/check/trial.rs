@@ -12,7 +12,7 @@ use lock_core::{
 };
 use tokio::time::{sleep, timeout};
 
-use super::{room::Room, site::Site};
+use super::{harness::StoreHarness, target::Target};
 use crate::exit::{Code, Failure};
 
 /// How many checks run at a time: most of them wait for a TTL, and the store is in use.
@@ -52,7 +52,7 @@ pub(super) enum Verdict {
 }
 
 /// Plays the checks of these properties, or of all if none is named; `shown` is what the progress says.
-pub(super) async fn play(site: &Arc<Site>, shown: &str, wanted: &[String]) -> Played {
+pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -> Played {
     let mut trials: Vec<_> = properties::all()
         .iter()
         .filter(|property| wanted.is_empty() || wanted.iter().any(|name| name == property.name))
@@ -62,22 +62,22 @@ pub(super) async fn play(site: &Arc<Site>, shown: &str, wanted: &[String]) -> Pl
     let progress = progress(trials.len(), shown);
     let checks: Vec<_> = trials.iter().map(|trial| trial.check).enumerate().collect();
     let mut running = stream::iter(checks)
-        .map(|(number, check)| async move { (number, one(site, number, check).await) })
+        .map(|(number, check)| async move { (number, one(target, number, check).await) })
         .buffer_unordered(AT_ONCE);
     let all = async {
         while let Some((number, verdict)) = running.next().await {
             trials[number].verdict = Some(verdict);
             progress.inc(1);
-            if site.is_gone() {
+            if target.is_gone() {
                 return;
             }
         }
-        once_more(site, &mut trials).await;
+        once_more(target, &mut trials).await;
     };
     // What is not done then says so.
     let _ = timeout(LIMIT, all).await;
     progress.finish_and_clear();
-    let gone = site.is_gone();
+    let gone = target.is_gone();
     let checks = trials.into_iter().map(|trial| trial.ended(gone)).collect();
     Played { checks, gone }
 }
@@ -100,18 +100,18 @@ impl Trial {
 
 /// What did not come to its end may have been in the way of the others: once more, alone. Where a promise
 /// is broken, enough is known.
-async fn once_more(site: &Arc<Site>, trials: &mut [Trial]) {
+async fn once_more(target: &Arc<Target>, trials: &mut [Trial]) {
     let broken = trials.iter().any(|trial| matches!(trial.verdict, Some(Verdict::Broken(_))));
-    if broken || site.ping().await.is_err() {
+    if broken || target.ping().await.is_err() {
         return;
     }
-    let rooms = trials.len();
+    let played = trials.len();
     for (number, trial) in trials.iter_mut().enumerate() {
         let Some(Verdict::Failed(failure)) = &trial.verdict else { continue };
         let first_try = failure.to_string();
-        trial.verdict = Some(one(site, rooms + number, trial.check).await);
+        trial.verdict = Some(one(target, played + number, trial.check).await);
         trial.first_try = Some(first_try);
-        if site.is_gone() {
+        if target.is_gone() {
             return;
         }
     }
@@ -136,22 +136,22 @@ fn progress(checks: usize, store: &str) -> ProgressBar {
     bar
 }
 
-async fn one(site: &Arc<Site>, number: usize, check: Check) -> Verdict {
-    let room = Room::new(site, number);
+async fn one(target: &Arc<Target>, number: usize, check: Check) -> Verdict {
+    let harness = StoreHarness::new(target, number);
     let mut trouble = None;
     let checked = tokio::select! {
         // After a standstill both are due.
         biased;
-        never = watch(site, &mut trouble) => match never {},
-        checked = check.run(&room) => checked,
+        never = watch(target, &mut trouble) => match never {},
+        checked = check.run(&harness) => checked,
     };
-    judge(site, checked, trouble).await
+    judge(target, checked, trouble).await
 }
 
 /// Notes when the store, or this machine, was out of reach or slow while a check was made.
-async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
+async fn watch(target: &Target, trouble: &mut Option<String>) -> Infallible {
     loop {
-        match site.answer().await {
+        match target.answer().await {
             Ok(took) if took > SLOW => *trouble = Some(format!("an answer took {took:.1?}")),
             Ok(_) => {}
             Err(failure) => *trouble = Some(failure.to_string()),
@@ -166,18 +166,18 @@ async fn watch(site: &Site, trouble: &mut Option<String>) -> Infallible {
 }
 
 /// What is the store's fault, and what is not.
-async fn judge(site: &Site, checked: Checked, trouble: Option<String>) -> Verdict {
+async fn judge(target: &Target, checked: Checked, trouble: Option<String>) -> Verdict {
     match checked {
         Ok(Outcome::Skipped(why)) => Verdict::NotChecked(why),
         Ok(_) => Verdict::Kept,
         Err(failure) if !could_be_an_outage(&failure) => Verdict::Broken(failure.to_string()),
-        Err(failure) => match site.ping().await {
+        Err(failure) => match target.ping().await {
             Ok(()) => match trouble {
                 Some(why) if failure.is::<Missed>() => {
                     let why = format!("{failure}; meanwhile {why}");
                     Verdict::Failed(Failure::new(Code::TimedOut, why))
                 }
-                _ => blame(failure, site.is_native()),
+                _ => blame(failure, target.is_native()),
             },
             Err(gone) => {
                 Verdict::Failed(Failure::new(gone.code(), format!("{failure}; then {gone}")))

@@ -8,7 +8,6 @@ use super::{
     MemoryStore,
     state::{Asked, Grant, Stored},
 };
-use crate::defect::Defect;
 
 /// What became of an adoption.
 #[derive(Clone, Copy, Debug)]
@@ -56,10 +55,10 @@ impl MemoryStore {
     pub(crate) fn adopt(&self, asked: &Asked, from: Uuid, token: FencingToken) -> Adopted {
         let mut adopted = Adopted::By(LossReason::TicketOver);
         let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);
-        let (anybody, floor) = (self.has(Defect::AdoptsTwice), self.token_floor().above);
+        let (hooks, floor) = (self.hooks(), self.token_floor().above);
         self.change(&asked.name, |entries| {
             let Some(entry) = entries.iter_mut().find(same) else { return };
-            if !anybody && entry.attempt != from && entry.attempt != asked.attempt {
+            if !hooks.may_adopt(entry, [from, asked.attempt]) {
                 adopted = Adopted::By(LossReason::Adopted);
                 return;
             }

@@ -1,6 +1,8 @@
 //! The store: what a server would be. Its memory and its rule are in [`state`](self::state).
 
+mod convert;
 pub(crate) mod detach;
+pub(crate) mod entry;
 mod observers;
 mod registry;
 pub(crate) mod state;
@@ -13,17 +15,19 @@ use std::{
     },
 };
 
-use lock_core::{
-    Clock, Entry, Error, FencingToken, Holder, Instant, Kind, Leader, LockName, Result, TokenFloor,
-};
+use lock_core::{Clock, Entry, Error, FencingToken, Instant, Leader, LockName, Result, TokenFloor};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use uuid::Uuid;
 
 use self::{
+    entry::place_of,
     observers::Watching,
-    state::{Answer, Asked, Grant, State, Stored, Told, Upgrade, shown},
+    state::{Answer, Asked, Grant, State, Stored, Told, shown},
 };
-use crate::{defect::Defect, wire::network::Network};
+use crate::{
+    defect::{Defect, Hooks},
+    wire::network::Network,
+};
 
 /// A store of locks in this process. Cheap to clone; all clones are the same store.
 ///
@@ -38,7 +42,7 @@ struct Shared {
     state: Mutex<State>,
     clients: Mutex<Vec<Weak<Client>>>,
     refuses: AtomicBool,
-    defect: Option<Defect>,
+    hooks: Hooks,
 }
 
 /// A client, as the store knows it.
@@ -72,7 +76,9 @@ impl MemoryStore {
     /// A store with a defect, to test the properties with.
     #[cfg(feature = "properties")]
     pub fn broken(defect: Defect) -> Self {
-        Self(Arc::new(Shared { defect: Some(defect), ..Shared::default() }))
+        let hooks = Hooks::of(defect);
+        let state = State { hooks, ..State::default() }.into();
+        Self(Arc::new(Shared { hooks, state, ..Shared::default() }))
     }
 
     /// Lets the lock's holder expire now, as if its TTL had passed without a renewal. A holder
@@ -87,9 +93,7 @@ impl MemoryStore {
 
     /// Deletes everything under a name, holder and waiters, as an operator would.
     pub fn delete(&self, name: &LockName) {
-        if self.has(Defect::RestartsTokens) {
-            self.lock().last_token = 0;
-        }
+        self.hooks().before_deletion(&mut self.lock().last_token);
         self.change(name, |entries| {
             for entry in entries.drain(..) {
                 let _ = entry.tell.send(Told::Gone(entry.attempt));
@@ -103,7 +107,7 @@ impl MemoryStore {
         let mut state = self.lock();
         let names: Vec<_> = state.names.keys().cloned().collect();
         for name in &names {
-            state.settle(name, now, self.0.defect);
+            state.settle(name, now);
         }
         state.names.iter().map(|(name, entries)| (name.clone(), shown(entries, now))).collect()
     }
@@ -122,11 +126,8 @@ impl MemoryStore {
     /// What a restart of a server with its data does to the entries: nothing.
     #[cfg(feature = "properties")]
     pub fn restart(&self) {
-        if self.has(Defect::ForgetsWaitersInARestart) {
-            let mut state = self.lock();
-            for entries in state.names.values_mut() {
-                entries.retain(|entry| entry.granted.is_some());
-            }
+        for entries in self.lock().names.values_mut() {
+            entries.retain(|entry| self.hooks().outlives_a_restart(entry));
         }
     }
 
@@ -148,30 +149,31 @@ impl MemoryStore {
     }
 
     pub(crate) fn has(&self, defect: Defect) -> bool {
-        self.0.defect == Some(defect)
+        self.hooks().has(defect)
+    }
+
+    fn hooks(&self) -> Hooks {
+        self.0.hooks
     }
 
     pub(crate) fn acquire(&self, asked: &Asked) -> Answer {
         let now = Clock::Tokio.now();
-        let mut asked = asked.clone();
-        if self.has(Defect::FoldsCase) {
-            asked.name = folded(&asked.name);
-        }
-        self.lock().acquire(asked, now, self.0.defect)
+        let asked = Asked { name: self.hooks().name(&asked.name).into_owned(), ..asked.clone() };
+        self.lock().acquire(asked, now)
     }
 
     /// Takes all names, or none.
     pub(crate) fn try_all(&self, all: &[Asked]) -> Option<Vec<Grant>> {
-        let (now, defect) = (Clock::Tokio.now(), self.0.defect);
+        let now = Clock::Tokio.now();
         let mut state = self.lock();
-        let free = all.iter().all(|asked| state.is_free_for(asked, now, defect));
-        if !free && !self.has(Defect::KeepsPartsOfSets) {
+        let free = all.iter().all(|asked| state.is_free_for(asked, now));
+        if !free && !self.hooks().takes_parts() {
             drop(state);
             // Taken by an earlier sending whose reply was lost, and one of them was lost since.
             all.iter().for_each(|asked| self.leave(&asked.name, asked.attempt));
             return None;
         }
-        let grant = |asked: &Asked| match state.acquire(asked.clone(), now, defect) {
+        let grant = |asked: &Asked| match state.acquire(asked.clone(), now) {
             Answer::Granted(grant) => Some(grant),
             _ => None,
         };
@@ -181,20 +183,18 @@ impl MemoryStore {
 
     /// Removes the attempt's own entry; "not mine" is no error.
     pub(crate) fn release(&self, name: &LockName, attempt: Uuid) {
-        self.remove(name, attempt, self.has(Defect::ReleasesByName));
+        self.remove(name, |entries| self.hooks().released(entries, attempt));
     }
 
     /// Removes the attempt's own entry: it leaves the queue, or gives back what it never used.
     pub(crate) fn leave(&self, name: &LockName, attempt: Uuid) {
-        self.remove(name, attempt, false);
+        self.remove(name, |entries| place_of(entries, attempt));
     }
 
-    fn remove(&self, name: &LockName, attempt: Uuid, by_name: bool) {
-        let folded = self.has(Defect::FoldsCase).then(|| folded(name));
-        self.change(folded.as_ref().unwrap_or(name), |entries| {
-            let mine = entries.iter().position(|entry| entry.attempt == attempt);
-            if mine.or(by_name.then_some(0)).is_some_and(|i| i < entries.len()) {
-                entries.remove(mine.unwrap_or(0));
+    fn remove(&self, name: &LockName, which: impl FnOnce(&VecDeque<Stored>) -> Option<usize>) {
+        self.change(&self.hooks().name(name), |entries| {
+            if let Some(place) = which(entries) {
+                entries.remove(place);
             }
         });
     }
@@ -202,9 +202,8 @@ impl MemoryStore {
     /// Extends the attempt's own entry by its TTL; answers whether it is still there.
     pub(crate) fn renew(&self, name: &LockName, attempt: Uuid) -> bool {
         let now = Clock::Tokio.now();
-        let folded = self.has(Defect::FoldsCase).then(|| folded(name));
         let mut found = false;
-        self.change(folded.as_ref().unwrap_or(name), |entries| {
+        self.change(&self.hooks().name(name), |entries| {
             if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
                 mine.expires = now + mine.ttl;
                 found = true;
@@ -218,7 +217,7 @@ impl MemoryStore {
         let (watching, changes) = Watching::new();
         let mut state = self.lock();
         state.observers.entry(name.clone()).or_default().push(watching);
-        state.settle(name, Clock::Tokio.now(), self.0.defect);
+        state.settle(name, Clock::Tokio.now());
         changes
     }
 
@@ -236,9 +235,7 @@ impl MemoryStore {
         self.change(name, |entries| {
             if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
                 found = true;
-                if !self.has(Defect::ProclaimsNothing) {
-                    mine.value = Some(value.into());
-                }
+                self.hooks().published(&mut mine.value, value);
             }
         });
         found
@@ -254,13 +251,10 @@ impl MemoryStore {
     pub(crate) fn revoke(&self, name: &LockName, attempt: Uuid) -> bool {
         let mut found = false;
         self.change(name, |entries| {
-            if let Some(at) = entries.iter().position(|entry| entry.attempt == attempt) {
-                found = true;
-                if let Some(victim) =
-                    entries.remove(at).filter(|_| !self.has(Defect::RevokesInSilence))
-                {
-                    let _ = victim.tell.send(Told::Gone(attempt));
-                }
+            let victim = place_of(entries, attempt).and_then(|place| entries.remove(place));
+            found = victim.is_some();
+            if let Some(victim) = victim.filter(|_| self.hooks().tells_victims()) {
+                let _ = victim.tell.send(Told::Gone(attempt));
             }
         });
         found
@@ -291,48 +285,9 @@ impl MemoryStore {
         self.token_floor()
     }
 
-    /// Makes an exclusive entry a shared one; answers whether it is still there.
-    pub(crate) fn downgrade(&self, name: &LockName, attempt: Uuid) -> bool {
-        let mut found = false;
-        self.change(name, |entries| {
-            if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
-                mine.kind = Kind::Shared;
-                found = true;
-            }
-        });
-        found
-    }
-
-    /// Makes a shared entry an exclusive one with a new grant, if it is the only one.
-    pub(crate) fn try_upgrade(&self, name: &LockName, attempt: Uuid) -> Upgrade {
-        let mut upgrade = Upgrade::Gone;
-        self.change(name, |entries| {
-            let alone = entries.len() == 1;
-            let mine = entries.iter_mut().find(|entry| entry.attempt == attempt);
-            upgrade = match mine {
-                None => Upgrade::Gone,
-                // Asked before, and the answer was lost.
-                Some(mine) if mine.kind == Kind::Exclusive => Upgrade::Done(FencingToken::new(0)),
-                Some(_) if !alone => Upgrade::Busy,
-                Some(mine) => {
-                    // Granted anew, with a new token, when the name is settled.
-                    (mine.kind, mine.granted) = (Kind::Exclusive, None);
-                    Upgrade::Done(FencingToken::new(0))
-                }
-            };
-        });
-        if let Upgrade::Done(_) = upgrade {
-            let granted = self.lock().grant_of(name, attempt);
-            upgrade = granted.map_or(Upgrade::Gone, |grant| Upgrade::Done(grant.token));
-        }
-        upgrade
-    }
-
     pub(crate) fn inspect(&self, name: &LockName) -> Vec<Entry> {
-        if self.has(Defect::HidesTheHolder) {
-            return self.contents_of(name).into_iter().map(nameless).collect();
-        }
-        self.contents_of(name)
+        let entries = self.contents_of(name).into_iter();
+        entries.map(|entry| self.hooks().shown(entry)).collect()
     }
 
     fn contents_of(&self, name: &LockName) -> Vec<Entry> {
@@ -345,10 +300,10 @@ impl MemoryStore {
     pub(crate) fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
         let now = Clock::Tokio.now();
         let mut state = self.lock();
-        state.settle(name, now, self.0.defect);
+        state.settle(name, now);
         if let Some(entries) = state.names.get_mut(name) {
             change(entries);
-            state.settle(name, now, self.0.defect);
+            state.settle(name, now);
         }
     }
 
@@ -356,13 +311,4 @@ impl MemoryStore {
         // Nothing panics while it is held.
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn nameless(mut entry: Entry) -> Entry {
-    entry.holder = Holder::default();
-    entry
-}
-
-fn folded(name: &LockName) -> LockName {
-    LockName::new(name.as_str().to_ascii_lowercase()).unwrap_or_else(|_| name.clone())
 }

@@ -4,15 +4,16 @@
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
     sync::Arc,
-    time::{Duration, SystemTime},
+    time::Duration,
 };
 
 use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, queue};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
+pub(crate) use super::entry::{Grant, Stored, Told};
 use super::observers::Watching;
-use crate::{defect::Defect, wire::network::Network};
+use crate::{defect::Hooks, wire::network::Network};
 
 #[derive(Debug, Default)]
 pub(crate) struct State {
@@ -22,30 +23,7 @@ pub(crate) struct State {
     pub(crate) floor: u64,
     pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
     pub(crate) observers: HashMap<LockName, Vec<Watching>>,
-}
-
-/// One entry of a queue.
-#[derive(Debug)]
-pub(crate) struct Stored {
-    pub(crate) attempt: Uuid,
-    pub(crate) kind: Kind,
-    pub(crate) value: Option<Arc<[u8]>>,
-    pub(crate) holder: Arc<str>,
-    pub(crate) ttl: Duration,
-    /// Gone at this instant unless it is renewed.
-    pub(crate) expires: Instant,
-    pub(crate) queued_at: SystemTime,
-    pub(crate) granted: Option<Grant>,
-    pub(crate) tell: UnboundedSender<Told>,
-    pub(crate) network: Network,
-}
-
-/// What a grant is.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Grant {
-    pub(crate) token: FencingToken,
-    pub(crate) at: Instant,
-    pub(crate) since: SystemTime,
+    pub(crate) hooks: Hooks,
 }
 
 /// What the store answers to a reader who wants to write.
@@ -54,15 +32,6 @@ pub(crate) enum Upgrade {
     Done(FencingToken),
     Busy,
     Gone,
-}
-
-/// What the store pushes to a client.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Told {
-    /// A waiting attempt holds the lock now.
-    Granted(Uuid, Grant),
-    /// The attempt's entry is gone.
-    Gone(Uuid),
 }
 
 /// A new entry, as a client sends it.
@@ -98,8 +67,8 @@ pub(crate) enum Answer {
 }
 
 impl State {
-    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant, defect: Option<Defect>) -> Answer {
-        self.settle(&asked.name, now, defect);
+    pub(crate) fn acquire(&mut self, asked: Asked, now: Instant) -> Answer {
+        self.settle(&asked.name, now);
         let entries = self.names.entry(asked.name.clone()).or_default();
         // The same attempt again: its reply was lost.
         if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
@@ -126,18 +95,13 @@ impl State {
                 network: asked.network,
             });
         }
-        self.settle(&asked.name, now, defect);
+        self.settle(&asked.name, now);
         self.answer(&asked.name, asked.attempt)
     }
 
     /// Whether nobody but the attempt itself has an entry.
-    pub(crate) fn is_free_for(
-        &mut self,
-        asked: &Asked,
-        now: Instant,
-        defect: Option<Defect>,
-    ) -> bool {
-        self.settle(&asked.name, now, defect);
+    pub(crate) fn is_free_for(&mut self, asked: &Asked, now: Instant) -> bool {
+        self.settle(&asked.name, now);
         let mut entries = self.names.get(&asked.name).into_iter().flatten();
         let beside = |entry: &Stored| entry.kind == Kind::Shared && asked.kind == Kind::Shared;
         entries.all(|entry| entry.attempt == asked.attempt || beside(entry))
@@ -163,8 +127,8 @@ impl State {
     }
 
     /// Removes what has expired, grants what may hold the lock now, and tells who leads.
-    pub(crate) fn settle(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
-        self.grant(name, now, defect);
+    pub(crate) fn settle(&mut self, name: &LockName, now: Instant) {
+        self.grant(name, now);
         let Some(observers) = self.observers.get_mut(name) else { return };
         let leader = self.names.get(name).and_then(VecDeque::front).and_then(leader);
         observers.retain_mut(|observer| observer.tell(&leader));
@@ -173,18 +137,11 @@ impl State {
         }
     }
 
-    fn grant(&mut self, name: &LockName, now: Instant, defect: Option<Defect>) {
+    fn grant(&mut self, name: &LockName, now: Instant) {
+        let hooks = self.hooks;
         let Some(entries) = self.names.get_mut(name) else { return };
-        let immortal = defect == Some(Defect::KeepsCrashedHolders);
         entries.retain_mut(|entry| {
-            let crashed = entry.network.now().crashed;
-            if immortal
-                && entry.kind == Kind::Exclusive
-                && entry.value.is_none()
-                && entry.granted.is_some_and(|grant| crashed > Some(grant.at))
-            {
-                entry.expires = now + entry.ttl;
-            }
+            hooks.before_expiry(entry, now);
             if entry.expires <= now {
                 let _ = entry.tell.send(Told::Gone(entry.attempt));
             }
@@ -194,16 +151,13 @@ impl State {
             self.names.remove(name);
             return;
         }
-        disorder(entries, defect);
-        let crowd = defect == Some(Defect::GrantsTwoOfACrowd)
-            && entries.len() > 7
-            && clients(entries) > 2
-            && entries.iter().all(|entry| entry.kind == Kind::Exclusive);
+        hooks.before_grants(entries);
+        let beside = hooks.grants_beside_the_first(entries);
         let mut before = Vec::new();
-        for entry in entries.iter_mut() {
-            let kind = seen_as(entry.kind, defect);
+        for (place, entry) in entries.iter_mut().enumerate() {
+            let kind = hooks.counted(entry.kind);
             let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
-            if entry.granted.is_none() && (admitted || (crowd && before.len() == 1)) {
+            if entry.granted.is_none() && (admitted || (beside && place == 1)) {
                 self.last_token += 1;
                 let token = FencingToken::new(self.last_token);
                 let grant = Grant { token, at: now, since: lock_core::wall_clock() };
@@ -212,46 +166,10 @@ impl State {
                 entry.granted = Some(grant);
                 let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
             }
-            let passed = defect == Some(Defect::LetsReadersPass)
-                && entry.granted.is_none()
-                && entry.kind == Kind::Exclusive;
-            if !passed {
+            if !hooks.is_overtaken(entry) {
                 before.push(kind);
             }
         }
-    }
-}
-
-/// How many clients have entries in a queue.
-fn clients(entries: &VecDeque<Stored>) -> usize {
-    let mut channels: Vec<&UnboundedSender<Told>> = Vec::new();
-    for entry in entries {
-        if !channels.iter().any(|known| known.same_channel(&entry.tell)) {
-            channels.push(&entry.tell);
-        }
-    }
-    channels.len()
-}
-
-/// The kind that a broken store takes an entry's for.
-fn seen_as(kind: Kind, defect: Option<Defect>) -> Kind {
-    match (kind, defect) {
-        (Kind::Permit { limit, .. }, Some(Defect::CountsHoldersInsteadOfPermits)) => {
-            Kind::Permit { weight: 1, limit }
-        }
-        _ => kind,
-    }
-}
-
-/// The order in which a broken store serves its waiters.
-fn disorder(entries: &mut VecDeque<Stored>, defect: Option<Defect>) {
-    let free = entries.front().is_some_and(|first| first.granted.is_none());
-    if defect == Some(Defect::ServesTheLastFirst)
-        && free
-        && entries.len() > 2
-        && entries.iter().all(|entry| entry.kind == Kind::Exclusive)
-    {
-        entries.make_contiguous().reverse();
     }
 }
 

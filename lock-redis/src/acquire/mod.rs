@@ -64,16 +64,16 @@ pub(crate) async fn acquire(
 }
 
 fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
-    let Attempt { key, ticket, ttl, .. } = attempt;
-    let holder = attempt.described.then_some(&*request.holder);
     match (request.kind, &request.value) {
         (Kind::Exclusive, Some(value)) => {
             let word = kind::candidate(session.database, &request.holder);
             let said = [request.holder.as_bytes(), value].concat();
-            script::campaign(key, ticket, *ttl, request.wait, &word, &said)
+            script::acquire(attempt.member(), request.wait, &word, Some(&said))
         }
-        (Kind::Exclusive, None) => script::acquire(key, ticket, *ttl, request.wait, holder),
-        (kind, _) => script::join(key, ticket, *ttl, kind, request.wait, holder),
+        (kind, _) => {
+            let said = attempt.described.then_some(request.holder.as_bytes());
+            script::acquire(attempt.member(), request.wait, &kind::word(kind), said)
+        }
     }
 }
 

@@ -93,7 +93,8 @@ pub(crate) enum State {
 impl Looked {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [holder, Value::Int(pttl), fence, described, leads, offset] = parts.as_slice() else {
+        let [holder, Value::Int(pttl), fence, described, leads, offset, ..] = parts.as_slice()
+        else {
             return None;
         };
         let offset = bytes(offset).and_then(|text| number(&text));

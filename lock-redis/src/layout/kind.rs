@@ -4,13 +4,16 @@ use std::borrow::Cow;
 
 use lock_core::Kind;
 
-/// `x`, `s`, or `p<weight>/<limit>`.
+pub(crate) const EXCLUSIVE: &str = "x";
+pub(crate) const SHARED: &str = "s";
+
+/// [`EXCLUSIVE`], [`SHARED`], or `p<weight>/<limit>`.
 pub(crate) fn word(kind: Kind) -> Cow<'static, str> {
     match kind {
-        Kind::Shared => "s".into(),
+        Kind::Shared => SHARED.into(),
         Kind::Permit { weight, limit } => format!("p{weight}/{limit}").into(),
         // Exclusive. lock-core asks for no kind that this driver does not promise.
-        _ => "x".into(),
+        _ => EXCLUSIVE.into(),
     }
 }
 
@@ -21,7 +24,7 @@ pub(crate) fn parse(word: &str) -> Kind {
         Some(Kind::Permit { weight: weight.parse().ok()?, limit: limit.parse().ok()? })
     };
     match word {
-        "s" => Kind::Shared,
+        SHARED => Kind::Shared,
         _ => permit().unwrap_or_default(),
     }
 }

@@ -147,7 +147,7 @@ impl Attempt {
         match mode {
             Mode::Queue if self.leads => script::resign(&self.key, &self.ticket),
             Mode::Queue => script::release(&self.key, &self.ticket, self.described),
-            Mode::Simple => script::simple_release(&self.key, &self.ticket),
+            Mode::Simple => script::simple_release([(&self.key, &self.ticket)].into_iter()),
         }
     }
 

@@ -105,6 +105,8 @@ pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen
 pub(crate) fn released(value: &Value, count: usize) -> Result<Vec<bool>, Error> {
     let answer = match value {
         Value::Array(parts) => numbers(parts),
+        // Whether the only one held.
+        Value::Int(_) if count == 1 => return Ok(vec![true]),
         _ => None,
     };
     let answer = answer.filter(|answer| answer.len() == count);

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    wire::script::{self, Lua},
+    wire::lua::{self, Lua},
 };
 
 /// How long making a connection may take; a caller of `connect` waits no longer.
@@ -175,7 +175,7 @@ impl Connection {
         let call = async {
             match self.send(command).await {
                 Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match script::called(command) {
+                    match lua::called(command) {
                         Some(script) => self.load_and_send(script, command).await,
                         None => Err(e),
                     }
@@ -252,7 +252,7 @@ impl Connection {
     /// Refuses a server that cannot keep locks, and gives it the scripts of an uncontended lock
     /// unless it has them. Others follow when they are called first.
     async fn check(&self, mode: Mode) -> RedisResult<()> {
-        let scripts = script::usual(mode);
+        let scripts = lua::usual(mode);
         let mut exist = cmd("SCRIPT");
         exist.arg("EXISTS").arg(&scripts.map(Lua::hash));
         let hello = cmd("HELLO");

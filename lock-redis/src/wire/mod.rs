@@ -4,6 +4,7 @@ pub(crate) mod answer;
 pub(crate) mod clock;
 pub(crate) mod connection;
 pub(crate) mod failure;
+pub(crate) mod lua;
 pub(crate) mod own_client;
 pub(crate) mod script;
 pub(crate) mod snapshot;

@@ -28,24 +28,20 @@ pub(crate) struct Snapshot {
     now: u64,
     /// What the token floor adds to it.
     offset: Option<u64>,
-}
-
-/// What DIAGNOSE answers: a snapshot, and the places that were asked for.
-pub(crate) fn diagnosed(value: &Value) -> Option<(Snapshot, Vec<Option<usize>>)> {
-    let Value::Array(parts) = value else { return None };
-    let [snapshot, Value::Array(places)] = parts.as_slice() else { return None };
-    let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
-    Some((Snapshot::read(snapshot)?, places.collect()))
+    /// Of the attempts that were asked for, if they are in the queue's first part.
+    pub(crate) places: Vec<Option<usize>>,
 }
 
 impl Snapshot {
     pub(crate) fn read(value: &Value) -> Option<Self> {
         let Value::Array(parts) = value else { return None };
-        let [alone, Value::Int(pttl), fence, described, members, waiting, now, offset] =
+        let [alone, Value::Int(pttl), fence, described, _, offset, now, lists @ ..] =
             parts.as_slice()
         else {
             return None;
         };
+        let [members, waiting, Value::Array(places)] = lists else { return None };
+        let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
         let mut members = records::<3>(members)?;
         // Each begins with the token of a grant.
         members.sort_by_cached_key(|[.., record]| number(record.split(|b| *b == b' ').next()?));
@@ -58,6 +54,7 @@ impl Snapshot {
             waiting: records(waiting)?,
             now: bytes(now).and_then(|text| number(&text))?,
             offset: bytes(offset).and_then(|text| number(&text)),
+            places: places.collect(),
         })
     }
 

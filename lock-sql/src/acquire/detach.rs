@@ -68,7 +68,7 @@ pub(crate) async fn adopt(
             }
         });
     let (sent, rows) = answer?;
-    match rows.into_iter().find(|row| !row.left.is_zero()) {
+    match rows.iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok(row.confirmed(sent, attempt.ttl)),
         // Not given away: its token is not above the floor.
         Some(row) if row.attempt == from => Err(lost(attempt, LossReason::TicketOver)),

@@ -15,7 +15,7 @@ use lock_core::{
 
 use crate::{
     error,
-    layout::row::Row,
+    layout::row::{Row, Rows},
     queue::schedule::{blocked_for, next_look},
     session::{
         Session,
@@ -88,7 +88,7 @@ async fn ask(
     request: &Request,
     caller: &lock_core::Attempt,
     deadline: Instant,
-) -> Result<(Instant, Vec<Row>)> {
+) -> Result<(Instant, Rows)> {
     let entry = NewEntry::new(session.id, attempt, request);
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });

@@ -11,7 +11,7 @@ use tokio::sync::OwnedMutexGuard;
 use crate::{
     acquire::TRY_LIMIT,
     error,
-    layout::row::Row,
+    layout::row::{Row, Rows},
     session::{Session, attempt::Attempt},
     wire::{
         clock::CLOCK,
@@ -71,7 +71,7 @@ async fn ask(
     wishes: &[lock_core::Wish],
     caller: &lock_core::Attempt,
     deadline: Instant,
-) -> Result<(Instant, Vec<Row>)> {
+) -> Result<(Instant, Rows)> {
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let entries = attempts.iter().zip(wishes);
     let entries =

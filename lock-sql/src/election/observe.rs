@@ -114,7 +114,7 @@ impl Observer {
             let answer = session.run(Rank::Ask, observe, LIMIT).await;
             drop(session);
             match answer {
-                Ok((_, rows)) => return Ok(self.known.looked(rows)),
+                Ok((_, rows)) => return Ok(self.known.looked(rows.entries)),
                 Err(Failure::Closed) => return Err(closed()),
                 Err(Failure::Barred(error)) => return Err(error),
                 Err(Failure::Refused(why)) if is_final(self.dialect, &why) => {

@@ -1,6 +1,9 @@
-//! What every query of ours answers: entries.
+//! What our queries answer: entries, and numbers.
 
-use std::time::{Duration, SystemTime};
+use std::{
+    ops::Deref,
+    time::{Duration, SystemTime},
+};
 
 use lock_core::{Instant, Kind};
 use sqlx::{ColumnIndex, Database, Decode, Type};
@@ -45,8 +48,30 @@ fn read_kind(kind: i64, weight: i64, limit: i64) -> Kind {
     }
 }
 
-impl Row {
-    pub(crate) fn read<R: sqlx::Row>(row: &R) -> sqlx::Result<Self>
+/// What the statements of a script answer, in their order.
+#[derive(Debug, Default)]
+pub(crate) struct Rows {
+    pub(crate) entries: Vec<Row>,
+    /// Each with the attempt that it is about, if it is about one.
+    pub(crate) numbers: Vec<(Uuid, u64)>,
+}
+
+impl Deref for Rows {
+    type Target = [Row];
+
+    fn deref(&self) -> &[Row] {
+        &self.entries
+    }
+}
+
+impl Rows {
+    /// The number at this place, if the script answers as many.
+    pub(crate) fn number(&self, at: usize) -> Option<u64> {
+        self.numbers.get(at).map(|(_, number)| *number)
+    }
+
+    /// An entry has 12 columns, a number 2. What has one only locks a counter, or tells somebody.
+    pub(crate) fn read<R: sqlx::Row>(rows: &[R]) -> sqlx::Result<Self>
     where
         for<'r> i64: Decode<'r, R::Database> + Type<R::Database>,
         for<'r> Option<i64>: Decode<'r, R::Database> + Type<R::Database>,
@@ -55,20 +80,34 @@ impl Row {
         usize: ColumnIndex<R>,
         R::Database: Database,
     {
-        let attempt: Vec<u8> = row.try_get(2)?;
-        let holder: Option<Vec<u8>> = row.try_get(7)?;
-        Ok(Self {
-            name: row.try_get(0)?,
-            token: unsigned(row.try_get(1)?),
-            attempt: Uuid::from_slice(&attempt).unwrap_or_default(),
-            kind: read_kind(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?),
-            left: Duration::from_micros(unsigned(row.try_get(6)?)),
-            holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
-            value: row.try_get(8)?,
-            version: unsigned(row.try_get(9)?),
-            since: time(row.try_get(10)?),
-            granted: row.try_get::<Option<i64>, _>(11)?.map(time),
-        })
+        let mut read = Self::default();
+        for row in rows {
+            match row.len() {
+                0 | 1 => {}
+                2 => {
+                    let attempt: Vec<u8> = row.try_get(0)?;
+                    let attempt = Uuid::from_slice(&attempt).unwrap_or_default();
+                    read.numbers.push((attempt, unsigned(row.try_get(1)?)));
+                }
+                _ => {
+                    let attempt: Vec<u8> = row.try_get(2)?;
+                    let holder: Option<Vec<u8>> = row.try_get(7)?;
+                    read.entries.push(Row {
+                        name: row.try_get(0)?,
+                        token: unsigned(row.try_get(1)?),
+                        attempt: Uuid::from_slice(&attempt).unwrap_or_default(),
+                        kind: read_kind(row.try_get(3)?, row.try_get(4)?, row.try_get(5)?),
+                        left: Duration::from_micros(unsigned(row.try_get(6)?)),
+                        holder: holder.map(|text| String::from_utf8_lossy(&text).into_owned()),
+                        value: row.try_get(8)?,
+                        version: unsigned(row.try_get(9)?),
+                        since: time(row.try_get(10)?),
+                        granted: row.try_get::<Option<i64>, _>(11)?.map(time),
+                    });
+                }
+            }
+        }
+        Ok(read)
     }
 }
 

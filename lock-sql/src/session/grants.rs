@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     error,
-    layout::{dialect::Dialect, row::Row, schema::Grants},
+    layout::{dialect::Dialect, row::Rows, schema::Grants},
     wire::{
         clock::{CLOCK, until},
         failure::Failure,
@@ -51,7 +51,7 @@ impl Session {
         rank: Rank,
         script: impl Fn(Script) -> String,
         limit: Duration,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         let writer = self.script();
         match self.database.run(rank, &script(writer), limit).await {
             Err(failure) if self.column_is_gone(writer, &failure) => {

@@ -30,7 +30,7 @@ use self::{
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
@@ -140,7 +140,7 @@ impl Session {
         limit: Duration,
         mut deadline: Instant,
         caller: Option<&lock_core::Attempt>,
-    ) -> Result<(Instant, Vec<Row>)> {
+    ) -> Result<(Instant, Rows)> {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
         loop {
             let asked = CLOCK.now();

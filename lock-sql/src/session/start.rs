@@ -11,7 +11,7 @@ use super::{
 };
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{config::SqlConfig, queue::looks, wire::database::Database};
+use crate::{config::SqlConfig, queue::poll, wire::database::Database};
 
 impl Session {
     /// Connects, once.
@@ -35,7 +35,7 @@ impl Session {
         });
         session.join();
         tokio::spawn(renewal::run(Arc::downgrade(&session), session.renewal_due.clone()));
-        tokio::spawn(looks::run(Arc::downgrade(&session), session.waiters.look_due.clone()));
+        tokio::spawn(poll::run(Arc::downgrade(&session), session.waiters.look_due.clone()));
         tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
     }

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
     error::is_passing,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
         clock::CLOCK,
         failure::Failure,
@@ -46,10 +46,12 @@ pub(crate) trait Link: Connection + Sized + 'static {
     ) -> impl Future<Output = sqlx::Result<Vec<<Self::Database as Database>::Row>>> + Send;
 
     /// Ends the transaction that a script has left open.
-    fn roll_back(&mut self) -> impl Future<Output = sqlx::Result<()>> + Send;
+    fn roll_back(&mut self) -> impl Future<Output = sqlx::Result<()>> + Send {
+        async { self.fetch("ROLLBACK".to_owned()).await.map(drop) }
+    }
 
-    /// Reads what one of our queries has answered.
-    fn read(row: &<Self::Database as Database>::Row) -> sqlx::Result<Row>;
+    /// Reads what one of our scripts has answered.
+    fn read(rows: &[<Self::Database as Database>::Row]) -> sqlx::Result<Rows>;
 }
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use lock_core::{Attempt, Instant, Reach};
 
 use crate::{
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
         failure::{self, Failure},
         limit::Limit,
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-type Answer = Result<(Instant, Vec<Row>), Failure>;
+type Answer = Result<(Instant, Rows), Failure>;
 
 /// Scripts go in, entries come out.
 #[derive(Debug)]

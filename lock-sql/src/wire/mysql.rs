@@ -12,7 +12,7 @@ use sqlx::{
 use crate::{
     config::{Server, Tls},
     error,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
         connections::{Connections, Link},
         failure::Failure,
@@ -94,7 +94,7 @@ impl MySql {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         self.connections.run(script, limit, turn, caller).await
     }
 
@@ -132,12 +132,8 @@ impl Link for MySqlConnection {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await
     }
 
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &MySqlRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    fn read(rows: &[MySqlRow]) -> sqlx::Result<Rows> {
+        Rows::read(rows)
     }
 }
 

@@ -8,7 +8,7 @@ use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::{is_spent, may_have_run},
-    layout::{dialect::stamp, row::Row},
+    layout::{dialect::stamp, row::Rows},
     wire::{
         clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
@@ -44,7 +44,7 @@ impl<C: Link> Connections<C> {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
@@ -73,9 +73,7 @@ impl<C: Link> Connections<C> {
             Ok(Ok(rows)) => {
                 busy.has_answered();
                 busy.put_back();
-                let rows = rows.iter().filter(|row| sqlx::Row::len(*row) > 1);
-                let rows = rows.map(C::read).collect::<sqlx::Result<Vec<_>>>();
-                return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
+                return C::read(&rows).map(|rows| (sent, rows)).map_err(Failure::Refused);
             }
             Ok(Err(error)) => error,
             Err(over) => {

@@ -30,7 +30,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
         let missing = match database.run(Rank::Ask, &Script(dialect, grants).probe(), LIMIT).await {
-            Ok((_, rows)) if rows.first().is_some_and(|row| row.token >= dialect.slots()) => {
+            Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
                 return Ok(grants);
             }
             // Somebody has made the tables and not filled them, or not yet.

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     config::{Server, Tls},
     error,
-    layout::{dialect::Dialect, row::Row},
+    layout::{dialect::Dialect, row::Rows},
     wire::{
         connections::{Connections, Link},
         failure::Failure,
@@ -86,7 +86,7 @@ impl Postgres {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         let answer = self.connections.run(script, limit, turn, caller).await;
         let doubtful = match &answer {
             Err(Failure::Lost(_)) => true,
@@ -157,12 +157,8 @@ impl Link for PgConnection {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await
     }
 
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &PgRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    fn read(rows: &[PgRow]) -> sqlx::Result<Rows> {
+        Rows::read(rows)
     }
 }
 

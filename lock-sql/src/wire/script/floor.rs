@@ -29,7 +29,7 @@ impl Script {
         }
     }
 
-    /// Answers, each as a token, what the floor was raised to, and the greatest token so far.
+    /// Answers two numbers: what the floor was raised to, and the greatest token so far.
     pub(crate) fn floor(self) -> String {
         let above = above();
         let newest = "(SELECT COALESCE(MAX(token), 0) FROM distlock_v1_slots)";

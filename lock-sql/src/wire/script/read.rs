@@ -26,25 +26,23 @@ impl Script {
         self.queues(&self.name(name), true)
     }
 
-    /// Returns the first entries of a queue, with the holder of the very first, and then the
-    /// entries of these attempts with their place among all, as a token. The version tells the two
-    /// apart.
+    /// Returns the first entries of a queue, with the holder of the very first, and the place of
+    /// each of these attempts among all, as a number.
     ///
     /// The database goes through the queue once, up to the last of the attempts: it has no index
     /// that counts.
     pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
         let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
-        let (nothing, never) = (self.0.maybe_bytes(None), self.0.no_number());
-        let granted = self.granted();
+        let (nothing, granted) = (self.0.maybe_bytes(None), self.granted());
         format!(
             "SELECT name, token, attempt, kind, weight, lim, expires - {now} AS alive, \
              CASE WHEN token = (SELECT MIN(token) {queue}) THEN holder END AS holder, \
-             {nothing} AS value, 0 * token AS version, since, {granted} AS granted {queue} ORDER BY token LIMIT {HEAD}; \
-             SELECT * FROM (SELECT name, ROW_NUMBER() OVER (ORDER BY entry.token) AS token, attempt, kind, \
-             weight, lim, 0 * token AS alive, {nothing} AS holder, {nothing} AS value, \
-             1 + 0 * token AS version, since, {never} AS granted FROM distlock_v1_entries AS entry WHERE name = {name} AND token <= \
-             (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line WHERE attempt IN ({ids});"
+             {nothing} AS value, version, since, {granted} AS granted {queue} \
+             ORDER BY token LIMIT {HEAD}; \
+             SELECT attempt, place FROM (SELECT attempt, ROW_NUMBER() OVER (ORDER BY token) AS place \
+             {queue} AND token <= (SELECT MAX(token) {queue} AND attempt IN ({ids}))) AS line \
+             WHERE attempt IN ({ids});"
         )
     }
 

@@ -4,13 +4,13 @@ use super::Script;
 use crate::layout::{dialect::Dialect, schema::Grants};
 
 impl Script {
-    /// Answers, as a token, a number that changes whenever another connection changes anything at
+    /// Answers a number that changes whenever another connection changes anything at
     /// all, and when this is another connection than before. Only SQLite has one.
     pub(crate) fn version(self) -> String {
         format!("{} FROM pragma_data_version, temp.connection;", self.number("id + data_version"))
     }
 
-    /// Answers, as a token, what a commit outlives: 2 is a crash of the machine, 1 one of the
+    /// Answers as a number what a commit outlives: 2 is a crash of the machine, 1 one of the
     /// server, 0 neither.
     pub(crate) fn durability(self) -> String {
         let outlives = match self.0 {
@@ -46,23 +46,17 @@ impl Script {
         )
     }
 
-    /// Answers, as a token, how many counters for tokens there are.
+    /// Answers how many counters for tokens there are.
     fn counters(self) -> String {
         format!("{};", self.number("(SELECT COUNT(*) FROM distlock_v1_slots WHERE slot >= 0)"))
     }
 
-    /// Answers a number in the place of a token.
+    /// Answers a number, of no attempt.
     pub(super) fn number(self, number: &str) -> String {
-        let (none, nothing) = (self.0.bytes(b""), self.0.maybe_bytes(None));
-        let integer = |number: &str| match self.0 {
-            Dialect::Postgres => format!("({number})::bigint"),
-            Dialect::Sqlite | Dialect::MySql => number.to_owned(),
-        };
-        let (number, zero, never) = (integer(number), integer("0"), self.0.no_number());
-        format!(
-            "SELECT {none} AS name, {number} AS token, {none} AS attempt, {zero} AS kind, \
-             {zero} AS weight, {zero} AS lim, {zero} AS alive, {nothing} AS holder, \
-             {nothing} AS value, {zero} AS version, {zero} AS since, {never} AS granted"
-        )
+        let none = self.0.bytes(b"");
+        match self.0 {
+            Dialect::Postgres => format!("SELECT {none} AS attempt, ({number})::bigint AS number"),
+            _ => format!("SELECT {none} AS attempt, {number} AS number"),
+        }
     }
 }

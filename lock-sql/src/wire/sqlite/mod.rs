@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 use crate::{
     error::{self, is_final},
-    layout::{dialect::Dialect, row::Row, schema},
+    layout::{dialect::Dialect, row::Rows, schema},
     wire::{
         clock::CLOCK,
         connections::{Connections, Link},
@@ -168,7 +168,7 @@ impl Sqlite {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Vec<Row>), Failure> {
+    ) -> Result<(Instant, Rows), Failure> {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
             false => turn,
@@ -265,12 +265,8 @@ impl Link for SqliteConnection {
         raw_sql(AssertSqlSafe(script)).fetch_all(self).await
     }
 
-    async fn roll_back(&mut self) -> sqlx::Result<()> {
-        raw_sql("ROLLBACK").execute(self).await.map(drop)
-    }
-
-    fn read(row: &SqliteRow) -> sqlx::Result<Row> {
-        Row::read(row)
+    fn read(rows: &[SqliteRow]) -> sqlx::Result<Rows> {
+        Rows::read(rows)
     }
 }
 

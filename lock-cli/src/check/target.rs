@@ -40,7 +40,7 @@ const TTL: Duration = Duration::from_secs(5);
 const PAST: Duration = Duration::from_secs(2);
 
 /// The store, with a connection of our own that has no faults.
-pub(super) struct Site {
+pub(super) struct Target {
     url: String,
     pub(super) driver: Arc<dyn DistributedLock>,
     /// Sees the names of this run only.
@@ -63,7 +63,7 @@ pub(super) enum Way {
     Bare(String),
 }
 
-impl Site {
+impl Target {
     /// Connects.
     ///
     /// # Errors
@@ -108,8 +108,8 @@ impl Site {
     }
 
     /// What the names of a check start with.
-    pub(super) fn prefix(&self, room: usize) -> String {
-        format!("{}{room}.", self.prefix)
+    pub(super) fn prefix(&self, check: usize) -> String {
+        format!("{}{check}.", self.prefix)
     }
 
     /// The URL, for a driver or through a proxy.

@@ -67,7 +67,7 @@ impl Session {
         }
         let now = CLOCK.now();
         let answer = self.database.run(Rank::HandOver, &self.script().version(), LIMIT).await.ok();
-        let version = answer.and_then(|(_, rows)| Some(rows.first()?.token))?;
+        let version = answer.and_then(|(_, rows)| rows.number(0))?;
         let is_same = |seen: (u64, Instant)| seen.0 == version && now.since(seen.1) < LONGEST_SPARE;
         let (spared, needed) = due
             .drain(..)

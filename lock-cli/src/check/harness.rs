@@ -12,23 +12,23 @@ use lock_core::{
 use super::{
     namespace::Namespace,
     proxy::{Mode, Proxy},
-    site::{Site, Way, via},
+    target::{Target, Way, via},
 };
 
 /// The store for one check, which sees only what is its own.
-pub(super) struct Room {
-    site: Arc<Site>,
+pub(super) struct StoreHarness {
+    target: Arc<Target>,
     prefix: String,
 }
 
-impl Room {
-    pub(super) fn new(site: &Arc<Site>, number: usize) -> Self {
-        let prefix = site.prefix(number);
-        Self { site: site.clone(), prefix }
+impl StoreHarness {
+    pub(super) fn new(target: &Arc<Target>, number: usize) -> Self {
+        let prefix = target.prefix(number);
+        Self { target: target.clone(), prefix }
     }
 
     fn locks(&self, driver: Arc<dyn DistributedLock>) -> Locks {
-        let (prefix, used) = (self.prefix.clone(), self.site.used.clone());
+        let (prefix, used) = (self.prefix.clone(), self.target.used.clone());
         Locks::new(Namespace { driver, prefix, used })
     }
 
@@ -38,10 +38,10 @@ impl Room {
 }
 
 #[async_trait]
-impl Harness for Room {
+impl Harness for StoreHarness {
     async fn client(&self) -> Result<Box<dyn Client>, Failure> {
-        let url = self.site.url();
-        let (locks, network) = match &self.site.way {
+        let url = self.target.url();
+        let (locks, network) = match &self.target.way {
             Way::Proxy(hosts) => {
                 let proxy = Proxy::start(hosts).await?;
                 (self.connect(&via(url, &proxy)).await?, Network::Proxy(proxy))
@@ -60,7 +60,7 @@ impl Harness for Room {
     }
 
     fn ttl(&self) -> Duration {
-        self.site.ttl()
+        self.target.ttl()
     }
 
     fn longest_name(&self) -> usize {
@@ -77,7 +77,7 @@ impl Harness for Room {
 
     /// What any operator would see.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
-        let left = self.site.left(&self.prefix).await?;
+        let left = self.target.left(&self.prefix).await?;
         Ok(left.iter().map(|(name, queue)| format!("{} at {name}", queue.len())).collect())
     }
 }
