@@ -105,7 +105,7 @@ async fn nothing_remains(server: &ZooKeeper, clients: &[Locks]) {
     })
     .await;
     eventually("nothing remains in the clients", || async {
-        clients.iter().all(|locks| format!("{:?}", locks.driver()).contains("entries: 0"))
+        clients.iter().all(|locks| format!("{:?}", locks.driver()).contains("attempts: 0"))
     })
     .await;
     assert_eq!(server.counters().await.unwrap().get("sessions_expired"), 0);

@@ -76,7 +76,7 @@ async fn every_kind_can_be_revoked_and_leaves_nothing() {
         assert!(matches!(guard.release().await, Err(Error::Lost { .. })));
     }
     eventually("the client forgets them", || async {
-        format!("{:?}", locks.driver()).contains("entries: 0")
+        format!("{:?}", locks.driver()).contains("attempts: 0")
     })
     .await;
     assert_eq!(server.counters().await.unwrap().get("ephemerals"), 0);

@@ -273,7 +273,7 @@ async fn whoever_leaves_at_a_random_moment_leaves_nothing() {
     })
     .await;
     eventually("nothing remains in the client", || async {
-        format!("{:?}", locks.driver()).contains("entries: 0")
+        format!("{:?}", locks.driver()).contains("attempts: 0")
     })
     .await;
 }
