@@ -26,6 +26,7 @@ pub mod blocking;
 pub mod deadline;
 mod driver;
 mod error;
+pub mod keep;
 mod kind;
 mod machine;
 #[cfg(feature = "properties")]

@@ -10,7 +10,7 @@ use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(500)..=Duration::from_secs(24 * 3600);
+    Duration::from_millis(500)..=lock_core::keep::limits::LONGEST_TTL;
 
 /// Where the database is. `Debug` does not show the password.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl SqlConfig {
     }
 
     fn new(target: Target) -> Self {
-        Self { target, ttl: Duration::from_secs(15) }
+        Self { target, ttl: lock_core::keep::limits::DEFAULT_TTL }
     }
 
     /// Reads a URL; the crate's documentation lists its options.
