@@ -9,7 +9,7 @@ use crate::wire::own_client::Transport;
 
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+    Duration::from_millis(200)..=lock_core::keep::limits::LONGEST_TTL;
 
 /// Where the server is, and which keys are used how. `Debug` does not show the password.
 #[derive(Clone)]
@@ -66,7 +66,7 @@ impl RedisConfig {
             user: None,
             password: None,
             database: 0,
-            ttl: Duration::from_secs(15),
+            ttl: lock_core::keep::limits::DEFAULT_TTL,
             prefix: String::new(),
             layout: Layout::Escaped,
             mode: Mode::Queue,
