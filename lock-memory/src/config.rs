@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Effect, Error, Result, StoreUrl};
+use lock_core::{Effect, Result, StoreUrl, keep::errors::unavailable};
 
 use crate::{MemoryLock, MemoryStore};
 
@@ -36,7 +36,7 @@ impl MemoryConfig {
     /// # Errors
     ///
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the TTL is out of range;
-    /// [`Error::Unavailable`] after [`refuse_connects`](MemoryStore::refuse_connects).
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable) after [`refuse_connects`](MemoryStore::refuse_connects).
     ///
     /// # Panics
     ///
@@ -44,12 +44,8 @@ impl MemoryConfig {
     pub fn connect(&self) -> Result<MemoryLock> {
         let store = MemoryStore::named(&self.name);
         if store.refuses() {
-            return Err(Error::Unavailable {
-                store: "memory",
-                op: "connect",
-                effect: Effect::None,
-                source: "the store refuses connects".into(),
-            });
+            let why = "the store refuses connects";
+            return Err(unavailable("memory", "connect", Effect::None, why));
         }
         store.client_with(self.ttl)
     }

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm, Guarantees,
     Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result, Ticket,
-    TokenFloor, Wake, Wish,
+    TokenFloor, Wake, Wish, keep::limits::LONGEST_TTL,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -58,7 +58,7 @@ fn guarantees() -> Guarantees {
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.names_at_once = usize::MAX;
     guarantees.detach = true;
-    guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+    guarantees.ttl = Duration::from_millis(200)..=LONGEST_TTL;
     guarantees
 }
 
@@ -141,7 +141,7 @@ impl DistributedLock for MemoryLock {
     async fn close(&self) -> Result<()> {
         let left = self.session.end();
         let leave = |store: &MemoryStore| {
-            left.iter().for_each(|(attempt, name)| store.leave(name, *attempt));
+            left.iter().for_each(|attempt| store.leave(&attempt.name, attempt.id));
         };
         self.session.request("close", self.guarantees.default_ttl, leave).await
     }

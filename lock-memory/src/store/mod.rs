@@ -8,13 +8,14 @@ pub(crate) mod state;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
 use lock_core::{
     Clock, Entry, Error, FencingToken, Holder, Instant, Kind, Leader, LockName, Result, TokenFloor,
+    keep::poison::lock,
 };
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use uuid::Uuid;
@@ -88,7 +89,7 @@ impl MemoryStore {
     /// Deletes everything under a name, holder and waiters, as an operator would.
     pub fn delete(&self, name: &LockName) {
         if self.has(Defect::RestartsTokens) {
-            self.lock().last_token = 0;
+            lock(&self.0.state).last_token = 0;
         }
         self.change(name, |entries| {
             for entry in entries.drain(..) {
@@ -100,7 +101,7 @@ impl MemoryStore {
     /// Everything in the store: each name with its entries, the holder first.
     pub fn contents(&self) -> Vec<(LockName, Vec<Entry>)> {
         let now = Clock::Tokio.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         let names: Vec<_> = state.names.keys().cloned().collect();
         for name in &names {
             state.settle(name, now, self.0.defect);
@@ -123,7 +124,7 @@ impl MemoryStore {
     #[cfg(feature = "properties")]
     pub fn restart(&self) {
         if self.has(Defect::ForgetsWaitersInARestart) {
-            let mut state = self.lock();
+            let mut state = lock(&self.0.state);
             for entries in state.names.values_mut() {
                 entries.retain(|entry| entry.granted.is_some());
             }
@@ -134,7 +135,7 @@ impl MemoryStore {
     pub(crate) fn enter(&self, tell: UnboundedSender<Told>) -> Arc<Client> {
         let (network, closed) = (Network::default(), AtomicBool::new(false));
         let client = Arc::new(Client { store: self.clone(), network, tell, closed });
-        let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = lock(&self.0.clients);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(&client));
         client
@@ -142,7 +143,7 @@ impl MemoryStore {
 
     /// The clients that are connected, in the order in which they connected.
     pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
-        let clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = lock(&self.0.clients);
         let connected = clients.iter().filter_map(Weak::upgrade);
         connected.filter(|client| client.check_open().is_ok()).collect()
     }
@@ -157,13 +158,13 @@ impl MemoryStore {
         if self.has(Defect::FoldsCase) {
             asked.name = folded(&asked.name);
         }
-        self.lock().acquire(asked, now, self.0.defect)
+        lock(&self.0.state).acquire(asked, now, self.0.defect)
     }
 
     /// Takes all names, or none.
     pub(crate) fn try_all(&self, all: &[Asked]) -> Option<Vec<Grant>> {
         let (now, defect) = (Clock::Tokio.now(), self.0.defect);
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         let free = all.iter().all(|asked| state.is_free_for(asked, now, defect));
         if !free && !self.has(Defect::KeepsPartsOfSets) {
             drop(state);
@@ -216,7 +217,7 @@ impl MemoryStore {
     /// Observes a name: the leader of this moment, then every change.
     pub(crate) fn observe(&self, name: &LockName) -> UnboundedReceiver<Option<Leader>> {
         let (watching, changes) = Watching::new();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.observers.entry(name.clone()).or_default().push(watching);
         state.settle(name, Clock::Tokio.now(), self.0.defect);
         changes
@@ -225,7 +226,7 @@ impl MemoryStore {
     /// When the name's leader expires unless it is renewed; what has expired is gone afterwards.
     pub(crate) fn next_expiry(&self, name: &LockName) -> Instant {
         self.contents_of(name);
-        let state = self.lock();
+        let state = lock(&self.0.state);
         let first = state.names.get(name).and_then(VecDeque::front);
         first.map_or(Instant::NEVER, |first| first.expires)
     }
@@ -278,13 +279,13 @@ impl MemoryStore {
     }
 
     pub(crate) fn token_floor(&self) -> TokenFloor {
-        let state = self.lock();
+        let state = lock(&self.0.state);
         TokenFloor::new(FencingToken::new(state.floor), FencingToken::new(state.last_token))
     }
 
     /// Later grants count from there. An upgrade is one of them.
     pub(crate) fn raise_token_floor(&self, above: FencingToken) -> TokenFloor {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.floor = state.floor.max(above.value());
         state.last_token = state.last_token.max(above.value());
         drop(state);
@@ -322,7 +323,7 @@ impl MemoryStore {
             };
         });
         if let Upgrade::Done(_) = upgrade {
-            let granted = self.lock().grant_of(name, attempt);
+            let granted = lock(&self.0.state).grant_of(name, attempt);
             upgrade = granted.map_or(Upgrade::Gone, |grant| Upgrade::Done(grant.token));
         }
         upgrade
@@ -344,17 +345,12 @@ impl MemoryStore {
     /// Settles a name, changes its entries, and settles it again.
     pub(crate) fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
         let now = Clock::Tokio.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.settle(name, now, self.0.defect);
         if let Some(entries) = state.names.get_mut(name) {
             change(entries);
             state.settle(name, now, self.0.defect);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
