@@ -3,14 +3,12 @@
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Result, StoreUrl, duration::shown};
+use lock_core::{Error, Result, StoreUrl, duration::shown, keep::limits::DEFAULT_TTL};
 
 use crate::{
     layout::keys::Layout,
     wire::dial::{self, Source},
 };
-
-const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
 /// How to reach etcd: what `etcd://[user:password@]host[:port][,host[:port]]..[?option=value&..]`
 /// says.

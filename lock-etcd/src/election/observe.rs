@@ -7,7 +7,9 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use etcd_client::{GetOptions, GetResponse};
-use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result};
+use lock_core::{
+    Clock, FencingToken, Holder, Leader, LockName, Observed, Result, keep::limits::UNREAD,
+};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
@@ -27,9 +29,6 @@ use crate::{
         reads,
     },
 };
-
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 
 /// How often to see whether the watch still tells everything: watches have lost events before
 /// (etcd#18089).

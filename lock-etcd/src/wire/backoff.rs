@@ -2,30 +2,25 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
+use lock_core::keep::backoff::Backoff;
 
-const LONGEST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_millis(200);
 
-/// The pauses between tries: 10 ms, doubled up to 200 ms, each between a half and the whole of
-/// that.
-pub(crate) struct Pause(Duration);
+/// The pauses between tries: from 10 to 200 ms.
+pub(crate) struct Pause(Backoff);
 
 impl Pause {
     pub(crate) fn new() -> Self {
-        Self(Duration::from_millis(10))
+        Self(Backoff::new(Duration::from_millis(10), LONGEST))
     }
 
     /// The longest pause, for what somebody else mends.
     pub(crate) fn longest() -> Self {
-        Self(LONGEST_PAUSE)
+        Self(Backoff::new(LONGEST, LONGEST))
     }
 
     /// Waits, and will wait longer next time.
     pub(crate) async fn wait(&mut self) {
-        let half = self.0 / 2;
-        // A UUID is the random number at hand.
-        let dice = u32::from(Uuid::new_v4().as_bytes()[0]);
-        tokio::time::sleep(half + half * dice / 255).await;
-        self.0 = (self.0 * 2).min(LONGEST_PAUSE);
+        self.0.wait().await;
     }
 }

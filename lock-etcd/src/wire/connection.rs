@@ -14,7 +14,7 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
+use lock_core::{Attempt, Clock, Instant, Reach, Wait, keep::poison::lock, trace};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
@@ -127,7 +127,6 @@ impl Connection {
 
     /// The member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
-        // Nothing panics while it holds this lock.
         self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -157,8 +156,7 @@ impl Connection {
 
     /// When a request was answered last that no member answers without a leader.
     pub(crate) fn heard(&self) -> Instant {
-        // Nothing panics while it holds this lock.
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.heard)
     }
 
     /// Sends a request once that needs the leader.
@@ -274,7 +272,7 @@ impl Connection {
     /// A request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
-            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
+            *lock(&self.heard) = Clock::Boot.now();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);
