@@ -3,7 +3,7 @@
 use std::{fmt, time::Duration};
 
 use etcd_client::{Client, ConnectOptions};
-use lock_core::{Error, Layout, Result, StoreUrl, duration::shown};
+use lock_core::{Error, Layout, Result, StoreUrl, duration::shown, keep::limits::DEFAULT_TTL};
 
 use crate::{
     layout::keys::Keys,
@@ -11,7 +11,6 @@ use crate::{
 };
 
 const DEFAULT_PORT: u16 = 2379;
-const DEFAULT_TTL: Duration = Duration::from_secs(15);
 
 /// How to reach etcd, and how names become keys. [The front page](crate#options) lists the options
 /// of a URL.

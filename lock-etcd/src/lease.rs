@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LockName, LossReason, Request, Result, Term,
-    Validity, deadline::safe_until, duration::shown,
+    Validity, deadline::safe_until, duration::shown, keep::poison::lock,
 };
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -102,18 +102,13 @@ impl EtcdLease {
     /// # }
     /// ```
     pub fn is_held(&self) -> etcd_client::Compare {
-        let Shown { key, revision, .. } = self.shown().clone();
+        let Shown { key, revision, .. } = lock(&self.shown).clone();
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
 
     /// The key of the lock's entry; an upgrade changes it.
     pub fn key(&self) -> Arc<str> {
-        self.shown().key.clone()
-    }
-
-    fn shown(&self) -> MutexGuard<'_, Shown> {
-        // Nothing panics while it holds this lock.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shown).key.clone()
     }
 
     /// Ends the bookkeeping of this grant; false if that was done before.
@@ -163,11 +158,11 @@ impl EtcdLease {
 #[async_trait]
 impl Lease for EtcdLease {
     fn token(&self) -> FencingToken {
-        self.shown().token
+        lock(&self.shown).token
     }
 
     fn facts(&self) -> Facts {
-        self.shown().header.facts()
+        lock(&self.shown).header.facts()
     }
 
     fn validity(&self) -> &Validity {
@@ -192,7 +187,7 @@ impl Lease for EtcdLease {
         hold.watch(&self.validity);
         match insisted.result {
             Ok(Upgraded::Done(..)) => {
-                *self.shown() = Shown::new(&hold);
+                *lock(&self.shown) = Shown::new(&hold);
                 self.check().map(|()| true)
             }
             Ok(Upgraded::Busy) => self.check().map(|()| false),
@@ -282,7 +277,7 @@ fn unanswered(ttl: Duration) -> Error {
 impl fmt::Debug for EtcdLease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdLease")
-            .field("shown", &self.shown())
+            .field("shown", &lock(&self.shown))
             .field("validity", &self.validity)
             .finish_non_exhaustive()
     }

@@ -1,32 +1,28 @@
 //! What the store granted.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Duration,
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, Ordering},
 };
 
 use async_trait::async_trait;
 use lock_core::{
-    Clock, Error, FencingToken, Instant, Lease, LockName, LossReason, Request, Result, Term,
-    Validity,
+    Clock, Error, FencingToken, Lease, LockName, LossReason, Result, Validity,
+    deadline::safe_until, keep::attempt::Progress,
 };
 use uuid::Uuid;
 
 use crate::{
+    MemoryStore,
     defect::Defect,
-    session::Session,
-    store::state::{Grant, Upgrade},
+    session::{Session, attempt::Attempt},
+    store::state::Upgrade,
 };
 
 #[derive(Debug)]
 pub(crate) struct MemoryLease {
     session: Arc<Session>,
-    name: LockName,
-    attempt: Uuid,
-    ttl: Duration,
+    attempt: Arc<Attempt>,
     token: AtomicU64,
     validity: Validity,
 }
@@ -34,21 +30,26 @@ pub(crate) struct MemoryLease {
 impl MemoryLease {
     pub(crate) fn new(
         session: Arc<Session>,
-        request: &Request,
-        attempt: Uuid,
-        grant: Grant,
+        attempt: Arc<Attempt>,
+        token: u64,
         validity: Validity,
     ) -> Self {
-        let (name, ttl) = (request.name.clone(), request.ttl);
-        let token = grant.token.value().into();
-        Self { session, name, attempt, ttl, token, validity }
+        Self { session, attempt, token: token.into(), validity }
     }
-}
 
-impl MemoryLease {
+    /// Sends a request about its own entry.
+    async fn ask<T>(
+        &self,
+        op: &'static str,
+        ask: impl Fn(&MemoryStore, &LockName, Uuid) -> T,
+    ) -> Result<T> {
+        let Progress { name, id, ttl, .. } = &**self.attempt;
+        self.session.request(op, *ttl, |store| ask(store, name, *id)).await
+    }
+
     fn gone(&self) -> Error {
         self.validity.lose(LossReason::EntryGone);
-        Error::Lost { name: self.name.clone(), reason: LossReason::EntryGone }
+        Error::Lost { name: self.attempt.name.clone(), reason: LossReason::EntryGone }
     }
 }
 
@@ -64,25 +65,22 @@ impl Lease for MemoryLease {
 
     async fn renew(&self) -> Result<()> {
         let sent = Clock::Tokio.now();
-        let renew = |store: &crate::MemoryStore| store.renew(&self.name, self.attempt);
-        if self.session.request("renew", self.ttl, renew).await? {
-            self.validity.extend(self.session.until(sent, self.ttl, Term::Fixed));
+        if self.ask("renew", MemoryStore::renew).await? {
+            self.validity.extend(safe_until(sent, self.attempt.ttl));
             return Ok(());
         }
         Err(self.gone())
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let downgrade = |store: &crate::MemoryStore| store.downgrade(&self.name, self.attempt);
-        match self.session.request("downgrade", self.ttl, downgrade).await? {
+        match self.ask("downgrade", MemoryStore::downgrade).await? {
             true => Ok(()),
             false => Err(self.gone()),
         }
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let upgrade = |store: &crate::MemoryStore| store.try_upgrade(&self.name, self.attempt);
-        match self.session.request("upgrade", self.ttl, upgrade).await? {
+        match self.ask("upgrade", MemoryStore::try_upgrade).await? {
             Upgrade::Busy => Ok(false),
             Upgrade::Gone => Err(self.gone()),
             Upgrade::Done(token) => {
@@ -93,18 +91,16 @@ impl Lease for MemoryLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        let publish = |store: &crate::MemoryStore| store.publish(&self.name, self.attempt, value);
-        match self.session.request("publish", self.ttl, publish).await? {
+        match self.ask("publish", |store, name, id| store.publish(name, id, value)).await? {
             true => Ok(()),
             false => Err(self.gone()),
         }
     }
 
     async fn detach(&self) -> Result<String> {
-        self.session.forget(self.attempt);
+        self.session.forget(&self.attempt);
         let to = Uuid::new_v4();
-        let detach = |store: &crate::MemoryStore| store.detach(&self.name, self.attempt, to);
-        match self.session.request("detach", self.ttl, detach).await? {
+        match self.ask("detach", |store, name, id| store.detach(name, id, to)).await? {
             true => Ok(to.simple().to_string()),
             false => Err(self.gone()),
         }
@@ -116,15 +112,14 @@ impl Lease for MemoryLease {
     }
 
     async fn release(&self) -> Result<()> {
-        if self.session.client.store.has(Defect::KeepsTheUncollected)
+        let store = &self.session.client.store;
+        if store.has(Defect::KeepsTheUncollected)
             && self.validity.loss() == Some(LossReason::NotCollected)
         {
-            let kept = Validity::new(&self.name, Instant::NEVER);
-            return self.session.hold(self.attempt, &self.name, self.ttl, &kept, Term::Renewed);
+            return self.session.keep(&self.attempt);
         }
-        self.session.forget(self.attempt);
-        let release = |store: &crate::MemoryStore| store.release(&self.name, self.attempt);
+        self.session.forget(&self.attempt);
         // Out of reach for a TTL, the entry has gone by itself.
-        self.session.request("release", self.ttl, release).await
+        self.ask("release", MemoryStore::release).await
     }
 }

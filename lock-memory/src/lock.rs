@@ -4,9 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, DistributedLock, Effect, Entry, Error, Fairness, Fencing, FencingToken,
-    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
-    Request, Result, Ticket, TokenFloor, Wake, Wish,
+    Attempt, Clock, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken, FixedTerm,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish,
+    keep::{errors::unavailable, limits::LONGEST_TTL},
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -42,12 +43,8 @@ impl MemoryLock {
     pub async fn connect(config: MemoryConfig) -> Result<Self> {
         let store = MemoryStore::named(&config.name);
         if store.refuses() {
-            return Err(Error::Unavailable {
-                store: "memory",
-                op: "connect",
-                effect: Effect::None,
-                source: "the store refuses connects".into(),
-            });
+            let why = "the store refuses connects";
+            return Err(unavailable("memory", "connect", Effect::None, why));
         }
         let mut client = store.client();
         if let Some(ttl) = config.ttl {
@@ -84,7 +81,7 @@ fn guarantees() -> Guarantees {
     guarantees.fixed_term = FixedTerm::Server;
     guarantees.names_at_once = usize::MAX;
     guarantees.detach = true;
-    guarantees.ttl = Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+    guarantees.ttl = Duration::from_millis(200)..=LONGEST_TTL;
     guarantees
 }
 
@@ -167,7 +164,7 @@ impl DistributedLock for MemoryLock {
     async fn close(&self) -> Result<()> {
         let left = self.session.end();
         let leave = |store: &MemoryStore| {
-            left.iter().for_each(|(attempt, name)| store.leave(name, *attempt));
+            left.iter().for_each(|attempt| store.leave(&attempt.name, attempt.id));
         };
         self.session.request("close", self.guarantees.default_ttl, leave).await
     }

@@ -2,16 +2,17 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Layout, Result, StoreUrl};
+use lock_core::{
+    Layout, Result, StoreUrl,
+    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+};
 use redis::{AsyncConnectionConfig, Client};
 
 use crate::wire::own_client::Transport;
 
 const DEFAULT_PORT: u16 = 6379;
-const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
-pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(200)..=Duration::from_secs(24 * 3600);
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
 /// Where the server is, and which keys are used how.
 ///

@@ -20,7 +20,10 @@
 
 use std::fmt;
 
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{self, denied, rejected},
+};
 use redis::{Cmd, ErrorKind, RedisError, Value};
 
 use crate::wire::lua;
@@ -83,7 +86,7 @@ fn code(error: &RedisError) -> Option<&str> {
 /// The table above.
 pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     if is_denied(&error) {
-        return Error::Denied { store: STORE, op, source: error.into() };
+        return denied(STORE, op, error);
     }
     if is_passing(&error) || error.is_connection_refusal() {
         return unavailable(op, Effect::None, error);
@@ -96,7 +99,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     let untouched = matches!(code(&error), Some("OOM" | "NOSCRIPT"))
         || matches!(error.kind(), ErrorKind::RESP3NotSupported | ErrorKind::InvalidClientConfig);
     let effect = if untouched { Effect::None } else { Effect::Unknown };
-    Error::Rejected { store: STORE, op, effect, source: error.into() }
+    rejected(STORE, op, effect, error)
 }
 
 /// The same, which names the key of the token floor where it is about that.
@@ -108,14 +111,14 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
             "the key {key} is the record of the token floor, and somebody has overwritten it; delete it, and \
              raise the floor again"
         );
-        return Error::Rejected { store: STORE, op, effect: Effect::None, source: source.into() };
+        return rejected(STORE, op, Effect::None, source);
     }
     // Before a script begins: which of its keys it is, the server does not say.
     let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
             let pattern = String::from_utf8_lossy(key).replace(char::REPLACEMENT_CHARACTER, "?");
-            Error::Denied { store: STORE, op, source: LacksKey { pattern, source }.into() }
+            denied(STORE, op, LacksKey { pattern, source })
         }
         error => error,
     }
@@ -142,33 +145,11 @@ impl std::error::Error for LacksKey {
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
-    Error::Unavailable { store: STORE, op, effect, source: source.into() }
-}
-
-/// The same error for one more caller.
-pub(crate) fn again(error: &Error) -> Error {
-    match error {
-        Error::Unavailable { op, effect, source, .. } => {
-            unavailable(op, *effect, source.to_string())
-        }
-        Error::Denied { op, source, .. } => {
-            Error::Denied { store: STORE, op, source: source.to_string().into() }
-        }
-        Error::Rejected { op, effect, source, .. } => {
-            let source = source.to_string().into();
-            Error::Rejected { store: STORE, op, effect: *effect, source }
-        }
-        _ => closed(),
-    }
+    errors::unavailable(STORE, op, effect, source)
 }
 
 pub(crate) fn closed() -> Error {
     Error::closed(STORE)
-}
-
-/// For an attempt that somebody or something else has removed from the queue.
-pub(crate) fn gone() -> Error {
-    Error::PlaceLost { store: STORE }
 }
 
 /// For a node that keeps only a part of all keys.
@@ -179,8 +160,7 @@ pub(crate) fn cluster() -> RedisError {
 
 /// A script's answer that it cannot have given.
 pub(crate) fn unexpected(op: &'static str, value: &Value) -> Error {
-    let source = format!("unexpected answer {value:?}").into();
-    Error::Rejected { store: STORE, op, effect: Effect::Unknown, source }
+    rejected(STORE, op, Effect::Unknown, format!("unexpected answer {value:?}"))
 }
 
 #[cfg(test)]

@@ -154,7 +154,7 @@ impl Lease for RedisLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.attempt).await? {
+        if let Some(sent) = self.session.renew_now(&self.attempt).await? {
             self.validity.extend(safe_until(sent, self.attempt.ttl));
             return Ok(());
         }
@@ -169,6 +169,6 @@ impl Lease for RedisLease {
     async fn release(&self) -> Result<()> {
         // By then the key has expired, whatever renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
-        self.session.withdraw(&self.attempt, deadline).await
+        self.session.remove(&self.attempt, deadline).await
     }
 }

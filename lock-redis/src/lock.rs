@@ -1,12 +1,12 @@
 //! The driver itself.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Error, Fairness, Fencing, FencingToken, FixedTerm,
     Guarantees, Instant, Lease, LockKind, LockName, Observed, Overlap, Reach, Request, Result,
-    Ticket, TokenFloor, Wake, Wish, only_exclusive,
+    Ticket, TokenFloor, Wake, Wish, keep::wait::ended, only_exclusive,
 };
 use redis::Client;
 use tokio::sync::mpsc;
@@ -100,9 +100,10 @@ impl RedisLock {
     ///
     /// # Errors
     ///
-    /// As [`Attempt::hold`].
+    /// How the attempt has ended meanwhile.
     fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        let validity = attempt.hold(sent)?;
+        let validity = attempt.hold(sent);
+        let validity = validity.map_err(|end| ended(&*self.session, attempt.ttl, end))?;
         Ok(Box::new(RedisLease::new(self.session.clone(), attempt.clone(), token, validity)))
     }
 }
@@ -161,7 +162,7 @@ impl DistributedLock for RedisLock {
         let held = granted.and_then(|(sent, token)| {
             let held = self.hold(&attempt, sent, token);
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
+            held.inspect_err(|_| self.session.remove_later(slice::from_ref(&attempt)))
         });
         held.inspect_err(|_| self.session.forget(&attempt))
     }
@@ -179,8 +180,7 @@ impl DistributedLock for RedisLock {
             let Some((sent, tokens)) = granted else { return Ok(None) };
             let hold = |(attempt, token)| self.hold(attempt, sent, token);
             let held: Result<_> = attempts.iter().zip(tokens).map(hold).collect();
-            let clean_up = |attempt| acquire::clean_up(&self.session, attempt);
-            held.map(Some).inspect_err(|_| attempts.iter().for_each(clean_up))
+            held.map(Some).inspect_err(|_| self.session.remove_later(&attempts))
         });
         if !matches!(held, Ok(Some(_))) {
             attempts.iter().for_each(|attempt| self.session.forget(attempt));
@@ -200,7 +200,7 @@ impl DistributedLock for RedisLock {
         let held = adopted.and_then(|sent| {
             let held = self.hold(&attempt, sent, ticket.token().value());
             // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| acquire::clean_up(&self.session, &attempt))
+            held.inspect_err(|_| self.session.remove_later(slice::from_ref(&attempt)))
         });
         held.inspect_err(|_| self.session.forget(&attempt))
     }

@@ -2,16 +2,17 @@
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-use lock_core::{Result, StoreUrl};
+use lock_core::{
+    Result, StoreUrl,
+    keep::limits::{DEFAULT_TTL, LONGEST_TTL},
+};
 
 #[cfg(feature = "sqlite")]
 use crate::wire::{own_client::AnyPool, sqlite};
 use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
-const DEFAULT_TTL: Duration = Duration::from_secs(15);
 /// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
-pub(crate) const TTL: std::ops::RangeInclusive<Duration> =
-    Duration::from_millis(500)..=Duration::from_secs(24 * 3600);
+pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=LONGEST_TTL;
 
 /// Where the database is.
 ///

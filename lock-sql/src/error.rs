@@ -11,7 +11,7 @@
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{BoxError, Effect, Error, keep::errors};
 use sqlx::error::DatabaseError;
 
 use crate::layout::dialect::Dialect;
@@ -163,25 +163,6 @@ pub(crate) fn after(effect: Effect, error: Error) -> Error {
     }
 }
 
-/// The error of a request that was made for several attempts, for one more of them.
-pub(crate) fn same(dialect: Dialect, error: &Error) -> Error {
-    let (store, op) = (dialect.store(), "release");
-    match error {
-        Error::Closed { .. } => closed(dialect),
-        Error::Denied { source, .. } => Error::Denied { store, op, source: text(source) },
-        Error::Rejected { source, effect, .. } => {
-            Error::Rejected { store, op, effect: *effect, source: text(source) }
-        }
-        Error::Unavailable { source, .. } => unavailable(dialect, op, error.effect(), text(source)),
-        // Nothing else comes of a release.
-        error => unavailable(dialect, op, error.effect(), error.to_string()),
-    }
-}
-
-fn text(source: &BoxError) -> BoxError {
-    source.to_string().into()
-}
-
 /// Whether the same request may succeed soon, as the database says.
 pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     use Refusal::{Ended, Passing, ReadOnly};
@@ -247,7 +228,7 @@ pub(crate) fn unavailable(
     effect: Effect,
     source: impl Into<BoxError>,
 ) -> Error {
-    Error::Unavailable { store: dialect.store(), op, effect, source: source.into() }
+    errors::unavailable(dialect.store(), op, effect, source)
 }
 
 pub(crate) fn closed(dialect: Dialect) -> Error {
@@ -259,17 +240,6 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
     let (store, source) = (dialect.store(), why.into());
     Error::Rejected { store, op: "connect", effect: Effect::None, source }
-}
-
-/// For an attempt that somebody or something else has removed from the queue.
-pub(crate) fn gone(dialect: Dialect) -> Error {
-    Error::PlaceLost { store: dialect.store() }
-}
-
-/// For a grant that was over before its client heard of it.
-pub(crate) fn late(dialect: Dialect) -> Error {
-    let why = "the grant was over before this client heard of it";
-    unavailable(dialect, "acquire", Effect::None, why)
 }
 
 #[cfg(test)]

@@ -77,16 +77,15 @@ impl Lease for SqlLease {
     }
 
     async fn downgrade(&self) -> Result<()> {
-        let Attempt { name, id, .. } = &*self.attempt;
         let (token, client) = (self.token().value(), self.session.id);
-        let downgrade = |script: Script| script.downgrade(name, *id, token, client);
+        let (name, id) = (&self.attempt.name, self.attempt.id);
+        let downgrade = |script: Script| script.downgrade(name, id, token, client);
         self.change("downgrade", downgrade).await.map(drop)
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        let Attempt { name, id, .. } = &*self.attempt;
-        let token = self.token().value();
-        let row = self.change("upgrade", |script| script.upgrade(name, *id, token)).await?;
+        let (name, id, token) = (&self.attempt.name, self.attempt.id, self.token().value());
+        let row = self.change("upgrade", |script| script.upgrade(name, id, token)).await?;
         let done = row.kind == Kind::Exclusive;
         if done {
             self.token.store(row.token, Ordering::Release);
@@ -98,8 +97,8 @@ impl Lease for SqlLease {
         // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
         // comes first, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
-        let Attempt { name, id, .. } = &*self.attempt;
-        let publish = |script: Script| script.publish(name, *id, version, value);
+        let (name, id) = (&self.attempt.name, self.attempt.id);
+        let publish = |script: Script| script.publish(name, id, version, value);
         self.change("publish", publish).await.map(drop)
     }
 
@@ -109,7 +108,7 @@ impl Lease for SqlLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew(&self.attempt).await? {
+        if let Some(sent) = self.session.renew_now(&self.attempt).await? {
             self.validity.extend(safe_until(sent, self.attempt.ttl));
             return Ok(());
         }
@@ -124,6 +123,6 @@ impl Lease for SqlLease {
     async fn release(&self) -> Result<()> {
         // By then the attempt has expired, whatever renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
-        self.session.withdraw(std::slice::from_ref(&self.attempt), false, deadline).await
+        self.session.remove(std::slice::from_ref(&self.attempt), false, deadline).await
     }
 }

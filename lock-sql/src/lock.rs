@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
     Guarantees, Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish,
+    Result, Ticket, TokenFloor, Wake, Wish, keep::wait::ended,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -106,14 +106,14 @@ impl SqlLock {
     /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
     /// same.
     fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        match attempt.hold(sent) {
+        match attempt.hold(sent, ()) {
             Ok(validity) => {
                 let (session, attempt) = (self.session.clone(), attempt.clone());
                 Ok(Box::new(SqlLease::new(session, attempt, token, validity)))
             }
             Err(end) => {
-                self.session.clean_up(vec![attempt.clone()]);
-                Err(acquire::ended(&self.session, attempt, end))
+                self.session.remove_later(vec![attempt.clone()]);
+                Err(ended(&*self.session, attempt.ttl, end))
             }
         }
     }
@@ -189,7 +189,7 @@ impl DistributedLock for SqlLock {
             let hold =
                 |(attempt, (sent, token)): (&Arc<Attempt>, _)| self.hold(attempt, sent, token);
             let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
-            held.inspect_err(|_| self.session.clean_up(attempts.clone()))
+            held.inspect_err(|_| self.session.remove_later(attempts.clone()))
         });
         if !matches!(held, Ok(Some(_))) {
             attempts.iter().for_each(|attempt| self.session.forget(attempt));

@@ -1,6 +1,9 @@
 //! What the client's errors mean.
 
-use lock_core::{BoxError, Effect, Error};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{self, denied, rejected},
+};
 use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
@@ -72,17 +75,15 @@ pub(crate) fn write_failed(op: &'static str, error: ZkError) -> Error {
 
 fn failed(op: &'static str, unanswered: Effect, error: ZkError) -> Error {
     match meaning(&error) {
-        Meaning::Denied => Error::Denied { store: STORE, op, source: error.into() },
-        Meaning::Answered | Meaning::Refused => {
-            Error::Rejected { store: STORE, op, effect: Effect::None, source: error.into() }
-        }
+        Meaning::Denied => denied(STORE, op, error),
+        Meaning::Answered | Meaning::Refused => rejected(STORE, op, Effect::None, error),
         Meaning::NotNow => unavailable(op, Effect::None, error),
         Meaning::Over | Meaning::Unanswered => unavailable(op, unanswered, error),
     }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {
-    Error::Unavailable { store: STORE, op, effect, source: source.into() }
+    errors::unavailable(STORE, op, effect, source)
 }
 
 /// Nobody reads it.

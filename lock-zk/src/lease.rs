@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use lock_core::{
     Clock, Error, Facts, FencingToken, Lease, LossReason, Request, Result, Validity,
     deadline::{margin, safe_until},
+    keep::poison::lock,
 };
 use zookeeper_client::{Acls, Error as ZkError};
 
@@ -18,7 +19,7 @@ use crate::{
         note::Became,
         values::{self, Values},
     },
-    session::{Session, attempt::Attempt, leftover::Leftover, poison::lock},
+    session::{Session, attempt::Attempt, leftover::Leftover},
 };
 
 /// A lock that is held in ZooKeeper: an ephemeral node that its queue has admitted.

@@ -6,7 +6,8 @@ use async_trait::async_trait;
 use lock_core::{
     Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
     FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
-    Reach, Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown, only_exclusive,
+    Reach, Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown,
+    keep::limits::DEFAULT_TTL, only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -32,8 +33,6 @@ use crate::{
 
 /// How long a first connection may take in all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
-/// The TTL of a lock whose builder and URL name none.
-const USUAL_TTL: Duration = Duration::from_secs(15);
 /// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time to
 /// find another server.
 const LEAST_TICKS: u32 = 3;
@@ -152,7 +151,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let tick = config.tick.unwrap_or(timing.tick);
     let (least, most) = timing.timeouts.into_inner();
     let least = least.max(SHORTEST_TTL);
-    let usual = USUAL_TTL.max(tick * LEAST_TICKS).min(most).max(least);
+    let usual = DEFAULT_TTL.max(tick * LEAST_TICKS).min(most).max(least);
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;

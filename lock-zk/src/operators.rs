@@ -11,11 +11,7 @@ use zookeeper_client::{Error as ZkError, Stat};
 use crate::{
     config::ZkConfig,
     error,
-    layout::{
-        child, listing,
-        note::Note,
-        path::directory,
-    },
+    layout::{child, listing, note::Note, path::directory},
     session::Session,
     wire::turns::Turn,
 };

@@ -13,10 +13,11 @@ use crate::{
     Clock, DistributedLock, Effect, Error, Locks, Requirement, Result, StoreUrl,
     deadline::jitter,
     driver::{duration::shown, trace},
+    keep::backoff::Backoff,
 };
 
-/// The pauses between tries: the first, and the longest.
-const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2)];
+/// Between tries.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(2));
 
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
@@ -137,7 +138,7 @@ impl Connect {
     /// Tries until it is connected, or there is no time for one more try.
     async fn insist(&self, url: &StoreUrl) -> Result<Arc<dyn DistributedLock>> {
         let until = Clock::Tokio.now() + self.retry;
-        let [mut pause, longest] = PAUSES;
+        let mut pause = BACKOFF;
         loop {
             let error = match self.once(url.clone()).await {
                 Err(error @ Error::Unavailable { .. }) => error,
@@ -148,10 +149,9 @@ impl Connect {
                 return Err(error);
             }
             // The last try begins when the time is over.
-            let next = jitter(pause).min(left);
+            let next = jitter(pause.take()).min(left);
             trace::connect_failed(&error, next);
             tokio::time::sleep(next).await;
-            pause = (pause * 2).min(longest);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::FencingToken;
+use crate::{FencingToken, keep::poison::lock};
 
 /// A value that lets in only holders with the newest token.
 ///
@@ -54,7 +54,7 @@ impl<T> Gate<T> {
         access: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StaleToken> {
         // A panic in an earlier `access` is that caller's affair; the token stays right.
-        let mut inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut inner = lock(&self.inner);
         match inner.0 {
             Some(newest) if token < newest => Err(StaleToken { token, newest }),
             _ => {

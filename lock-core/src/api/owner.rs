@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
 };
 
 use tokio::sync::Mutex as Turn;
@@ -11,6 +11,7 @@ use tokio::sync::Mutex as Turn;
 use crate::{
     LockName,
     api::client::{Client, Hold},
+    keep::poison::lock,
 };
 
 /// Somebody who may acquire again what it holds already: each acquire counts, and the last release
@@ -66,8 +67,7 @@ impl Owner {
     }
 
     pub(super) fn seat(&self, client: &Arc<Client>, name: &LockName) -> Arc<Seat> {
-        // Nothing panics while it is held.
-        let mut seats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seats = lock(&self.0);
         let key = (Arc::as_ptr(client).addr(), name.clone());
         if let Some(seat) = seats.get(&key) {
             return seat.clone();
@@ -79,8 +79,7 @@ impl Owner {
 
 impl Seat {
     pub(super) fn held(&self) -> MutexGuard<'_, Weak<Hold>> {
-        // Nothing panics while it is held.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.held)
     }
 
     fn is_taken(&self) -> bool {

@@ -10,14 +10,13 @@ use uuid::Uuid;
 
 use crate::{
     BoxError, DistributedLock, Effect, Error, FencingToken, LockName, Result, TokenFloor,
-    driver::duration::shown,
+    driver::duration::shown, keep::backoff::Backoff,
 };
 
 /// For how long after its first pass a raise looks for who is still below the floor.
 const LIMIT: Duration = Duration::from_secs(30);
 /// Between two passes, from the second on.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 /// How many names an error has.
 const NAMED: usize = 5;
 
@@ -43,7 +42,7 @@ type Below = (LockName, Uuid);
 /// Looks again after each pass: a lock may have gone to another attempt since it was listed, by a ticket.
 async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()> {
     let (clock, mut refused) = (driver.clock(), HashMap::new());
-    let (mut until, mut pause) = (None, FIRST_PAUSE);
+    let (mut until, mut pause) = (None, BACKOFF);
     loop {
         let mut left = driver.below_token_floor(floor).await?;
         let found: HashSet<_> = left.iter().collect();
@@ -56,8 +55,7 @@ async fn end_below(driver: &dyn DistributedLock, floor: TokenFloor) -> Result<()
             None => until = Some(clock.now() + LIMIT),
             Some(until) if clock.now() >= until => return Err(still_there(driver, left)),
             Some(_) => {
-                clock.sleep_until(clock.now() + pause).await;
-                pause = (pause * 2).min(LONGEST_PAUSE);
+                clock.sleep_until(clock.now() + pause.take()).await;
             }
         }
         // The last in line first: nobody below the floor is granted because somebody before was ended.

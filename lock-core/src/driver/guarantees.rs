@@ -2,7 +2,10 @@
 
 use std::{fmt, ops::RangeInclusive, time::Duration};
 
-use crate::{Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown};
+use crate::{
+    Error, FencingToken, LockKind, Overlap, Requirement, Result, driver::duration::shown,
+    keep::limits,
+};
 
 /// What a store promises about its locks, as it is deployed and configured. A driver asks the store
 /// when it connects, so a single node of etcd does not promise what a cluster of three does. What
@@ -69,7 +72,7 @@ impl Guarantees {
             loss: LossSignal::Deadline,
             fixed_term: FixedTerm::Client,
             ttl: Duration::from_secs(2)..=Duration::from_secs(3600),
-            default_ttl: Duration::from_secs(15),
+            default_ttl: limits::DEFAULT_TTL,
             expiry_slack: Duration::ZERO,
             names_at_once: 0,
             detach: false,

@@ -3,7 +3,7 @@
 use std::{
     fmt,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -12,7 +12,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Clock, Instant, LockName, driver::trace, kind::Kind};
+use crate::{Clock, Instant, LockName, driver::trace, keep::poison::lock, kind::Kind};
 
 /// One wish for one lock, as a driver gets it. The TTL is checked against the driver's
 /// [`Guarantees::ttl`](crate::Guarantees::ttl) before.
@@ -131,8 +131,7 @@ impl Attempt {
 
     /// Why the store has not taken the request yet, as it said last.
     pub(crate) fn refusal(&self) -> MutexGuard<'_, Option<String>> {
-        // Nothing panics while it is held.
-        self.put_off.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.put_off)
     }
 
     /// Tells the driver that nobody waits for the answer any more.

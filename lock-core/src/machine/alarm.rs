@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -11,7 +11,7 @@ use std::{
 use tokio::{runtime::Handle, sync::Notify};
 
 use super::end::End;
-use crate::{Clock, Instant};
+use crate::{Clock, Instant, keep::poison::lock};
 
 /// Something with a deadline.
 pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
@@ -165,9 +165,4 @@ impl<W: Watched + ?Sized> Drop for Alarm<W> {
     fn drop(&mut self) {
         self.earlier.notify_one();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds these.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,8 +1,8 @@
 //! How a grant is held: as what, and by how many guards together.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
-use crate::{Kind, Lease, Result};
+use crate::{Kind, Lease, Result, keep::poison::lock};
 
 /// What the guards of one grant share.
 pub(crate) struct HeldAs {
@@ -46,18 +46,13 @@ impl HeldAs {
         Self { state: Mutex::new(state), turn: tokio::sync::Mutex::default() }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     pub(crate) fn kind(&self) -> Kind {
-        self.state().kind
+        lock(&self.state).kind
     }
 
     /// Counts one more guard that wants it as `kind`.
     pub(crate) fn enter(&self, kind: Kind) -> Entering {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match (state.guards, state.kind, kind) {
             (0, ..) => Entering::Over,
             (_, Kind::Shared, Kind::Exclusive) => Entering::Shared,
@@ -70,14 +65,14 @@ impl HeldAs {
 
     /// One guard less; whether it was the last.
     pub(crate) fn leave(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.guards = state.guards.saturating_sub(1);
         state.guards == 0
     }
 
     /// No guard any more, if there was one only; whether that was so.
     pub(crate) fn leave_alone(&self) -> bool {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         let alone = state.guards == 1;
         if alone {
             state.guards = 0;
@@ -87,7 +82,7 @@ impl HeldAs {
 
     /// Begins to turn it into another kind. From now on nobody may rely on having it alone.
     pub(crate) fn begin(&self, to: Kind) -> Beginning {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.kind {
             Kind::Permit { .. } => Beginning::Permits,
             now if now == to => Beginning::Done,
@@ -105,7 +100,7 @@ impl HeldAs {
             Kind::Exclusive => lease.try_upgrade().await?,
             _ => lease.downgrade().await.map(|()| true)?,
         };
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.doubt = None;
         if done {
             state.kind = to;
@@ -115,7 +110,7 @@ impl HeldAs {
 
     /// Finds out how an earlier conversion ended whose answer is not known: by asking again.
     pub(crate) async fn settle(&self, lease: &dyn Lease) -> Result<()> {
-        let doubt = self.state().doubt;
+        let doubt = lock(&self.state).doubt;
         match doubt {
             Some(to) => self.ask(lease, to).await.map(drop),
             None => Ok(()),

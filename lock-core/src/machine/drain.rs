@@ -2,8 +2,10 @@
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
+
+use crate::keep::poison::lock;
 
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -27,8 +29,7 @@ pub(crate) struct Stay(Arc<Drain>);
 
 impl Drain {
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Counts the guard of a new grant; `None` if the drain has begun, and nobody waits for it.

@@ -2,13 +2,13 @@
 
 use std::{
     collections::HashMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use crate::{Holder, LockName};
+use crate::{Holder, LockName, keep::poison::lock};
 
 /// The looks under way, by name, with the waits that share the next one.
 ///
@@ -33,8 +33,7 @@ pub(crate) struct Found {
 
 impl EndedWaits {
     pub(crate) fn by_name(&self) -> MutexGuard<'_, HashMap<LockName, Vec<Ended>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The waits for the next look; `None` if there are none, and then no look is under way.

@@ -2,12 +2,12 @@
 
 use std::{
     collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{Mutex, MutexGuard},
 };
 
 use tokio::sync::Notify;
 
-use crate::Instant;
+use crate::{Instant, keep::poison::lock};
 
 /// Things that are due later.
 ///
@@ -27,8 +27,7 @@ pub(crate) struct Due<T> {
 
 impl<T> Later<T> {
     pub(crate) fn due(&self) -> MutexGuard<'_, Due<T>> {
-        // Nothing panics while it is held.
-        self.due.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.due)
     }
 
     /// Forgets everything, and answers what there was.

@@ -5,7 +5,7 @@ use std::{
     mem,
     panic::AssertUnwindSafe,
     pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     task::{Context, Poll, Waker},
     thread,
     time::Duration,
@@ -18,7 +18,7 @@ use super::{
     alarm::{HasSlot, Slot, Watched},
     runtime::HomeRuntime,
 };
-use crate::Instant;
+use crate::{Instant, keep::poison::lock};
 
 /// How long work may be under way in its caller's task. Longer than a request takes, so that an
 /// uncontended acquire stays there; far shorter than any TTL, as a caller that does not poll holds
@@ -78,8 +78,7 @@ impl<F: Future<Output: Send> + Send + 'static> Moving<F> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<F>> {
-        // Nothing panics while it is held.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     pub(super) fn wake_at(self: &Arc<Self>, at: Instant) {

@@ -22,8 +22,7 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        backoff::Pause,
-        connection::Insisted,
+        connection::{BACKOFF, Insisted},
         leases::{new_lease, send_grant},
     },
 };
@@ -122,7 +121,7 @@ async fn fresh_lease(
     ttl: std::time::Duration,
     give_up: impl Fn() -> bool,
 ) -> Result<i64, Failure> {
-    let mut pause = Pause::new();
+    let mut pause = BACKOFF;
     loop {
         let lease = new_lease();
         let grant = store.connection.call(|member| send_grant(member, lease, ttl.as_secs()));

@@ -9,7 +9,7 @@ use crate::{
     layout::{floor::Record, listing::QueueEntry, note},
     session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
     wire::{
-        backoff::Pause,
+        connection::BACKOFF,
         reads,
         requests::{self, Entered, Guard, NewEntry, Outcome, Terms},
         turns::unsent,
@@ -112,7 +112,7 @@ impl OwnEntry {
             return Err(unsent("the caller's time was over before its turn came"));
         }
         let guarding = self.store.layout.epoch(session.lease);
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         // The epoch that is over for this attempt.
         let mut over = None;
         loop {

@@ -7,7 +7,10 @@
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use etcd_client::{GetOptions, GetResponse};
-use lock_core::{Clock, FencingToken, Holder, Leader, LockName, Observed, Result};
+use lock_core::{
+    Clock, FencingToken, Holder, Leader, LockName, Observed, Result, deadline::jitter,
+    keep::limits::UNREAD,
+};
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use crate::{
@@ -22,14 +25,10 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        connection::{Connection, LONGEST_PAUSE, Word},
         reads,
     },
 };
-
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 
 /// How often to see whether the watch still tells everything: watches have lost events before
 /// (etcd#18089).
@@ -107,7 +106,7 @@ impl Observer {
                 Ok(Then::Read) | Err(_) => None,
             };
             loop {
-                Pause::longest().wait().await;
+                tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}

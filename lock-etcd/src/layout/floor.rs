@@ -4,10 +4,10 @@
 //! it. So what the client knows may be as old as it likes, and nothing is asked for it beforehand: a
 //! transaction that finds another record does nothing, answers it, and is sent once more.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use etcd_client::{Compare, CompareOp, proto::PbKeyValue};
-use lock_core::{FencingToken, TokenFloor};
+use lock_core::{FencingToken, TokenFloor, keep::poison::lock};
 
 use crate::error::Failure;
 
@@ -90,13 +90,12 @@ impl Floor {
     }
 
     pub(crate) fn known(&self) -> Arc<Record> {
-        // Nothing panics while it is held.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.known).clone()
     }
 
     pub(crate) fn learn(&self, record: Record) -> Arc<Record> {
         let record = Arc::new(record);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = record.clone();
+        *lock(&self.known) = record.clone();
         record
     }
 }

@@ -7,8 +7,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
 };
+
+use lock_core::keep::poison::lock;
 
 /// The slots in use, by queue.
 #[derive(Debug, Default)]
@@ -24,8 +26,7 @@ pub(crate) struct Slot {
 
 impl Slots {
     fn used(&self) -> MutexGuard<'_, HashMap<Arc<str>, Vec<u32>>> {
-        // Nothing panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     /// The lowest slot that is free. The slots in use are sorted.

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
-use lock_core::{Clock, Instant};
+use lock_core::{Clock, Instant, deadline::jitter};
 
 use crate::{
     error::FailureKind,
@@ -16,7 +16,7 @@ use crate::{
         names::{Doubt, Names},
     },
     wire::{
-        backoff::Pause,
+        connection::LONGEST_PAUSE,
         reads,
         stream::{self, Stream},
     },
@@ -107,7 +107,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
         return;
     }
     // The longest pause at once: the watch is the fast way, and it is mended elsewhere.
-    Pause::longest().wait().await;
+    tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
     let mut names = watcher.side();
     for queue in failed {
         names.not_listed(queue);

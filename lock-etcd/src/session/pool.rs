@@ -18,8 +18,7 @@ use crate::{
     error::{Failure, STORE},
     session::{Session, end},
     wire::{
-        backoff::Pause,
-        connection::Connection,
+        connection::{BACKOFF, Connection},
         leases::{self, new_lease},
         member::ANSWER_LIMIT,
         turns::unsent,
@@ -130,7 +129,7 @@ impl Sessions {
         asked: Instant,
     ) -> Result<Arc<Session>> {
         let until = self.connection.patience(asked, ttl);
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         let failure = loop {
             let made = tokio::select! {
                 biased;
@@ -185,7 +184,7 @@ impl Sessions {
         ttl: Duration,
         maker: &Maker<Session, Failure>,
     ) -> Result<Arc<Session>, Failure> {
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         loop {
             let (lease, sent) = (new_lease(), Clock::Boot.now());
             let granted = |member: &_| leases::send_grant(member, lease, ttl.as_secs());

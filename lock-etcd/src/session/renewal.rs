@@ -10,8 +10,7 @@ use crate::{
     error::{Failure, FailureKind, STORE},
     session::{Session, due::Next, pool::Sessions},
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
     },
 };
@@ -21,7 +20,7 @@ use crate::{
 /// A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
 /// answers each one, and when it does not, the stream and the connection below it are given up.
 pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
-    let mut pause = Pause::new();
+    let mut pause = BACKOFF;
     loop {
         let first = wait_for_first(&sessions, &connection).await;
         let mut changes = connection.changes();
@@ -29,7 +28,7 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
         let generation = connection.member().generation;
         let failure = match open(&sessions, &connection, &first).await {
             Ok((keeper, replies)) => {
-                pause = Pause::new();
+                pause = BACKOFF;
                 answered(&sessions, &first, true);
                 // While the stream lives, the session may become idle and make room for another.
                 drop(first);

@@ -14,14 +14,17 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Clock, Instant, Reach, Wait, trace};
+use lock_core::{
+    Attempt, Clock, Instant, Reach, Wait,
+    keep::{backoff::Backoff, poison::lock},
+    trace,
+};
 use tokio::{sync::watch, time::timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     error::{Failure, STORE},
     wire::{
-        backoff::Pause,
         dial::Source,
         endpoints::Endpoints,
         member::{ANSWER_LIMIT, Member},
@@ -31,6 +34,12 @@ use crate::{
 
 /// How long connecting may take in all, whatever the number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
+
+/// The pauses between tries: from 10 ms to the longest.
+pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONGEST_PAUSE);
+
+/// The longest pause between tries. It is the only one before what another task mends.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
 /// How long after a login for refused watches there is no other one.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
@@ -127,7 +136,6 @@ impl Connection {
 
     /// The member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
-        // Nothing panics while it holds this lock.
         self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
@@ -157,8 +165,7 @@ impl Connection {
 
     /// When a request was answered last that no member answers without a leader.
     pub(crate) fn heard(&self) -> Instant {
-        // Nothing panics while it holds this lock.
-        *self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.heard)
     }
 
     /// Sends a request once that needs the leader.
@@ -227,7 +234,7 @@ impl Connection {
     {
         let give_up = || give_up() || self.closed.is_cancelled();
         let mut ambiguous = false;
-        let mut pause = Pause::new();
+        let mut pause = BACKOFF;
         loop {
             let room = match self.turns.try_request() {
                 None => {
@@ -274,7 +281,7 @@ impl Connection {
     /// A request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
-            *self.heard.lock().unwrap_or_else(PoisonError::into_inner) = Clock::Boot.now();
+            *lock(&self.heard) = Clock::Boot.now();
         }
         if self.down.load(Ordering::Relaxed) && self.down.swap(false, Ordering::Relaxed) {
             trace::connected(STORE);

@@ -1,6 +1,8 @@
 //! In which order the members of the cluster are tried.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use lock_core::keep::poison::lock;
 
 use uuid::Uuid;
 
@@ -18,19 +20,14 @@ impl Endpoints {
         Self(Mutex::new(endpoints))
     }
 
-    fn order(&self) -> MutexGuard<'_, Vec<Arc<str>>> {
-        // Nothing panics while it holds this lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// All endpoints in the order in which they are to be tried.
     pub(crate) fn to_try(&self) -> Vec<Arc<str>> {
-        self.order().clone()
+        lock(&self.0).clone()
     }
 
     /// An endpoint failed.
     pub(crate) fn failed(&self, endpoint: &Arc<str>) {
-        let mut order = self.order();
+        let mut order = lock(&self.0);
         if let Some(at) = order.iter().position(|known| Arc::ptr_eq(known, endpoint)) {
             order[at..].rotate_left(1);
         }
@@ -38,7 +35,7 @@ impl Endpoints {
 
     /// Whether there is another one to turn to.
     pub(crate) fn is_one(&self) -> bool {
-        self.order().len() == 1
+        lock(&self.0).len() == 1
     }
 }
 

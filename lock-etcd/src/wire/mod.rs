@@ -1,7 +1,6 @@
 //! The way to etcd: connections, requests and their answers, and the streams of watches.
 
 pub(crate) mod answer;
-pub(crate) mod backoff;
 pub(crate) mod connection;
 pub(crate) mod deployment;
 pub(crate) mod dial;

@@ -17,8 +17,7 @@ use tokio::{
 use crate::{
     error::{Failure, FailureKind, STORE},
     wire::{
-        backoff::Pause,
-        connection::{Connection, Word},
+        connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
         watches::{About, Open, Watches},
     },
@@ -88,7 +87,7 @@ impl<S: Side> Stream<S> {
 
 /// Keeps the stream open while there is something to watch.
 pub(crate) async fn run<S: Side>(stream: &Stream<S>) {
-    let (connection, mut pause) = (&stream.connection, Pause::new());
+    let (connection, mut pause) = (&stream.connection, BACKOFF);
     loop {
         let first = wait_for_first(stream).await;
         let mut changes = connection.changes();
@@ -114,7 +113,7 @@ pub(crate) async fn run<S: Side>(stream: &Stream<S>) {
         };
         stream.side().lost();
         if Clock::Boot.now().since(began) > LASTED {
-            pause = Pause::new();
+            pause = BACKOFF;
         }
         if let Some(failure) = failure {
             // If a login is refused, those who watch find out when they ask.

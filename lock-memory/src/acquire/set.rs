@@ -21,7 +21,7 @@ impl Session {
         match self.request("acquire", ttl, |store| store.try_all(&all)).await {
             Ok(Some(grants)) => {
                 let lease = |((request, attempt), grant): (&Wish, Grant)| {
-                    self.lease(request, attempt, grant)
+                    self.lease_of(request, attempt, grant)
                 };
                 let leases = wishes.iter().zip(grants).map(lease).collect::<Result<_>>();
                 // The session has been closed meanwhile.

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_core::{Clock, Leader, LockName, Observed};
+use lock_core::{Clock, Leader, LockName, Observed, keep::limits::UNREAD};
 use tokio::{sync::mpsc, task::AbortHandle};
 
 use crate::{
@@ -10,9 +10,6 @@ use crate::{
     store::MemoryStore,
     wire::network::{Network, UnderWay},
 };
-
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 
 impl Session {
     /// Delivers changes of the leader until the observer has gone or the client is closed.

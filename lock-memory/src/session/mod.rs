@@ -1,30 +1,27 @@
 //! A client's session: its requests, what the store pushes to it, and what it holds or waits for.
 
+pub(crate) mod attempt;
 pub(crate) mod renewal;
 
 use std::{
-    collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+    sync::{Arc, Mutex, MutexGuard, Weak},
     time::Duration,
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, LockName, LossReason, Reach, Result, Term, Validity, deadline,
+    Clock, Effect, Error, Instant, Reach, Request, Result,
     duration::shown,
+    keep::{attempt::End, book::Book, errors::unavailable, poison::lock},
 };
 use tokio::{
-    sync::{Notify, mpsc, oneshot},
+    sync::{Notify, mpsc},
     task::AbortHandle,
 };
-use uuid::Uuid;
 
+use self::attempt::Attempt;
 use crate::{
     MemoryStore,
-    defect::Defect,
-    store::{
-        Client,
-        state::{Grant, Told},
-    },
+    store::{Client, state::Told},
     wire::network::{Network, Trouble, UnderWay},
 };
 
@@ -32,27 +29,10 @@ use crate::{
 pub(crate) struct Session {
     pub(crate) client: Arc<Client>,
     pub(crate) reach: Reach,
-    records: Mutex<HashMap<Uuid, Record>>,
+    book: Mutex<Book<Attempt>>,
     observers: Mutex<Vec<AbortHandle>>,
-    /// A record came or the session closed.
+    /// A renewal is due earlier than before, or the session ends.
     changed: Arc<Notify>,
-}
-
-/// An attempt of this client that has an entry in the store, as far as the client knows.
-#[derive(Debug)]
-struct Record {
-    name: LockName,
-    ttl: Duration,
-    /// Whether the store is known to have the entry.
-    known: bool,
-    renewals: u32,
-    stage: Stage,
-}
-
-#[derive(Debug)]
-enum Stage {
-    Waiting(oneshot::Sender<Option<Grant>>),
-    Holding { validity: Validity, term: Term },
 }
 
 impl Session {
@@ -62,7 +42,7 @@ impl Session {
         let session = Arc::new(Self {
             client: store.enter(tell),
             reach: Reach::default(),
-            records: Mutex::default(),
+            book: Mutex::default(),
             observers: Mutex::default(),
             changed: Arc::default(),
         });
@@ -99,123 +79,82 @@ impl Session {
             Ok(_) => self.reach.works(),
             Err(why) => self.reach.broke(why),
         }
-        let effect = Effect::Unknown;
-        answer.map_err(|why| Error::Unavailable { store: "memory", op, effect, source: why.into() })
+        answer.map_err(|why| unavailable("memory", op, Effect::Unknown, why))
     }
 
     pub(crate) fn check_open(&self) -> Result<()> {
         self.client.check_open()
     }
 
-    pub(crate) fn wait(
-        &self,
-        attempt: Uuid,
-        name: &LockName,
-        ttl: Duration,
-    ) -> Result<oneshot::Receiver<Option<Grant>>> {
-        let (granted, wait) = oneshot::channel();
-        self.record(attempt, name, ttl, Stage::Waiting(granted))?;
-        Ok(wait)
-    }
-
-    /// The store has answered that the attempt waits: from now on it is kept alive. Before, a
-    /// renewal could come to the store ahead of the entry, and be told that there is none.
-    pub(crate) fn known(&self, attempt: Uuid) {
-        if let Some(record) = self.records().get_mut(&attempt) {
-            record.known = true;
-        }
-    }
-
-    pub(crate) fn hold(
-        &self,
-        attempt: Uuid,
-        name: &LockName,
-        ttl: Duration,
-        validity: &Validity,
-        term: Term,
-    ) -> Result<()> {
-        self.record(attempt, name, ttl, Stage::Holding { validity: validity.clone(), term })
-    }
-
-    fn record(&self, attempt: Uuid, name: &LockName, ttl: Duration, stage: Stage) -> Result<()> {
-        let known = matches!(stage, Stage::Holding { .. });
-        let record = Record { name: name.clone(), ttl, known, renewals: 0, stage };
-        let mut records = self.records();
-        // Under the lock: what comes after the end of the session is not in it.
-        self.check_open()?;
-        if records.insert(attempt, record).is_none() {
+    /// Keeps the attempt from now on: pushes reach it, and it is renewed when there is something to
+    /// renew.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`].
+    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
+        let earlier = lock(&self.book).enter(attempt, Clock::Tokio.now());
+        if earlier.ok_or_else(|| Error::closed("memory"))? {
             self.changed.notify_one();
         }
         Ok(())
     }
 
-    pub(crate) fn forget(&self, attempt: Uuid) {
-        self.records().remove(&attempt);
+    pub(crate) fn forget(&self, attempt: &Attempt) {
+        lock(&self.book).forget(attempt);
     }
 
-    /// The end of a grant or renewal whose request was sent at `sent`.
-    pub(crate) fn until(&self, sent: Instant, ttl: Duration, term: Term) -> Instant {
-        match self.client.store.has(Defect::TellsTooLate) && term == Term::Renewed {
-            true => deadline::safe_until(sent, ttl * 2),
-            false => deadline::safe_until(sent, ttl),
+    /// The store does not have the attempt's entry any more.
+    fn gone(&self, attempt: &Attempt) {
+        self.forget(attempt);
+        attempt.gone();
+    }
+
+    /// Renews for ever what its holder has given back.
+    pub(crate) fn keep(&self, attempt: &Attempt) -> Result<()> {
+        let request = Request::new(attempt.name.clone(), attempt.ttl);
+        let kept = Attempt::new(attempt.id, &request);
+        self.enter(&kept)?;
+        let validity = kept.hold(&self.client.store, Clock::Tokio.now());
+        validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
+    }
+
+    /// The error for an attempt that is over before it was held.
+    pub(crate) fn ended(&self, end: End) -> Error {
+        match end {
+            End::Closed => Error::closed("memory"),
+            End::Gone | End::Unreachable => Error::PlaceLost { store: "memory" },
         }
     }
 
-    /// Ends all that there is for this client. The answer is what the store has yet to forget: after
-    /// all have been told, as that lets others in.
-    pub(crate) fn end(&self) -> Vec<(Uuid, LockName)> {
-        let records: Vec<_> = {
-            let mut records = self.records();
+    /// Ends all that there is for this client. Returns what the store has yet to forget: after all
+    /// have been told, as that lets others in.
+    pub(crate) fn end(&self) -> Vec<Arc<Attempt>> {
+        let left = {
+            let mut book = lock(&self.book);
             self.client.close();
-            records.drain().collect()
+            book.close()
         };
         self.observers().drain(..).for_each(|task| task.abort());
-        let mut left = Vec::with_capacity(records.len());
-        for (attempt, record) in records {
-            left.push((attempt, record.name.clone()));
-            record.end(LossReason::Closed);
+        for attempt in &left {
+            self.forget(attempt);
+            attempt.closed();
         }
         self.changed.notify_one();
         left
     }
 
     fn told(&self, told: Told) {
+        let (Told::Granted(id, _) | Told::Gone(id)) = told;
+        let Some(attempt) = lock(&self.book).find(id).cloned() else { return };
         match told {
-            Told::Granted(attempt, grant) => {
-                let mut records = self.records();
-                if matches!(records.get(&attempt), Some(Record { stage: Stage::Waiting(_), .. }))
-                    && let Some(Record { stage: Stage::Waiting(waiter), .. }) =
-                        records.remove(&attempt)
-                {
-                    // A waiter that has left cleans up by its id.
-                    let _ = waiter.send(Some(grant));
-                }
-            }
-            Told::Gone(attempt) => {
-                if let Some(record) = self.records().remove(&attempt) {
-                    record.end(LossReason::EntryGone);
-                }
-            }
+            Told::Granted(_, grant) => attempt.pushed(grant),
+            Told::Gone(_) => self.gone(&attempt),
         }
     }
 
     pub(crate) fn observers(&self) -> MutexGuard<'_, Vec<AbortHandle>> {
-        // Nothing panics while it is held.
-        self.observers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn records(&self) -> MutexGuard<'_, HashMap<Uuid, Record>> {
-        // Nothing panics while it is held.
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Record {
-    fn end(self, reason: LossReason) {
-        match self.stage {
-            Stage::Waiting(waiter) => drop(waiter.send(None)),
-            Stage::Holding { validity, .. } => drop(validity.lose(reason)),
-        }
+        lock(&self.observers)
     }
 }
 
@@ -247,7 +186,7 @@ impl Drop for Session {
         let left = self.end();
         // Nobody waits for an answer, so no way is too long.
         if self.client.network.now().crashed.is_none() {
-            left.iter().for_each(|(attempt, name)| self.client.store.leave(name, *attempt));
+            left.iter().for_each(|attempt| self.client.store.leave(&attempt.name, attempt.id));
         }
         // The delivering task may wait for the end of a cut; there is nothing left to deliver.
         self.client.network.change(|trouble| *trouble = Trouble::default());

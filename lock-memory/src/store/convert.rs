@@ -1,6 +1,6 @@
 //! From exclusive to shared and back.
 
-use lock_core::{FencingToken, Kind, LockName};
+use lock_core::{FencingToken, Kind, LockName, keep::poison::lock};
 use uuid::Uuid;
 
 use super::{MemoryStore, state::Upgrade};
@@ -37,7 +37,7 @@ impl MemoryStore {
             };
         });
         if let Upgrade::Done(_) = upgrade {
-            let granted = self.lock().grant_of(name, attempt);
+            let granted = lock(&self.0.state).grant_of(name, attempt);
             upgrade = granted.map_or(Upgrade::Gone, |grant| Upgrade::Done(grant.token));
         }
         upgrade

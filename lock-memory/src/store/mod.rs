@@ -10,12 +10,15 @@ pub(crate) mod state;
 use std::{
     collections::VecDeque,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError, Weak,
+        Arc, Mutex, Weak,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use lock_core::{Clock, Entry, Error, FencingToken, Instant, Leader, LockName, Result, TokenFloor};
+use lock_core::{
+    Clock, Entry, Error, FencingToken, Instant, Leader, LockName, Result, TokenFloor,
+    keep::poison::lock,
+};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
 use uuid::Uuid;
 
@@ -93,7 +96,7 @@ impl MemoryStore {
 
     /// Deletes everything under a name, holder and waiters, as an operator would.
     pub fn delete(&self, name: &LockName) {
-        self.hooks().before_deletion(&mut self.lock().last_token);
+        self.hooks().before_deletion(&mut lock(&self.0.state).last_token);
         self.change(name, |entries| {
             for entry in entries.drain(..) {
                 let _ = entry.tell.send(Told::Gone(entry.attempt));
@@ -104,7 +107,7 @@ impl MemoryStore {
     /// Everything in the store: each name with its entries, the holder first.
     pub fn contents(&self) -> Vec<(LockName, Vec<Entry>)> {
         let now = Clock::Tokio.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         let names: Vec<_> = state.names.keys().cloned().collect();
         for name in &names {
             state.settle(name, now);
@@ -126,7 +129,7 @@ impl MemoryStore {
     /// What a restart of a server with its data does to the entries: nothing.
     #[cfg(feature = "properties")]
     pub fn restart(&self) {
-        for entries in self.lock().names.values_mut() {
+        for entries in lock(&self.0.state).names.values_mut() {
             entries.retain(|entry| self.hooks().outlives_a_restart(entry));
         }
     }
@@ -135,7 +138,7 @@ impl MemoryStore {
     pub(crate) fn enter(&self, tell: UnboundedSender<Told>) -> Arc<Client> {
         let (network, closed) = (Network::default(), AtomicBool::new(false));
         let client = Arc::new(Client { store: self.clone(), network, tell, closed });
-        let mut clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut clients = lock(&self.0.clients);
         clients.retain(|client| client.strong_count() > 0);
         clients.push(Arc::downgrade(&client));
         client
@@ -143,7 +146,7 @@ impl MemoryStore {
 
     /// The clients that are connected, in the order in which they connected.
     pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
-        let clients = self.0.clients.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = lock(&self.0.clients);
         let connected = clients.iter().filter_map(Weak::upgrade);
         connected.filter(|client| client.check_open().is_ok()).collect()
     }
@@ -159,13 +162,13 @@ impl MemoryStore {
     pub(crate) fn acquire(&self, asked: &Asked) -> Answer {
         let now = Clock::Tokio.now();
         let asked = Asked { name: self.hooks().name(&asked.name).into_owned(), ..asked.clone() };
-        self.lock().acquire(asked, now)
+        lock(&self.0.state).acquire(asked, now)
     }
 
     /// Takes all names, or none.
     pub(crate) fn try_all(&self, all: &[Asked]) -> Option<Vec<Grant>> {
         let now = Clock::Tokio.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         let free = all.iter().all(|asked| state.is_free_for(asked, now));
         if !free && !self.hooks().takes_parts() {
             drop(state);
@@ -215,7 +218,7 @@ impl MemoryStore {
     /// Observes a name: the leader of this moment, then every change.
     pub(crate) fn observe(&self, name: &LockName) -> UnboundedReceiver<Option<Leader>> {
         let (watching, changes) = Watching::new();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.observers.entry(name.clone()).or_default().push(watching);
         state.settle(name, Clock::Tokio.now());
         changes
@@ -224,7 +227,7 @@ impl MemoryStore {
     /// When the name's leader expires unless it is renewed; what has expired is gone afterwards.
     pub(crate) fn next_expiry(&self, name: &LockName) -> Instant {
         self.contents_of(name);
-        let state = self.lock();
+        let state = lock(&self.0.state);
         let first = state.names.get(name).and_then(VecDeque::front);
         first.map_or(Instant::NEVER, |first| first.expires)
     }
@@ -272,13 +275,13 @@ impl MemoryStore {
     }
 
     pub(crate) fn token_floor(&self) -> TokenFloor {
-        let state = self.lock();
+        let state = lock(&self.0.state);
         TokenFloor::new(FencingToken::new(state.floor), FencingToken::new(state.last_token))
     }
 
     /// Later grants count from there. An upgrade is one of them.
     pub(crate) fn raise_token_floor(&self, above: FencingToken) -> TokenFloor {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.floor = state.floor.max(above.value());
         state.last_token = state.last_token.max(above.value());
         drop(state);
@@ -299,16 +302,11 @@ impl MemoryStore {
     /// Settles a name, changes its entries, and settles it again.
     pub(crate) fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
         let now = Clock::Tokio.now();
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         state.settle(name, now);
         if let Some(entries) = state.names.get_mut(name) {
             change(entries);
             state.settle(name, now);
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it is held.
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -2,8 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{LazyLock, Mutex, PoisonError},
+    sync::{LazyLock, Mutex},
 };
+
+use lock_core::keep::poison::lock;
 
 use super::MemoryStore;
 
@@ -36,8 +38,7 @@ impl MemoryStore {
     pub fn named(name: impl AsRef<str>) -> Self {
         static STORES: LazyLock<Mutex<HashMap<String, MemoryStore>>> =
             LazyLock::new(Mutex::default);
-        // Nothing panics while it is held.
-        let mut stores = STORES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = lock(&STORES);
         stores.entry(name.as_ref().to_owned()).or_default().clone()
     }
 }

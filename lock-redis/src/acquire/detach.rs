@@ -4,13 +4,12 @@
 //! its own. Each of the two is one script that compares the value before, so it is done once, and
 //! what is sent twice finds what it did.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
 use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Request, Result};
 use redis::Value;
 use uuid::Uuid;
 
-use super::clean_up;
 use crate::{
     error,
     layout::ticket::Ticket,
@@ -71,7 +70,7 @@ pub(crate) async fn adopt(
         .await;
     let unknown = |error: &Error| [before, error.effect()].contains(&Effect::Unknown);
     if answer.as_ref().is_err_and(unknown) {
-        clean_up(session, attempt);
+        session.remove_later(slice::from_ref(attempt));
     }
     match answer? {
         (sent, Value::Int(1)) => Ok(sent),

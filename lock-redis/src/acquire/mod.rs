@@ -7,18 +7,19 @@ pub(crate) mod simple;
 use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Effect, Error, Instant, Kind, Request, Result, Term, Wait, deadline::safe_until,
-    duration::shown, limit_conflict,
+    Clock, Effect, Error, Instant, Kind, Request, Result, Wait,
+    keep::{
+        limits,
+        wait::{Waits, wait},
+    },
+    limit_conflict,
 };
 use redis::{Cmd, Value};
 
 use crate::{
-    error,
+    error::STORE,
     layout::kind,
-    session::{
-        Session,
-        attempt::{Attempt, End},
-    },
+    session::{Session, attempt::Attempt},
     wire::{
         answer::{self, Acquired},
         clock::CLOCK,
@@ -26,9 +27,6 @@ use crate::{
         turns::Lane,
     },
 };
-
-/// How long a try insists during an outage: lock-core gives up after 5 s.
-const TRY_LIMIT: Duration = Duration::from_secs(4);
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
 /// there if it is granted. Answers the token, and since when at the latest it is valid.
@@ -43,7 +41,7 @@ pub(crate) async fn acquire(
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
     let limit = match request.wait {
-        Wait::Try => attempt.ttl.min(TRY_LIMIT),
+        Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
     let command = command(session, attempt, request);
@@ -98,67 +96,29 @@ pub(crate) async fn ask<T>(
         [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
     };
     if answer.as_ref().is_err_and(unknown) {
-        attempts.iter().for_each(|attempt| clean_up(session, attempt));
+        session.remove_later(attempts);
     }
     answer
 }
 
-async fn wait(
-    session: &Arc<Session>,
-    attempt: &Arc<Attempt>,
-    caller: &lock_core::Attempt,
-) -> Result<(Instant, u64)> {
-    let decided = tokio::select! {
-        biased;
-        decided = attempt.decided() => decided,
-        () = caller.cancelled() => {
-            let deadline = CLOCK.now() + attempt.ttl;
-            session.withdraw(attempt, deadline).await?;
-            return Err(Error::Contended { name: attempt.name.clone() });
-        }
-    };
-    match decided {
-        Ok((sent, token)) => confirm(session, attempt, sent).await.map(|sent| (sent, token)),
-        Err(End::Gone) => {
-            // If it was revoked while its request was on its way, that may have revived it.
-            clean_up(session, attempt);
-            Err(error::gone())
-        }
-        Err(End::Closed) => Err(error::closed()),
-        Err(End::Unreachable) => {
-            clean_up(session, attempt);
-            let silent = format!("the server did not answer for {}", shown(attempt.ttl));
-            Err(error::unavailable("acquire", Effect::Unknown, silent))
-        }
-    }
-}
+impl Waits for Session {
+    type Attempt = Attempt;
 
-/// Renews a grant before it is given out, if its term has run for a while already or is not renewed
-/// later. Answers since when at the latest it is valid.
-async fn confirm(session: &Arc<Session>, attempt: &Arc<Attempt>, sent: Instant) -> Result<Instant> {
-    let fresh = CLOCK.now().since(sent) < attempt.ttl / 3;
-    if fresh && attempt.term == Term::Renewed {
-        return Ok(sent);
-    }
-    match session.renew(attempt).await {
-        Ok(Some(renewed)) => Ok(renewed),
-        Ok(None) => {
-            let late = "the grant was over before this client heard of it";
-            Err(error::unavailable("acquire", Effect::None, late))
-        }
-        // The grant still holds, for a shorter time.
-        Err(_) if CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(sent),
-        Err(error) => {
-            clean_up(session, attempt);
-            Err(error)
-        }
-    }
-}
+    const CLOCK: Clock = CLOCK;
 
-/// Removes in the background what an attempt may have left behind.
-pub(crate) fn clean_up(session: &Arc<Session>, attempt: &Arc<Attempt>) {
-    let (session, attempt) = (session.clone(), attempt.clone());
-    // By then it has expired.
-    let deadline = CLOCK.now() + attempt.ttl * 2;
-    tokio::spawn(async move { drop(session.withdraw(&attempt, deadline).await) });
+    fn store(&self) -> (&'static str, &'static str) {
+        (STORE, "the server")
+    }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        self.renew_now(attempt).await
+    }
+
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
+        self.remove(attempt, deadline).await
+    }
+
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        self.remove_later(slice::from_ref(attempt));
+    }
 }

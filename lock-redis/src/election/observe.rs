@@ -11,12 +11,19 @@ use std::{
 
 use futures_util::future::join;
 use lock_core::{
-    Effect, Error, Instant, Leader, Observed, Result, deadline::jitter, duration::shown,
+    Instant, Leader, Observed, Result,
+    deadline::jitter,
+    keep::{
+        self,
+        limits::UNREAD,
+        observe::{first, tell},
+        wait::Waits,
+    },
 };
 use redis::Value;
 use tokio::{
     sync::{mpsc, watch},
-    time::{sleep, timeout},
+    time::sleep,
 };
 
 use super::{
@@ -30,8 +37,6 @@ use crate::{
     wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
 };
 
-/// How many changes may wait for an observer that does not look, and how many pushes before them.
-const UNREAD: usize = 64;
 /// How long one look waits for its answer, and the first one for a server that answers.
 const LIMIT: Duration = Duration::from_secs(2);
 /// At least this often an observer looks: nobody tells that a lock without a value is taken, that a
@@ -49,13 +54,17 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
-    let Ok(now) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the server did not answer for {}", shown(LIMIT * 2));
-        return Err(error::unavailable("observe", Effect::None, silent));
-    };
-    let now = now?;
+    let now = first(session.store(), LIMIT * 2, observer.look()).await?;
     let (out, observed) = mpsc::channel(UNREAD);
-    tokio::spawn(observer.run(now, out));
+    observer.told = now.clone();
+    let mut closed = observer.link.clone();
+    tokio::spawn(async move {
+        tokio::select! {
+            () = tell(observer, vec![now], out) => {}
+            // Also if nobody reads what there is already.
+            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
+        }
+    });
     Ok(observed)
 }
 
@@ -67,6 +76,8 @@ struct Observer {
     pushes: mpsc::Receiver<Vec<u8>>,
     link: watch::Receiver<Link>,
     known: Known,
+    /// What was told last.
+    told: Option<Leader>,
     /// On which of the client's connections it listens.
     number: u64,
     /// When to look again.
@@ -88,36 +99,9 @@ impl Observer {
             pushes,
             link: session.link(),
             known: Known::default(),
+            told: None,
             number: 0,
             due: Instant::NEVER,
-        }
-    }
-
-    /// Tells every change until nobody listens, the client ends, or no patience helps.
-    async fn run(mut self, mut now: Option<Leader>, out: mpsc::Sender<Observed>) {
-        let mut closed = self.link.clone();
-        let work = async {
-            loop {
-                if out.send(Ok(now.clone())).await.is_err() {
-                    return;
-                }
-                let told = now;
-                now = loop {
-                    match self.change().await {
-                        // A look mostly sees what is known.
-                        Ok(now) if now == told => {}
-                        Ok(now) => break now,
-                        Err(Error::Closed { .. }) => return,
-                        Err(error) => return drop(out.send(Err(error)).await),
-                    }
-                };
-            }
-        };
-        tokio::select! {
-            () = work => {}
-            () = out.closed() => {}
-            // Also if nobody reads what there is already.
-            _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
         }
     }
 
@@ -133,7 +117,7 @@ impl Observer {
                     Some(told) => match self.known.told(&told) {
                         Next::Ignore => {}
                         Next::Look => return self.look().await,
-                        Next::Tell => return Ok(self.told(told)),
+                        Next::Tell => return Ok(self.take_in(told)),
                     },
                     None => return self.look().await,
                 },
@@ -143,7 +127,7 @@ impl Observer {
         }
     }
 
-    fn told(&mut self, told: Told) -> Option<Leader> {
+    fn take_in(&mut self, told: Told) -> Option<Leader> {
         match told {
             Told::Leads(leads) => {
                 self.look_after(leads.ttl);
@@ -203,6 +187,16 @@ impl Observer {
         let value = session.judge(&connection, listens.and(answer))?;
         self.number = connection.number;
         Ok(value)
+    }
+}
+
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        let now = self.change().await?;
+        // A look mostly sees what is known.
+        let news = (now != self.told).then(|| now.clone());
+        self.told = now;
+        Ok(news.into_iter().collect())
     }
 }
 

@@ -3,11 +3,12 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, Ordering},
     },
 };
 
+use lock_core::keep::poison::lock;
 use tokio::sync::mpsc;
 
 /// Who observes what in a session, per channel.
@@ -22,26 +23,21 @@ pub(crate) struct Ear {
 }
 
 impl Observers {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Vec<u8>, Vec<Arc<Ear>>>> {
-        // Nothing panics while it is held.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Passes a push on. Answers whether anybody observes this channel.
     pub(crate) fn tell(&self, channel: &[u8], payload: &[u8]) -> bool {
-        let observers = self.lock();
+        let observers = lock(&self.0);
         let ears = observers.get(channel);
         ears.into_iter().flatten().for_each(|ear| ear.hear(payload));
         ears.is_some()
     }
 
     pub(crate) fn add(&self, channel: &[u8], ear: Arc<Ear>) {
-        self.lock().entry(channel.to_owned()).or_default().push(ear);
+        lock(&self.0).entry(channel.to_owned()).or_default().push(ear);
     }
 
     /// Answers whether it was the channel's last one.
     pub(crate) fn remove(&self, channel: &[u8], ear: &Arc<Ear>) -> bool {
-        let mut observers = self.lock();
+        let mut observers = lock(&self.0);
         let Some(ears) = observers.get_mut(channel) else { return false };
         ears.retain(|other| !Arc::ptr_eq(other, ear));
         let last = ears.is_empty();

@@ -2,14 +2,23 @@
 
 use std::sync::Arc;
 
-use lock_core::{Error, Instant, Result};
+use lock_core::{
+    Instant, Result,
+    keep::departures::{Departure, Departures, Removes, Sending},
+};
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, departures::Departure};
+use super::{Session, attempt::Attempt};
 use crate::{
     error,
     wire::{answer, clock::CLOCK, script, turns::Lane},
 };
+
+/// How many releases are on their way by themselves. While there are that many, others go together.
+pub(super) const ALONE: usize = 64;
+/// How many leases one request gives back. The server does nothing else meanwhile, for one to three
+/// milliseconds.
+const TOGETHER: usize = 200;
 
 impl Session {
     /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
@@ -18,36 +27,54 @@ impl Session {
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn withdraw(
+    pub(crate) async fn remove(
         self: &Arc<Self>,
         attempt: &Arc<Attempt>,
         deadline: Instant,
     ) -> Result<()> {
         self.forget(attempt);
-        if let Ok(_alone) = self.departures.alone.try_acquire() {
-            return self.withdraw_alone(attempt, deadline).await;
+        if let Ok(_alone) = self.alone.try_acquire() {
+            return self.remove_alone(attempt, deadline).await;
         }
-        let (done, is_done) = oneshot::channel();
-        if self.departures.put([Departure { attempt: attempt.clone(), deadline, done }]) {
-            tokio::spawn(clean(self.clone()));
+        let (told, answer) = oneshot::channel();
+        let departure = Departure { what: attempt.clone(), count: 1, deadline, told: Some(told) };
+        if let Some(sending) = Sending::admit(self, departure, 1) {
+            tokio::spawn(sending.run_all());
         }
         // The task ends early with its runtime only.
-        is_done.await.unwrap_or_else(|_| Err(error::closed()))
+        answer.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    async fn withdraw_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
+    /// Removes in the background what attempts may have left behind.
+    pub(crate) fn remove_later(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
+        for attempt in attempts {
+            let (session, attempt) = (self.clone(), attempt.clone());
+            // By then it has expired.
+            let deadline = CLOCK.now() + attempt.ttl * 2;
+            tokio::spawn(async move { drop(session.remove(&attempt, deadline).await) });
+        }
+    }
+
+    async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
         let command = attempt.release(self.mode);
         let answer =
             self.insist(Lane::First, "release", &command, attempt.patience(), deadline, None);
         answer.await.map(drop)
     }
+}
 
-    async fn withdraw_all(&self, leaving: Vec<Departure>) {
-        // There is at least one.
-        let deadline = leaving.iter().map(|one| one.deadline).min().unwrap_or_default();
-        let limit = leaving.iter().map(|one| one.attempt.patience()).min().unwrap_or_default();
-        let attempts =
-            leaving.iter().map(|one| (&one.attempt.key, &one.attempt.ticket, one.attempt.leads));
+impl Removes for Session {
+    type Leaving = Arc<Attempt>;
+
+    fn departures(&self) -> &Departures<Arc<Attempt>> {
+        &self.departures
+    }
+
+    async fn remove_next(self: &Arc<Self>) {
+        let leaving = self.departures.take(TOGETHER);
+        let Some(deadline) = leaving.iter().map(|one| one.deadline).min() else { return };
+        let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
+        let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let command = script::release_all(self.mode, attempts);
         let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
         match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
@@ -56,36 +83,12 @@ impl Session {
                     let result = match released {
                         true => Ok(()),
                         // What is wrong with this name is said to a request of its own.
-                        false => self.withdraw_alone(&one.attempt, one.deadline).await,
+                        false => self.remove_alone(&one.what, one.deadline).await,
                     };
-                    // A caller that has left does not hear of it.
-                    let _ = one.done.send(result);
+                    one.tell(result);
                 }
             }
-            Err(why) => self.not_withdrawn(leaving, &why),
+            Err(why) => self.departures.failed(leaving, &why, CLOCK.now()),
         }
-    }
-
-    /// Another deadline than the first one may leave time to try again.
-    fn not_withdrawn(&self, leaving: Vec<Departure>, why: &Error) {
-        let now = CLOCK.now();
-        let outage = matches!(why, Error::Unavailable { .. });
-        let (again, over): (Vec<_>, Vec<_>) =
-            leaving.into_iter().partition(|one| outage && one.deadline > now);
-        // This task runs already.
-        self.departures.put(again);
-        for one in over {
-            let _ = one.done.send(Err(error::again(why)));
-        }
-    }
-}
-
-async fn clean(session: Arc<Session>) {
-    loop {
-        let leaving = session.departures.take();
-        if leaving.is_empty() {
-            return;
-        }
-        session.withdraw_all(leaving).await;
     }
 }

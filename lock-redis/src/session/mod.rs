@@ -2,7 +2,6 @@
 
 pub(crate) mod attempt;
 mod book;
-mod departures;
 mod deployment;
 mod description;
 mod janitor;
@@ -14,21 +13,26 @@ mod start;
 
 use std::{
     fmt,
-    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::AtomicU64},
+    sync::{Arc, Mutex, MutexGuard, atomic::AtomicU64},
 };
 
-use lock_core::{Reach, Result, trace};
+use lock_core::{
+    Reach, Result,
+    keep::{departures::Departures, poison::lock},
+    trace,
+};
 use redis::RedisError;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-use self::{attempt::Attempt, book::Book, departures::Departures};
+use self::{attempt::Attempt, book::Book};
 use crate::{
     config::Mode,
     election::observers::Observers,
-    error::STORE,
+    error::{self, STORE},
     layout::ticket::Ticket,
     wire::{
+        clock::CLOCK,
         connection::{Connection, Connector, Peer},
         turns::Turns,
     },
@@ -45,7 +49,10 @@ pub(crate) struct Session {
     pub(crate) reach: Reach,
     connections: AtomicU64,
     book: Mutex<Book>,
-    departures: Departures,
+    /// Releases that are on their way by themselves.
+    alone: Semaphore,
+    /// The others.
+    departures: Departures<Arc<Attempt>>,
     pub(crate) turns: Turns,
     pub(crate) observers: Observers,
     /// Rings when the book has something due earlier than before, or the session ends.
@@ -72,8 +79,7 @@ impl Session {
 
     /// What is held and waited for. Never held across an await.
     fn book(&self) -> MutexGuard<'_, Book> {
-        // Nothing panics while it holds this.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
     /// Has the attempt renewed, kept alive and told about pushes from now on.
@@ -82,14 +88,15 @@ impl Session {
     ///
     /// [`Error::Closed`](lock_core::Error::Closed).
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        if self.book().enter(attempt)? {
+        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
+        if earlier.ok_or_else(error::closed)? {
             self.due.notify_one();
         }
         Ok(())
     }
 
     pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().forget(attempt);
+        self.book().attempts.forget(attempt);
     }
 
     /// Where to see that the connection has changed.

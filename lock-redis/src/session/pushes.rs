@@ -24,7 +24,7 @@ impl Session {
                     return;
                 }
                 let Some((push, id)) = answer::push(payload) else { return };
-                let attempt = self.book().find(id);
+                let attempt = self.book().attempts.find(id).cloned();
                 match (attempt, push) {
                     (Some(attempt), Push::Granted(token)) => attempt.pushed(token),
                     (Some(attempt), Push::Gone) => attempt.gone(),

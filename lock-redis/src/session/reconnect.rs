@@ -5,22 +5,21 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{deadline::jitter, trace};
+use lock_core::{keep::backoff::Backoff, trace};
 use redis::RedisError;
-use tokio::{
-    sync::watch,
-    time::{sleep, timeout},
-};
+use tokio::{sync::watch, time::timeout};
 
 use super::{Link, Session, description};
 use crate::{
     error::STORE,
-    wire::connection::{OnPush, Peer},
+    wire::{
+        clock::CLOCK,
+        connection::{OnPush, Peer},
+    },
 };
 
-/// Pauses between attempts to connect grow up to the second.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl Session {
     /// Makes a connection and asks on it for everything that may have changed meanwhile.
@@ -44,7 +43,7 @@ impl Session {
                 true
             }
         });
-        self.book().everything_is_due();
+        self.book().attempts.all_due(CLOCK.now());
         self.due.notify_one();
         Ok(())
     }
@@ -52,7 +51,7 @@ impl Session {
 
 /// Connects again whenever the connection is lost, until the session is gone.
 pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Receiver<Link>) {
-    let mut pause = FIRST_PAUSE;
+    let mut pause = BACKOFF;
     loop {
         let lost = link.wait_for(|link| !matches!(link, Link::Up(_)));
         // An error means that the session is gone, and then the next line returns.
@@ -69,7 +68,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
                 Ok(()) => {
                     trace::connected(STORE);
                     session.reach.works();
-                    pause = FIRST_PAUSE;
+                    pause = BACKOFF;
                 }
                 Err(error) => {
                     session.link.send_modify(|link| {
@@ -78,8 +77,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
                         }
                     });
                     drop(session);
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
+                    pause.wait().await;
                 }
             },
         }

@@ -1,9 +1,8 @@
 //! Renewal: one request keeps all locks and all waiting attempts of a client alive.
 
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use lock_core::{Instant, Result, trace};
-use tokio::{sync::Notify, time::timeout};
 
 use super::{
     Session,
@@ -43,7 +42,7 @@ impl Session {
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+    pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         // Whether it holds alone may change while the request is on its way.
         let command = script::renew(&[], &[attempt.turn()]);
         let deadline = CLOCK.now() + attempt.ttl / 2;
@@ -53,18 +52,20 @@ impl Session {
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
-    async fn renew_due(&self) {
+    pub(super) async fn renew_due(&self) {
         let now = CLOCK.now();
         let attempts = self.book().take_due(now);
-        let with_role = |role| {
-            attempts
-                .iter()
-                .filter(move |attempt| attempt.role(now) == Some(role))
-                .collect::<Vec<_>>()
-        };
-        let (alone, mut others) = (with_role(Role::Holds), with_role(Role::Shares));
+        let (mut alone, mut others, mut waiting) = (Vec::new(), Vec::new(), Vec::new());
+        for attempt in &attempts {
+            match attempt.role(now) {
+                Some(Role::Holds) => alone.push(attempt),
+                Some(Role::Shares) => others.push(attempt),
+                Some(Role::Waits) => waiting.push(attempt),
+                None => {}
+            }
+        }
         let held = alone.len() + others.len();
-        others.extend(with_role(Role::Waits));
+        others.append(&mut waiting);
         let (mut alone, mut others) = (&alone[..], &others[..]);
         while !alone.is_empty() || !others.is_empty() {
             let (now, later) = alone.split_at(alone.len().min(CHUNK));
@@ -91,7 +92,7 @@ impl Session {
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
         let Ok((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
         for (attempt, mine) in alone.iter().zip(renewed) {
-            attempt.renewed(sent, mine);
+            attempt.renewed_alone(sent, mine);
         }
         for (attempt, seen) in others.iter().zip(seen) {
             if let Some(at) = attempt.seen(sent, seen) {
@@ -110,10 +111,8 @@ impl Session {
         trace::renewal_failed(STORE, why);
         let now = CLOCK.now();
         let mut book = self.book();
-        book.try_soon();
-        let attempts = book.all();
-        drop(book);
-        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
+        book.attempts.try_soon(now);
+        book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
     }
 }
 
@@ -123,21 +122,4 @@ fn members<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Member<'a>> {
 
 fn turns<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Turn<'a>> {
     attempts.iter().map(|attempt| attempt.turn()).collect()
-}
-
-/// Renews until the session is gone.
-pub(super) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
-    loop {
-        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
-        let left = due.since(CLOCK.now());
-        if due == Instant::NEVER {
-            earlier.notified().await;
-        } else {
-            let _ = timeout(left, earlier.notified()).await;
-        }
-        let Some(session) = session.upgrade() else { return };
-        if session.book().next_due() <= CLOCK.now() {
-            session.renew_due().await;
-        }
-    }
 }

@@ -6,12 +6,15 @@ use std::{
 };
 
 use futures_util::{StreamExt, stream};
-use lock_core::{Error, Reach, Result};
+use lock_core::{
+    Error, Reach, Result,
+    keep::{due, limits},
+};
 use redis::cmd;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
-use super::{Link, Session, book::Book, departures::Departures, description, reconnect, renewal};
+use super::{Link, Session, book::Book, description, janitor::ALONE, reconnect};
 use crate::{
     config::RedisConfig,
     election::observers::Observers,
@@ -23,9 +26,6 @@ use crate::{
         turns::{Lane, Turns},
     },
 };
-
-/// How long `close` insists.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 impl Session {
     /// Connects, once.
@@ -47,14 +47,21 @@ impl Session {
             reach: Reach::default(),
             connections: AtomicU64::new(0),
             book: Mutex::new(Book::default()),
-            departures: Departures::default(),
+            alone: Semaphore::new(ALONE),
+            departures: Default::default(),
             turns: Turns::default(),
             observers: Observers::default(),
             due: Arc::new(Notify::new()),
         });
         session.connect(None).await.map_err(connect)?;
         tokio::spawn(reconnect::keep_connected(Arc::downgrade(&session), session.link.subscribe()));
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.due.clone()));
+        tokio::spawn(due::run(
+            CLOCK,
+            (Arc::downgrade(&session), session.due.clone()),
+            Duration::ZERO,
+            |session: &Self| session.book().next_due(),
+            |session| async move { session.renew_due().await },
+        ));
         Ok(session)
     }
 
@@ -64,11 +71,11 @@ impl Session {
     ///
     /// What was not given back, and why.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
-        let deadline = CLOCK.now() + CLOSE_LIMIT;
-        let attempts = self.book().close();
+        let deadline = CLOCK.now() + limits::CLOSE;
+        let attempts = self.book().attempts.close();
         attempts.iter().for_each(|attempt| attempt.closed());
         let released = stream::iter(attempts)
-            .map(|attempt| async move { self.withdraw(&attempt, deadline).await })
+            .map(|attempt| async move { self.remove(&attempt, deadline).await })
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;

@@ -64,7 +64,7 @@ pub(crate) async fn adopt(
         .await
         .inspect_err(|error| {
             if error.effect() == Effect::Unknown {
-                session.clean_up(vec![attempt.clone()]);
+                session.remove_later(vec![attempt.clone()]);
             }
         });
     let (sent, rows) = answer?;

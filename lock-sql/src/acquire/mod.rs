@@ -3,12 +3,14 @@
 pub(crate) mod detach;
 pub(crate) mod set;
 
-use std::{slice, sync::Arc, time::Duration};
+use std::{slice, sync::Arc};
 
 use lock_core::{
-    Effect, Error, Instant, Request, Result, Term, Wait,
-    deadline::safe_until,
-    duration::shown,
+    Clock, Effect, Error, Instant, Request, Result, Wait,
+    keep::{
+        limits,
+        wait::{Waits, wait},
+    },
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -17,19 +19,13 @@ use crate::{
     error,
     layout::row::{Row, Rows},
     queue::schedule::{blocked_for, next_look},
-    session::{
-        Session,
-        attempt::{Attempt, End},
-    },
+    session::{Session, attempt::Attempt},
     wire::{
         clock::CLOCK,
         script::{NewEntry, Script},
         turns::Rank,
     },
 };
-
-/// How long a try insists during an outage: lock-core gives up after 5 s.
-pub(crate) const TRY_LIMIT: Duration = Duration::from_secs(4);
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
 /// there if it is granted. Answers the token, and since when at the latest it is valid.
@@ -46,7 +42,7 @@ pub(crate) async fn acquire(
     // In turn: the server would let one of them in at a time anyway, and whoever has left must be
     // gone before the next of this client looks.
     let limit = match request.wait {
-        Wait::Try => attempt.ttl.min(TRY_LIMIT),
+        Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
     };
     let turn = session.book().turn(&attempt.name);
@@ -54,7 +50,7 @@ pub(crate) async fn acquire(
     let rings = session.book().rings;
     let (sent, queue) = ask(session, attempt, request, caller, CLOCK.now() + limit).await?;
     if caller.is_cancelled() {
-        session.withdraw(slice::from_ref(attempt), true, CLOCK.now() + attempt.ttl).await?;
+        session.remove(slice::from_ref(attempt), true, CLOCK.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     drop(turn);
@@ -77,7 +73,10 @@ pub(crate) async fn acquire(
     attempt.waits(sent, queue[at].token);
     let look = next_look(session.dialect(), place, blocked_for(&queue, at));
     session.wait(attempt, look, rings);
-    wait(session, attempt, caller).await
+    let granted = wait(session, attempt, caller).await?;
+    session.date(attempt);
+    session.entered(attempt);
+    Ok(granted)
 }
 
 /// Sends the request of an attempt until it is answered. If it failed, whatever it may have done is
@@ -99,7 +98,7 @@ async fn ask(
         .insist(("acquire", Rank::Ask), script, attempt.patience(), deadline, Some(caller))
         .await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        session.clean_up(vec![attempt.clone()]);
+        session.remove_later(vec![attempt.clone()]);
     }
     answer
 }
@@ -112,64 +111,24 @@ fn refused(request: &Request, queue: &[Row]) -> Error {
     }
 }
 
-async fn wait(
-    session: &Arc<Session>,
-    attempt: &Arc<Attempt>,
-    caller: &lock_core::Attempt,
-) -> Result<(Instant, u64)> {
-    let decided = tokio::select! {
-        biased;
-        decided = attempt.decided() => decided,
-        () = caller.cancelled() => {
-            let deadline = CLOCK.now() + attempt.ttl;
-            session.withdraw(slice::from_ref(attempt), false, deadline).await?;
-            return Err(Error::Contended { name: attempt.name.clone() });
-        }
-    };
-    match decided {
-        Ok((sent, token)) => {
-            let sent = confirm(session, attempt, sent).await?;
-            session.date(attempt);
-            session.entered(attempt);
-            Ok((sent, token))
-        }
-        Err(end) => Err(ended(session, attempt, end)),
-    }
-}
+impl Waits for Session {
+    type Attempt = Attempt;
 
-/// The error for an attempt that is over before it holds.
-pub(crate) fn ended(session: &Arc<Session>, attempt: &Arc<Attempt>, end: End) -> Error {
-    let dialect = session.dialect();
-    match end {
-        End::Closed => error::closed(dialect),
-        End::Gone => {
-            // It may have expired and still be there.
-            session.clean_up(vec![attempt.clone()]);
-            error::gone(dialect)
-        }
-        End::Unreachable => {
-            session.clean_up(vec![attempt.clone()]);
-            let silent = format!("the database did not answer for {}", shown(attempt.ttl));
-            error::unavailable(dialect, "acquire", Effect::Unknown, silent)
-        }
-    }
-}
+    const CLOCK: Clock = CLOCK;
 
-/// Renews a grant before it is given out, if its term has run for a while already or is not renewed
-/// later. Answers since when at the latest it is valid.
-async fn confirm(session: &Arc<Session>, attempt: &Arc<Attempt>, sent: Instant) -> Result<Instant> {
-    let fresh = CLOCK.now().since(sent) < attempt.ttl / 3;
-    if fresh && attempt.term == Term::Renewed {
-        return Ok(sent);
+    fn store(&self) -> (&'static str, &'static str) {
+        (self.dialect().store(), "the database")
     }
-    match session.renew(attempt).await {
-        Ok(Some(renewed)) => Ok(renewed),
-        Ok(None) => Err(error::late(session.dialect())),
-        // The grant still holds, for a shorter time.
-        Err(_) if CLOCK.now() < safe_until(sent, attempt.ttl) => Ok(sent),
-        Err(error) => {
-            session.clean_up(vec![attempt.clone()]);
-            Err(error)
-        }
+
+    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+        self.renew_now(attempt).await
+    }
+
+    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
+        self.remove(slice::from_ref(attempt), false, deadline).await
+    }
+
+    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
+        self.remove_later(vec![attempt.clone()]);
     }
 }

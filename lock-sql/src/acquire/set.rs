@@ -5,11 +5,10 @@ use std::{
     sync::Arc,
 };
 
-use lock_core::{Effect, Instant, Result};
+use lock_core::{Effect, Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
 use crate::{
-    acquire::TRY_LIMIT,
     error,
     layout::row::{Row, Rows},
     session::{Session, attempt::Attempt},
@@ -37,7 +36,8 @@ pub(crate) async fn acquire(
     wishes: &[lock_core::Wish],
 ) -> Result<Option<Vec<(Instant, u64)>>> {
     let Some((_, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
-    let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(TRY_LIMIT);
+    let limit =
+        attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default().min(limits::TRY);
     let turns = session.own_turn(limit, caller, turns(session, attempts)).await?;
     if caller.is_cancelled() {
         return Ok(None);
@@ -45,7 +45,7 @@ pub(crate) async fn acquire(
     let (sent, rows) = ask(session, attempts, wishes, caller, CLOCK.now() + limit).await?;
     if caller.is_cancelled() {
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
-        session.withdraw(attempts, true, CLOCK.now() + longest).await?;
+        session.remove(attempts, true, CLOCK.now() + longest).await?;
         return Ok(None);
     }
     drop(turns);
@@ -82,7 +82,7 @@ async fn ask(
     let answer =
         session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        session.clean_up(attempts.to_vec());
+        session.remove_later(attempts.to_vec());
     }
     answer
 }
@@ -103,8 +103,8 @@ fn granted(
         Some((row.confirmed(sent, attempt.ttl), row.token))
     });
     let granted = granted.collect::<Option<_>>().ok_or_else(|| {
-        session.clean_up(attempts.to_vec());
-        error::gone(session.dialect())
+        session.remove_later(attempts.to_vec());
+        Error::PlaceLost { store: session.dialect().store() }
     });
     granted.map(Some)
 }

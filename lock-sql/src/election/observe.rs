@@ -7,8 +7,9 @@ use std::{
 };
 
 use lock_core::{
-    Effect, Error, FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
-    deadline::jitter, duration::shown,
+    FencingToken, Holder, Kind, Leader, LockName, Observed, Result,
+    deadline::jitter,
+    keep::{self, limits::UNREAD, observe::tell, wait::Waits},
 };
 use tokio::{
     sync::{Notify, mpsc},
@@ -22,8 +23,6 @@ use crate::{
     wire::{failure::Failure, script::Script, turns::Rank},
 };
 
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 /// How long one look waits for its answer.
 const LIMIT: Duration = Duration::from_secs(2);
 /// Between two looks at a database that does not answer.
@@ -56,13 +55,9 @@ pub(crate) async fn observe(
         bell,
         known: Known::default(),
     };
-    let Ok(first) = timeout(LIMIT * 2, observer.look()).await else {
-        let silent = format!("the database did not answer for {}", shown(LIMIT * 2));
-        return Err(error::unavailable(session.dialect(), "observe", Effect::None, silent));
-    };
-    let first = first?.pop().flatten();
+    let first = keep::observe::first(session.store(), LIMIT * 2, observer.look()).await?;
     let (out, observed) = mpsc::channel(UNREAD);
-    tokio::spawn(observer.run(first, out));
+    tokio::spawn(tell(observer, first, out));
     Ok(observed)
 }
 
@@ -74,32 +69,15 @@ struct Observer {
     known: Known,
 }
 
-impl Observer {
-    /// Tells every change until nobody listens, the client ends, or no patience helps.
-    async fn run(mut self, first: Option<Leader>, out: mpsc::Sender<Observed>) {
-        let work = async {
-            let mut changes = vec![first];
-            loop {
-                for change in changes {
-                    if out.send(Ok(change)).await.is_err() {
-                        return;
-                    }
-                }
-                // A ring that comes meanwhile is kept.
-                let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
-                changes = match self.look().await {
-                    Ok(changes) => changes,
-                    Err(Error::Closed { .. }) => return,
-                    Err(error) => return drop(out.send(Err(error)).await),
-                };
-            }
-        };
-        tokio::select! {
-            () = work => {}
-            () = out.closed() => {}
-        }
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        // A ring that comes meanwhile is kept.
+        let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
+        self.look().await
     }
+}
 
+impl Observer {
     /// Looks again and again until the database answers: what is new.
     ///
     /// # Errors

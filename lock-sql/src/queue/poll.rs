@@ -1,25 +1,15 @@
 //! Looks at queues, for those who wait in them: one query for all that are due.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use lock_core::{Instant, LockName, deadline::jitter, queue::admitted, trace};
-use tokio::sync::Notify;
 
-use super::schedule::{LIMIT, Look, TOGETHER, Why, blocked_for, next_look};
+use super::schedule::{LIMIT, Look, Why, blocked_for, next_look};
 use crate::{
     error::is_final,
     layout::{dialect::Dialect, row::Row},
     session::{Session, attempt::Attempt, book::Due},
-    wire::{
-        clock::{CLOCK, until},
-        failure::Failure,
-        script::Script,
-        turns::Rank,
-    },
+    wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
 };
 
 /// After a look that failed.
@@ -35,7 +25,8 @@ impl Session {
         }
     }
 
-    async fn look(&self) {
+    /// Looks at the queues that are due.
+    pub(crate) async fn look(&self) {
         let mut due = self.book().take_looks(CLOCK.now());
         let seen = self.spare(&mut due).await;
         if due.is_empty() {
@@ -117,18 +108,6 @@ impl Session {
         let (at, mut book) = (CLOCK.now() + jitter(PAUSE), self.book());
         for (name, look, _) in due {
             book.look_again(name, Look { at, ..*look });
-        }
-    }
-}
-
-/// Looks until the session is gone.
-pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
-    loop {
-        let Some(due) = session.upgrade().map(|session| session.book().next_look()) else { return };
-        until(due, &earlier).await;
-        let Some(session) = session.upgrade() else { return };
-        if session.book().next_look() <= CLOCK.now() + TOGETHER {
-            session.look().await;
         }
     }
 }

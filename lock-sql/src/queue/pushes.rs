@@ -5,12 +5,12 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{deadline::jitter, trace};
+use lock_core::{keep::backoff::Backoff, trace};
 use sqlx::{
     Executor,
     postgres::{PgListener, PgNotification},
 };
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::{
@@ -21,9 +21,8 @@ use crate::{
     },
 };
 
-/// Pauses between attempts to connect grow up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+/// Between attempts to connect.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 /// How long one attempt may take, and an answer that shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
 
@@ -34,17 +33,14 @@ pub(crate) fn run(
 ) -> impl Future<Output = ()> + use<> {
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {
-        let mut pause = FIRST_PAUSE;
+        let mut pause = BACKOFF;
         loop {
             match timeout(LIMIT, connect(id, way())).await {
                 Ok(Ok(listener)) => {
-                    pause = FIRST_PAUSE;
+                    pause = BACKOFF;
                     listen(&session, listener, &doubts).await;
                 }
-                Ok(Err(_)) | Err(_) => {
-                    sleep(jitter(pause)).await;
-                    pause = (pause * 2).min(LONGEST_PAUSE);
-                }
+                Ok(Err(_)) | Err(_) => pause.wait().await,
             }
         }
     }
@@ -85,9 +81,8 @@ async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doub
 fn heard(session: &Session, push: &PgNotification) {
     let payload = push.payload();
     if let Some(attempt) = payload.strip_prefix('-') {
-        let attempt =
-            Uuid::try_parse(attempt).ok().and_then(|attempt| session.book().find(attempt));
-        if let Some(attempt) = attempt {
+        let Ok(attempt) = Uuid::try_parse(attempt) else { return };
+        if let Some(attempt) = session.book().attempts.find(attempt) {
             attempt.gone();
         }
     } else if let Some(name) = name(payload) {

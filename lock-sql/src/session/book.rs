@@ -1,64 +1,44 @@
-//! Everything that a client holds and waits for, and when it is due.
+//! What a client holds and waits for, and which queues it looks at when.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, HashMap},
     sync::{Arc, Weak},
     time::Duration,
 };
 
-use lock_core::{Instant, LockName};
-use uuid::Uuid;
+use lock_core::{Instant, LockName, keep};
 
 use crate::{
     queue::schedule::{LIMIT, Look, TOGETHER, Why},
     session::attempt::Attempt,
-    wire::clock::CLOCK,
 };
 
 /// How often what is long dead is removed, at most.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Everything that a client holds and waits for, and when it is due.
+/// What a client holds and waits for, and which queues it looks at when.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
-    pub(crate) attempts: HashMap<Uuid, Arc<Attempt>>,
-    /// Who waits, by name.
-    pub(crate) waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
+    pub(crate) attempts: keep::book::Book<Attempt>,
+    /// The attempts that wait, by name.
+    waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
     /// When to look at which queue, and why.
-    pub(crate) looks: BTreeMap<LockName, Look>,
-    /// Who of this client asks for a name does so in turn.
+    looks: BTreeMap<LockName, Look>,
+    /// Those of this client that ask for a name do so in turn.
     turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
     /// How many of these there may be before those that are over are removed.
     turns_kept: usize,
-    /// How often somebody has rung.
+    /// How often a change was told of.
     pub(crate) rings: u64,
-    /// Per TTL, when its attempts are due for renewal.
-    groups: BTreeMap<Duration, Instant>,
     swept: Instant,
-    closed: bool,
 }
 
-/// A queue that is due, and who waits in it.
+/// A queue that is due, and the attempts that wait in it.
 pub(crate) type Due = (LockName, Look, Vec<Arc<Attempt>>);
 
 impl Book {
-    /// Answers whether something is due earlier than before; nothing if the client is closed.
-    pub(crate) fn enter(&mut self, attempt: &Arc<Attempt>) -> Option<bool> {
-        if self.closed {
-            return None;
-        }
-        self.attempts.insert(attempt.id, attempt.clone());
-        // A group outlives its attempts until it is due, so that short holds do not set it up anew.
-        let mut earlier = false;
-        self.groups.entry(attempt.ttl).or_insert_with(|| {
-            earlier = true;
-            CLOCK.now() + attempt.period
-        });
-        Some(earlier)
-    }
-
     pub(crate) fn forget(&mut self, attempt: &Attempt) {
-        self.attempts.remove(&attempt.id);
+        self.attempts.forget(attempt);
         if let Some(waiting) = self.waiting.get_mut(&attempt.name) {
             waiting.retain(|other| other.id != attempt.id);
             if waiting.is_empty() {
@@ -82,49 +62,11 @@ impl Book {
         turn
     }
 
-    #[cfg(feature = "postgres")]
-    pub(crate) fn find(&self, attempt: Uuid) -> Option<Arc<Attempt>> {
-        self.attempts.get(&attempt).cloned()
-    }
-
-    /// After a failed renewal.
-    pub(super) fn try_soon(&mut self) {
-        let now = CLOCK.now();
-        for (ttl, due) in &mut self.groups {
-            *due = (*due).min(now + *ttl / 10);
-        }
-    }
-
     /// Refuses new attempts and hands out those that are there.
     pub(crate) fn close(&mut self) -> Vec<Arc<Attempt>> {
-        self.closed = true;
-        self.groups.clear();
         self.looks.clear();
         self.waiting.clear();
-        self.attempts.drain().map(|(_, attempt)| attempt).collect()
-    }
-
-    pub(crate) fn is_closed(&self) -> bool {
-        self.closed
-    }
-
-    pub(super) fn next_due(&self) -> Instant {
-        self.groups.values().copied().min().unwrap_or(Instant::NEVER)
-    }
-
-    /// Takes out what is due now.
-    pub(super) fn take_due(&mut self, now: Instant) -> Vec<Arc<Attempt>> {
-        let due: BTreeSet<_> =
-            self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect();
-        let of_group = |attempt: &&Arc<Attempt>| due.contains(&attempt.ttl);
-        let taken: Vec<_> = self.attempts.values().filter(of_group).cloned().collect();
-        for ttl in &due {
-            match taken.iter().find(|attempt| attempt.ttl == *ttl) {
-                Some(attempt) => self.groups.insert(*ttl, now + attempt.period),
-                None => self.groups.remove(ttl),
-            };
-        }
-        taken
+        self.attempts.close()
     }
 
     /// Whether it is time to remove what is long dead.
@@ -165,7 +107,7 @@ impl Book {
     /// whoever rang since may have meant this queue. Answers whether a look is due earlier than
     /// before.
     pub(crate) fn wait(&mut self, attempt: &Arc<Attempt>, mut look: Look, rings: u64) -> bool {
-        if !self.attempts.contains_key(&attempt.id) {
+        if self.attempts.find(attempt.id).is_none() {
             return false;
         }
         if self.rings != rings {

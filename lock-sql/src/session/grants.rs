@@ -9,19 +9,14 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Instant, deadline::jitter};
+use lock_core::{Instant, deadline::jitter, keep::due::until};
 use tokio::sync::Notify;
 
 use super::{CHUNK, Session, attempt::Attempt};
 use crate::{
     error,
     layout::{dialect::Dialect, row::Rows, schema::Grants},
-    wire::{
-        clock::{CLOCK, until},
-        failure::Failure,
-        script::Script,
-        turns::Rank,
-    },
+    wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
 };
 
 /// How long a lock is held before it is written down when it was granted.
@@ -86,7 +81,7 @@ impl Session {
     fn undated_now(&self) -> Vec<Arc<Attempt>> {
         let mut due = self.undated.take_due(CLOCK.now());
         let book = self.book();
-        due.retain(|attempt| book.attempts.contains_key(&attempt.id) && attempt.is_held());
+        due.retain(|attempt| book.attempts.find(attempt.id).is_some() && attempt.is_held());
         due
     }
 
@@ -115,11 +110,12 @@ pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
     let mut look = CLOCK.now() + jitter(LOOK);
     loop {
         let next = |session: Arc<Session>| {
-            let looks = session.column.grants() == Grants::Undated && !session.book().is_closed();
+            let looks =
+                session.column.grants() == Grants::Undated && !session.book().attempts.is_closed();
             session.undated.next_due().min(if looks { look } else { Instant::NEVER })
         };
         let Some(due) = session.upgrade().map(next) else { return };
-        until(due, &some).await;
+        until(CLOCK, due, &some).await;
         let Some(session) = session.upgrade() else { return };
         if session.column.grants() == Grants::Undated && look <= CLOCK.now() {
             session.find_column().await;

@@ -17,15 +17,18 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Effect, Error, Instant, Kind, LockName, Result, deadline::jitter};
+use lock_core::{
+    Effect, Error, Instant, Kind, LockName, Result,
+    keep::{backoff::Backoff, departures::Departures, limits},
+};
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
-    time::{sleep, timeout},
+    time::timeout,
 };
 use uuid::Uuid;
 
 use self::{
-    attempt::Attempt, book::Book, column::Column, departures::Departures, neighbours::Neighbours,
+    attempt::Attempt, book::Book, column::Column, departures::Leaving, neighbours::Neighbours,
     undated::Undated, waiters::Waiters,
 };
 use crate::{
@@ -34,11 +37,8 @@ use crate::{
     wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
-/// Pauses between attempts grow up to the longest.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_millis(250);
-/// How long `close` insists.
-const CLOSE_LIMIT: Duration = Duration::from_secs(4);
+/// Between sendings of the same script.
+const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
 /// How many attempts one statement names.
 const CHUNK: usize = 500;
 
@@ -52,7 +52,7 @@ pub(crate) struct Session {
     /// Read by whatever may leave an attempt in the database, or removes one; written when all of
     /// that is over.
     busy: Arc<RwLock<()>>,
-    departures: Departures,
+    departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
     renewal_due: Arc<Notify>,
     column: Column,
@@ -79,15 +79,11 @@ impl Session {
     ///
     /// [`Error::Closed`].
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        match self.book().enter(attempt) {
-            None => Err(error::closed(self.dialect())),
-            Some(earlier) => {
-                if earlier {
-                    self.renewal_due.notify_one();
-                }
-                Ok(())
-            }
+        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
+        if earlier.ok_or_else(|| error::closed(self.dialect()))? {
+            self.renewal_due.notify_one();
         }
+        Ok(())
     }
 
     /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all
@@ -141,7 +137,7 @@ impl Session {
         mut deadline: Instant,
         caller: Option<&lock_core::Attempt>,
     ) -> Result<(Instant, Rows)> {
-        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, FIRST_PAUSE);
+        let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, BACKOFF);
         loop {
             let asked = CLOCK.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
@@ -154,7 +150,7 @@ impl Session {
             };
             deadline = deadline + CLOCK.now().since(asked);
             // What it may have left goes with everything else.
-            if caller.is_some() && self.book().is_closed() {
+            if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
             // Written anew each time: it may name the time of day.
@@ -179,7 +175,7 @@ impl Session {
                 }
                 Err(Failure::Down(why)) => why,
             };
-            if caller.is_some() && self.book().is_closed() {
+            if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
             let over =
@@ -187,8 +183,7 @@ impl Session {
             if over {
                 return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
             }
-            sleep(jitter(pause)).await;
-            pause = (pause * 2).min(LONGEST_PAUSE);
+            pause.wait().await;
         }
     }
 
@@ -233,7 +228,7 @@ impl Session {
     ///
     /// What was not given back, and why.
     pub(crate) async fn close(&self) -> Result<()> {
-        let deadline = CLOCK.now() + CLOSE_LIMIT;
+        let deadline = CLOCK.now() + limits::CLOSE;
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may enter its queue yet.

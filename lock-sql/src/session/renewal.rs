@@ -1,22 +1,11 @@
 //! Renewal: one script keeps all locks and all waiting attempts of a client alive.
 
-use std::{
-    collections::HashSet,
-    fmt::Display,
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::{collections::HashSet, fmt::Display, sync::Arc, time::Duration};
 
 use lock_core::{Instant, Result, trace};
-use tokio::sync::Notify;
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{
-    clock::{CLOCK, until},
-    failure::Failure,
-    script::Script,
-    turns::Rank,
-};
+use crate::wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank};
 
 impl Session {
     /// Renews one attempt now. Answers when the confirmed request was sent; `None` if it has
@@ -25,7 +14,7 @@ impl Session {
     /// # Errors
     ///
     /// As [`insist`](Self::insist).
-    pub(crate) async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
+    pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew([attempt.id]);
         let (sent, rows) =
@@ -33,9 +22,9 @@ impl Session {
         Ok((!rows.is_empty()).then_some(sent))
     }
 
-    async fn renew_due(&self) {
+    pub(super) async fn renew_due(&self) {
         let now = CLOCK.now();
-        let mut attempts = self.book().take_due(now);
+        let mut attempts = self.book().attempts.take_due(now);
         if !attempts.is_empty() {
             self.database.check_pushes();
         }
@@ -75,7 +64,7 @@ impl Session {
     #[cfg(feature = "postgres")]
     pub(crate) async fn check_held(&self) {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();
-        let attempts: Vec<_> = self.book().attempts.values().filter(held).cloned().collect();
+        let attempts: Vec<_> = self.book().attempts.all().filter(held).cloned().collect();
         for attempts in attempts.chunks(CHUNK) {
             let held = |script: Script| script.held(attempts.iter().map(|attempt| attempt.id));
             // If it fails, the next renewal finds out.
@@ -96,21 +85,7 @@ impl Session {
         trace::renewal_failed(self.dialect().store(), why);
         let now = CLOCK.now();
         let mut book = self.book();
-        book.try_soon();
-        let attempts: Vec<_> = book.attempts.values().cloned().collect();
-        drop(book);
-        attempts.iter().for_each(|attempt| attempt.expire_wait(now));
-    }
-}
-
-/// Renews until the session is gone.
-pub(crate) async fn run(session: Weak<Session>, earlier: Arc<Notify>) {
-    loop {
-        let Some(due) = session.upgrade().map(|session| session.book().next_due()) else { return };
-        until(due, &earlier).await;
-        let Some(session) = session.upgrade() else { return };
-        if session.book().next_due() <= CLOCK.now() {
-            session.renew_due().await;
-        }
+        book.attempts.try_soon(now);
+        book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
     }
 }

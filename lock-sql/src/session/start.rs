@@ -1,17 +1,20 @@
 //! Starts a client: connects, and starts what works for it in the background.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
-use lock_core::Result;
+use lock_core::{Result, keep::due};
 use uuid::Uuid;
 
 use super::{
-    Session, column::Column, departures::Departures, grants, neighbours::Neighbours, renewal,
-    undated::Undated, waiters::Waiters,
+    Session, column::Column, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters,
 };
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
-use crate::{config::SqlConfig, queue::poll, wire::database::Database};
+use crate::{
+    config::SqlConfig,
+    queue::schedule::TOGETHER,
+    wire::{clock::CLOCK, database::Database},
+};
 
 impl Session {
     /// Connects, once.
@@ -28,16 +31,35 @@ impl Session {
             neighbours: database.known_as().map(Neighbours::of),
             database,
             busy: Arc::default(),
-            departures: Departures::default(),
+            departures: Default::default(),
             renewal_due: Arc::default(),
             column: Column::new(grants),
             undated: Undated::default(),
         });
         session.join();
-        tokio::spawn(renewal::run(Arc::downgrade(&session), session.renewal_due.clone()));
-        tokio::spawn(poll::run(Arc::downgrade(&session), session.waiters.look_due.clone()));
+        session.work();
         tokio::spawn(grants::run(Arc::downgrade(&session), session.undated.some.clone()));
         Ok(session)
+    }
+
+    /// Renews and looks until the session is gone.
+    fn work(self: &Arc<Self>) {
+        let renewals = (Arc::downgrade(self), self.renewal_due.clone());
+        tokio::spawn(due::run(
+            CLOCK,
+            renewals,
+            Duration::ZERO,
+            |session: &Self| session.book().attempts.next_due(),
+            |session| async move { session.renew_due().await },
+        ));
+        let looks = (Arc::downgrade(self), self.waiters.look_due.clone());
+        tokio::spawn(due::run(
+            CLOCK,
+            looks,
+            TOGETHER,
+            |session: &Self| session.book().next_look(),
+            |session| async move { session.look().await },
+        ));
     }
 
     /// The session is one of those that use the database.

@@ -1,8 +1,8 @@
 //! Who of a client waits, for locks or for news of leaders, and what wakes them.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use lock_core::LockName;
+use lock_core::{LockName, keep::poison::lock};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -33,8 +33,7 @@ impl Waiters {
 
     /// What is held and waited for. Never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
-        // Nothing panics while it is held.
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.book)
     }
 
     /// Something has changed in a queue: whoever of this client waits in it looks now.

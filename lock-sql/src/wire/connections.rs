@@ -1,11 +1,11 @@
 //! A few connections to one database.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
-use lock_core::Instant;
+use lock_core::{Instant, keep::poison::lock};
 use sqlx::{Connection, Database};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
@@ -145,7 +145,7 @@ impl<C: Connection> Connections<C> {
 
     async fn unused(&self) -> Made<C> {
         loop {
-            let idle = self.idle().as_mut().and_then(Vec::pop);
+            let idle = lock(&self.idle).as_mut().and_then(Vec::pop);
             match idle {
                 Some(made) => return made,
                 None => self.back.notified().await,
@@ -154,7 +154,7 @@ impl<C: Connection> Connections<C> {
     }
 
     fn put_back(&self, made: Made<C>) {
-        match &mut *self.idle() {
+        match &mut *lock(&self.idle) {
             Some(idle) => idle.push(made),
             None => drop(tokio::spawn(made.connection.close())),
         }
@@ -175,14 +175,13 @@ impl<C: Connection> Connections<C> {
     }
 
     pub(super) fn reserved(&self) -> MutexGuard<'_, Option<Made<C>>> {
-        // Nothing panics while it is held.
-        self.reserved.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.reserved)
     }
 
     /// Uses none of these connections again.
     pub(crate) fn forget(&self) {
         *self.reserved() = None;
-        if let Some(idle) = &mut *self.idle() {
+        if let Some(idle) = &mut *lock(&self.idle) {
             idle.clear();
         }
     }
@@ -190,14 +189,9 @@ impl<C: Connection> Connections<C> {
     /// Uses none of these connections again that has been silent since then.
     pub(super) fn forget_since(&self, then: Instant) {
         self.reserved().take_if(|made| made.answered <= then);
-        if let Some(idle) = &mut *self.idle() {
+        if let Some(idle) = &mut *lock(&self.idle) {
             idle.retain(|made| made.answered > then);
         }
-    }
-
-    fn idle(&self) -> MutexGuard<'_, Option<Vec<Made<C>>>> {
-        // Nothing panics while it is held.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs no script any more.
@@ -214,7 +208,7 @@ impl<C: Connection> Connections<C> {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
         self.refuse();
-        let (idle, reserved) = (self.idle().take(), self.reserved().take());
+        let (idle, reserved) = (lock(&self.idle).take(), self.reserved().take());
         let quits = async {
             for Made { connection, seat: _seat, .. } in idle.into_iter().flatten().chain(reserved) {
                 let _ = connection.close().await;

@@ -1,11 +1,11 @@
 //! Whose script is sent next: what keeps locks alive does not wait for what asks for more.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use lock_core::{Instant, Reach};
+use lock_core::{Instant, Reach, keep::poison::lock};
 use tokio::{
     sync::{AcquireError, OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -116,13 +116,12 @@ impl Turns {
     }
 
     fn answered(&self) -> Instant {
-        // Nothing panics while it is held.
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.answered)
     }
 
     /// The database has answered a script.
     pub(crate) fn note_answer(&self) {
-        *self.answered.lock().unwrap_or_else(PoisonError::into_inner) = CLOCK.now();
+        *lock(&self.answered) = CLOCK.now();
         self.reach.works();
     }
 

@@ -10,7 +10,9 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Error, FencingToken, Holder, Kind, Leader, Observed, Result};
+use lock_core::{
+    Error, FencingToken, Holder, Kind, Leader, Observed, Result, keep::limits::UNREAD,
+};
 use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
 
@@ -21,8 +23,6 @@ use crate::{
     wire::{turns::Turn, watches::Watch},
 };
 
-/// How many changes may wait for an observer that does not look.
-const UNREAD: usize = 64;
 /// Before another try to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);
 

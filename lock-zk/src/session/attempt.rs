@@ -2,16 +2,16 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
-use lock_core::{FencingToken, Instant, Kind, LossReason, Request, Term, Validity, wall_clock};
+use lock_core::{
+    FencingToken, Instant, Kind, LossReason, Request, Term, Validity, keep::poison::lock,
+    wall_clock,
+};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use crate::{
-    layout::{
-        note::{Became, Note},
-        values::Values,
-    },
-    session::poison::lock,
+use crate::layout::{
+    note::{Became, Note},
+    values::Values,
 };
 
 /// One attempt. The session keeps it from before its node is asked for until the node's deletion is

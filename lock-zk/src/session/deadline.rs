@@ -5,12 +5,9 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant, deadline::safe_until};
+use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 
-use super::{
-    poison::lock,
-    proof::{self, Evidence, Proof},
-};
+use super::proof::{self, Evidence, Proof};
 use crate::wire::requests::Answers;
 
 /// Until when one session lives, as proven. Requests hold it without holding the session.

@@ -7,7 +7,6 @@ mod floor;
 mod janitor;
 pub(crate) mod leftover;
 mod own_nodes;
-pub(crate) mod poison;
 pub(crate) mod pool;
 mod proof;
 mod renewal;
@@ -22,8 +21,11 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Effect, Error, Instant, LossReason, Result, deadline::jitter, duration::shown,
-    keep::leftovers::Leftovers, trace,
+    Clock, Effect, Error, Instant, LossReason, Result,
+    deadline::jitter,
+    duration::shown,
+    keep::{leftovers::Leftovers, poison::lock},
+    trace,
 };
 use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
@@ -34,7 +36,7 @@ use crate::{
     error::{self, Meaning, STORE},
     layout::child,
     session::{
-        attempt::Attempt, deadline::Deadline, floor::Floor, leftover::Leftover, poison::lock,
+        attempt::Attempt, deadline::Deadline, floor::Floor, leftover::Leftover,
         unwatched::Unwatched,
     },
     wire::{

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Clock, Instant};
+use lock_core::{Clock, Instant, keep::poison::lock};
 use tokio::sync::Notify;
 
-use super::{attempt::Attempt, poison::lock};
+use super::attempt::Attempt;
 
 /// How old a node gets before it is watched.
 const YOUTH: Duration = Duration::from_millis(100);

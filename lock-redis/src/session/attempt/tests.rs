@@ -1,5 +1,6 @@
 //! The rules of an attempt's state, without a server.
 
+use lock_core::{LockName, LossReason, deadline::safe_until};
 use uuid::Uuid;
 
 use super::*;
@@ -7,22 +8,11 @@ use crate::config::RedisConfig;
 
 const TTL: Duration = Duration::from_secs(9);
 
-fn attempt() -> Attempt {
-    let name = LockName::new("orders").unwrap();
-    Attempt {
-        ticket: Ticket::simple(Uuid::new_v4()),
-        key: Key::new(&RedisConfig::new("localhost", 6379), &name),
-        name,
-        ttl: TTL,
-        term: Term::Renewed,
-        period: TTL / 3,
-        leads: false,
-        alone: Mutex::new(Some(Instant::default())),
-        described: false,
-        stage: Mutex::new(Stage::Asking { pushed: None }),
-        moved: Notify::new(),
-        turns: AtomicU32::new(0),
-    }
+fn attempt() -> Arc<Attempt> {
+    let request = Request::new(LockName::new("orders").unwrap(), TTL);
+    let key = Key::new(&RedisConfig::new("localhost", 6379), &request.name);
+    let ticket = Ticket::queued("0123456789abcdef", Uuid::new_v4());
+    Attempt::new(Mode::Queue, key, ticket, &request)
 }
 
 fn said(fence: u64) -> Waits {
@@ -30,10 +20,10 @@ fn said(fence: u64) -> Waits {
 }
 
 fn granted(attempt: &Attempt) -> Option<(Instant, u64)> {
-    match &*attempt.stage() {
+    attempt.look(|stage| match stage {
         Stage::Granted { sent, token } => Some((*sent, *token)),
         _ => None,
-    }
+    })
 }
 
 #[test]
@@ -73,33 +63,6 @@ fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
         attempt.waits(sent, said(7));
         assert_eq!(granted(&attempt), grant.then_some((sent, token)));
     }
-}
-
-#[test]
-fn only_what_has_run_for_a_while_is_renewed() {
-    let attempt = attempt();
-    let sent = CLOCK.now();
-    let validity = attempt.hold(sent).unwrap();
-    assert_eq!(attempt.role(sent + TTL / 7), None);
-    assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
-    validity.lose(LossReason::Expired);
-    assert_eq!(attempt.role(sent + TTL / 5), None);
-    let fixed = Attempt { term: Term::Fixed, ..self::attempt() };
-    fixed.hold(sent).unwrap();
-    assert_eq!(fixed.role(sent + TTL / 5), None);
-}
-
-#[test]
-fn a_renewal_counts_from_when_it_was_sent() {
-    let attempt = attempt();
-    let sent = CLOCK.now();
-    let validity = attempt.hold(sent).unwrap();
-    attempt.renewed(sent + TTL / 3, true);
-    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.renewed(sent, true);
-    assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
-    attempt.renewed(sent + TTL / 2, false);
-    assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }
 
 #[test]
@@ -145,7 +108,7 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
     let sent = CLOCK.now();
     let _validity = attempt.hold(sent).unwrap();
     let later = sent + FENCE_PERIOD;
-    attempt.renewed(later - TTL, true);
+    attempt.renewed_alone(later - TTL, true);
     assert_eq!(attempt.role(later - Duration::from_secs(1)), Some(Role::Holds));
     assert_eq!(attempt.role(later), Some(Role::Shares));
     attempt.seen(later, Seen::Holds(7));
@@ -163,8 +126,7 @@ fn whoever_is_gone_is_told_whatever_it_does() {
     for attempt in [asking, waiting, granted] {
         attempt.gone();
         attempt.pushed(9);
-        assert!(matches!(&*attempt.stage(), Stage::Over(End::Gone)));
-        assert!(matches!(attempt.hold(CLOCK.now()), Err(lock_core::Error::PlaceLost { .. })));
+        assert_eq!(attempt.hold(CLOCK.now()).unwrap_err(), End::Gone);
     }
     let held = attempt();
     let validity = held.hold(CLOCK.now()).unwrap();
@@ -180,7 +142,7 @@ fn a_round_that_was_asked_before_a_downgrade_loses_nothing() {
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Holds));
     attempt.share(true);
     assert_eq!(attempt.role(sent + TTL / 5), Some(Role::Shares));
-    attempt.renewed(sent + TTL / 3, false);
+    attempt.renewed_alone(sent + TTL / 3, false);
     assert!(!validity.has_ended());
     attempt.seen(sent + TTL / 3, Seen::Holds(7));
     assert_eq!(validity.until(), safe_until(sent + TTL / 3, TTL));
@@ -195,8 +157,8 @@ fn a_late_answer_from_between_two_conversions_loses_nothing() {
     let validity = attempt.hold(sent).unwrap();
     attempt.share(true);
     attempt.share(false);
-    attempt.renewed(sent, false);
+    attempt.renewed_alone(sent, false);
     assert!(!validity.has_ended());
-    attempt.renewed(CLOCK.now(), false);
+    attempt.renewed_alone(CLOCK.now(), false);
     assert_eq!(validity.loss(), Some(LossReason::EntryGone));
 }

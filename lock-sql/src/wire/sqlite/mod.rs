@@ -6,11 +6,11 @@ mod line;
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
-use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, trace};
+use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, keep::poison::lock, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{
@@ -192,18 +192,13 @@ impl Sqlite {
     /// clients would see for ever, is left with all that belongs to it. What was held in it is
     /// lost, and its holders find that out at their next renewal.
     fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
-        let mut file = self.file();
+        let mut file = lock(&self.file);
         let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
         // Whoever has closed follows nobody.
         if !is_there && !file.connections.is_refusing() {
             *file = File::at(&self.location, &self.way)?;
         }
         Ok(file.connections.clone())
-    }
-
-    fn file(&self) -> MutexGuard<'_, File> {
-        // Nothing panics while it is held.
-        self.file.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -224,7 +219,7 @@ impl Sqlite {
     }
 
     pub(crate) fn refuse(&self) {
-        self.file().connections.refuse();
+        lock(&self.file).connections.refuse();
     }
 }
 
