@@ -125,10 +125,9 @@ async fn queue_of(client: &dyn Client, name: &LockName, length: usize) -> Result
     }
 }
 
-/// When a holder that is gone must be replaced: its TTL, the store's own slack, and two seconds for a
-/// machine on which all checks run at a time.
+/// When a holder that is gone must be replaced: its TTL, the store's own slack, and a second.
 pub(super) fn expiry_limit(h: &dyn Harness, client: &dyn Client) -> Duration {
-    h.ttl() + client.locks().guarantees().expiry_slack + Duration::from_secs(2)
+    h.ttl() + client.locks().guarantees().expiry_slack + Duration::from_secs(1)
 }
 
 /// Waits until nothing is left in the store, and says what is left otherwise.
