@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use distlock::{Error, Held, LockGuard, Locks};
 
-use crate::{Actor, Failure, Nature, stage::BUSY};
+use crate::{Actor, Failure, Nature};
 
 /// A lock, as something that clients can be made of.
 #[async_trait]
@@ -124,7 +124,7 @@ impl Contestant for Distlock {
     }
 
     async fn client(&self) -> Result<Arc<dyn Player>, Failure> {
-        let locks = distlock::connect(&self.url).retry(BUSY).await?;
+        let locks = distlock::connect(&self.url).await?;
         Ok(Arc::new(Connected { locks, fixed: self.fixed }))
     }
 }

@@ -1,14 +1,11 @@
 //! What an experiment is given.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use distlock::Locks;
 use serde::{Deserialize, Serialize};
 
 use crate::{Claim, Distlock, Failure, Ground, Store, Trace, ground::Grounds};
-
-/// For how long a machine may be too busy for a new connection.
-pub(crate) const BUSY: Duration = Duration::from_secs(20);
 
 /// How thorough a run is.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Serialize, Deserialize)]
@@ -101,7 +98,7 @@ impl Stage {
     ///
     /// If it cannot be started or reached.
     pub async fn connect(&self) -> Result<Locks, Failure> {
-        Ok(distlock::connect(self.shared().await?.url()).retry(BUSY).await?)
+        Ok(distlock::connect(self.shared().await?.url()).await?)
     }
 
     /// distlock on the shared store.

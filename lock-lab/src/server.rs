@@ -270,7 +270,8 @@ impl Server {
     ///
     /// - **MariaDB:** `cmd.<name>` for each statement, as its `Com_<name>` counts them (a prepared
     ///   one counts as `stmt_execute` and as what it is), `connections` to the database, `waiting`
-    ///   for a lock of a row. The asking itself (`show_status`, `show_processlist`) is left out.
+    ///   for a lock of a row, `deadlocks` of rows since the start. The asking itself
+    ///   (`show_status`, `show_processlist`) is left out.
     /// - **PostgreSQL:** `cmd.<verb>` statements that clients sent and that ended well, by their
     ///   first word, `connections`, `waiting` for a lock. The asking itself is left out, also among
     ///   the `connections`.

@@ -92,8 +92,10 @@ async fn leaves_nothing_at_a_signal(store: &str) {
     let held = locks.lock("bank/account-0").unwrap().acquire().await.unwrap();
     let options = ["--jobs", "8", "--at-once", "8", "--wait", "600000", "--limit", "600000"];
     let mut worker = work(&store.url(), folder.path(), &options);
-    let waits = async || locks.inspect("bank/account-0").await.unwrap().len() == 3;
-    eventually("two transfers wait", waits).await;
+    // Two transfers want it. One reaches it alone where the job that publishes the rates comes between
+    // them: requests that are sent together may come in any order.
+    let waits = async || locks.inspect("bank/account-0").await.unwrap().len() > 1;
+    eventually("a transfer waits", waits).await;
     worker.signal("-TERM");
     assert!(worker.end().await.success());
     assert_eq!(worker.out(), ["stopped"]);

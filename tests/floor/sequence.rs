@@ -37,16 +37,21 @@ impl<'a> Sequence<'a> {
             self.back_up().await;
         }
         for _ in 0..STEPS {
-            match self.random.below(100) {
-                0..45 => self.grant().await,
-                45..60 => self.swap().await,
-                60..75 => self.raise_beside_holders().await,
-                75..85 => self.raise_beside_traffic().await,
-                85..92 => self.restore().await,
-                _ => self.back_up().await,
-            }
-            self.write_late().await;
+            let step = timeout(PATIENCE * 2, self.step()).await;
+            step.unwrap_or_else(|_| panic!("a step does not end; {}", self.context()));
         }
+    }
+
+    async fn step(&mut self) {
+        match self.random.below(100) {
+            0..45 => self.grant().await,
+            45..60 => self.swap().await,
+            60..75 => self.raise_beside_holders().await,
+            75..85 => self.raise_beside_traffic().await,
+            85..92 => self.restore().await,
+            _ => self.back_up().await,
+        }
+        self.write_late().await;
     }
 
     fn place(&self) -> &Place {

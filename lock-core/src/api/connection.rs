@@ -40,7 +40,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`](crate::Error::Unavailable) if there is no answer within 5 s, and what else the store answers.
+    /// [`Error::Unavailable`](crate::Error::Unavailable) if there is no answer within 5 s, and what
+    /// else the store answers.
     ///
     /// # Cancel safety
     ///

@@ -16,6 +16,7 @@ pub(super) fn counters(answer: &str) -> Counters {
 fn number(line: &str) -> Option<(String, u64)> {
     match line.split('\t').collect::<Vec<_>>()[..] {
         ["Innodb_row_lock_current_waits", value] => Some(("waiting".into(), value.parse().ok()?)),
+        ["Innodb_deadlocks", value] => Some(("deadlocks".into(), value.parse().ok()?)),
         [name, value] => {
             let statement = name.strip_prefix("Com_").filter(|name| !OWN.contains(name))?;
             Some((format!("cmd.{statement}"), value.parse().ok()?))
@@ -36,6 +37,7 @@ mod tests {
         assert_eq!(of("Com_insert\t3").unwrap(), "cmd.insert 3");
         assert_eq!(of("Com_show_status\t3"), None);
         assert_eq!(of("Innodb_row_lock_current_waits\t2").unwrap(), "waiting 2");
+        assert_eq!(of("Innodb_deadlocks\t4").unwrap(), "deadlocks 4");
         assert_eq!(of("Ssl_cipher\t"), None);
         let client = "7\tlab\t127.0.0.1:40000\tlab\tSleep\t0\t\tNULL\t0.000";
         assert_eq!(of(client).unwrap(), "connections 1");
