@@ -15,7 +15,7 @@ use super::{
     target::{Target, Way, via},
 };
 
-/// The store for one check, which sees only what is its own.
+/// The store for one check. It shows only the check's own names.
 pub(super) struct StoreHarness {
     target: Arc<Target>,
     prefix: String,
@@ -75,7 +75,7 @@ impl Harness for StoreHarness {
         Err(own_server())
     }
 
-    /// What any operator would see.
+    /// The entries that any operator would see.
     async fn leftovers(&self) -> Result<Vec<String>, Failure> {
         let left = self.target.left(&self.prefix).await?;
         Ok(left.iter().map(|(name, queue)| format!("{} at {name}", queue.len())).collect())
@@ -86,7 +86,7 @@ fn own_server() -> Failure {
     NotHere("needs a server of its own".to_owned()).into()
 }
 
-/// A client that could be another process. When it is dropped, it says good-bye as a process would.
+/// A client that could be another process. A drop closes it, as the end of a process would.
 struct Process {
     locks: Locks,
     network: Arc<Network>,
@@ -94,11 +94,11 @@ struct Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // One that never was cut off, or is dead.
+        // No effect on a client that cannot be cut off, or is dead.
         let _ = self.network.set(Mode::Open);
         let (locks, network) = (self.locks.clone(), self.network.clone());
         tokio::spawn(async move {
-            // Whoever does not get through is cleaned up in the end.
+            // A client that does not get through is cleaned up in the end.
             let _ = locks.close().await;
             drop(network);
         });

@@ -1,7 +1,8 @@
-//! `distlock check`: what a store keeps of what it promises, tried out beside those who use it.
+//! `distlock check`: tests the promises of a store while other clients use it.
 //!
-//! `target` is the store and the names that are the check's own, `namespace` what keeps to them, `harness` the
-//! store for one check, `proxy` a client's network; `trial` plays the checks, `report` tells.
+//! `target` is the store and the check's own names, `namespace` limits a driver to them, `harness`
+//! is the store for one check, and `proxy` a client's network. `trial` plays the checks, `report`
+//! prints the results.
 
 mod harness;
 mod namespace;
@@ -23,11 +24,11 @@ use crate::{
     signals::Signals,
 };
 
-/// Checks one store after the other. A signal ends it, and nothing is left behind.
+/// Checks one store after the other. A signal ends this, and nothing is left behind.
 ///
 /// # Errors
 ///
-/// What the only store answers, and a wrong URL; else the table tells.
+/// If a URL is wrong, or if the only store fails. The table shows the errors of several stores.
 pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Failure> {
     let mut signals = Signals::listen().map_err(Failure::system("listening for signals"))?;
     let targets = tokio::select! {
@@ -60,7 +61,7 @@ pub(crate) async fn check(opt: &Check, stores: &[Choice]) -> Result<ExitCode, Fa
     Ok(report::code(&reports))
 }
 
-/// Every store with its name for people.
+/// Connects to every store. Returns each with its name for people.
 async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Target, Failure>)>, Failure> {
     let mut targets = Vec::new();
     for store in stores {
@@ -72,7 +73,8 @@ async fn connect(stores: &[Choice]) -> Result<Vec<(String, Result<Target, Failur
     Ok(targets)
 }
 
-/// Plays the checks and cleans up, also after a signal, which ends it. `shown` is what the progress says.
+/// Plays the checks and cleans up, also after a signal, which ends them. `shown` names the store in
+/// the progress.
 async fn examine(
     mut target: Target,
     shown: &str,
@@ -98,7 +100,7 @@ async fn examine(
     played
 }
 
-/// Whether somebody reads it or not, the exit code tells.
+/// Prints the reports. A reader that has left is no error: the exit code has the result.
 fn tell(json: bool, reports: &[Report]) -> Result<(), Failure> {
     match report::print(json, reports) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

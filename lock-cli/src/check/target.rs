@@ -1,4 +1,4 @@
-//! A store under check, and the names that are the check's own.
+//! A store under check, and the check's own names.
 
 use std::{
     future::ready,
@@ -24,31 +24,31 @@ use crate::{
     exit::{Code, Failure},
 };
 
-/// What all names of all checks start with. No slash follows: native layouts have a use for it.
+/// Start of all names of all checks. No slash follows: native layouts have a use for it.
 const PREFIX: &str = "distlock-check";
-/// How long the store may take for an answer before it counts as out of reach.
+/// Longest wait for a reply. Then the store counts as out of reach.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How many times in a row it may give none before it counts as gone.
+/// Number of pings in a row without a reply. Then the store counts as gone.
 const PINGS: u32 = 2;
-/// How long the cleaning may take.
+/// Longest cleanup.
 const CLEANING: Duration = Duration::from_secs(10);
-/// How many names are looked at at a time.
+/// Number of names that are inspected at a time.
 const AT_ONCE: usize = 4;
 /// Long enough for a busy store, and short enough to wait for.
 const TTL: Duration = Duration::from_secs(5);
-/// How long a client without a network may try to reach the store.
+/// Time for a client without a network to reach the store.
 const PAST: Duration = Duration::from_secs(2);
 
 /// The store, with a connection of our own that has no faults.
 pub(super) struct Target {
     url: String,
     pub(super) driver: Arc<dyn DistributedLock>,
-    /// Sees the names of this run only.
+    /// Sees only the names of this run.
     locks: Locks,
     prefix: String,
     pub(super) used: Used,
     pub(super) way: Way,
-    /// Pings in a row without an answer.
+    /// Pings in a row without a reply.
     unanswered: AtomicU32,
 }
 
@@ -59,7 +59,7 @@ pub(super) enum Way {
     /// By the driver, which has a file and no network.
     #[cfg(feature = "sqlite")]
     File,
-    /// Not at all, and why.
+    /// Not at all, with the reason.
     Bare(String),
 }
 
@@ -68,7 +68,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's error.
     pub(super) async fn connect(store: &Choice) -> Result<Self, Failure> {
         let driver = store.connect().await?.driver().clone();
         let (prefix, used) = (format!("{PREFIX}.{}.", Uuid::new_v4().simple()), Used::default());
@@ -85,15 +85,15 @@ impl Target {
         })
     }
 
-    /// Tries a lock, and a cut: who may not, or cannot, is told before anything is checked.
+    /// Tries a lock, and a cut. So a missing right or possibility shows before the first check.
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's error.
     pub(super) async fn prepare(&mut self) -> Result<(), Failure> {
         let first = self.locks.lock("first")?.ttl(self.ttl()).wait(PATIENCE);
         match first.acquire().await?.release().await {
-            // To be found out by the checks.
+            // The checks find this out.
             Ok(()) | Err(Error::Lost { .. }) => {}
             Err(error) => return Err(error.into()),
         }
@@ -107,7 +107,7 @@ impl Target {
         TTL.clamp(*allowed.start(), *allowed.end())
     }
 
-    /// What the names of a check start with.
+    /// Start of the names of a check.
     pub(super) fn prefix(&self, check: usize) -> String {
         format!("{}{check}.", self.prefix)
     }
@@ -117,11 +117,11 @@ impl Target {
         &self.url
     }
 
-    /// How long the store takes for an answer.
+    /// Returns the time until the store replies.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Why there is no reply.
     pub(super) async fn answer(&self) -> Result<Duration, Failure> {
         let clock = self.driver.clock();
         let asked = clock.now();
@@ -133,11 +133,11 @@ impl Target {
         }
     }
 
-    /// Whether the store answers.
+    /// Checks that the store replies.
     ///
     /// # Errors
     ///
-    /// Why not; after some in a row, it [is gone](Self::is_gone).
+    /// Why it does not. After some in a row, it [is gone](Self::is_gone).
     pub(super) async fn ping(&self) -> Result<(), Failure> {
         let answer = self.answer().await;
         match answer {
@@ -147,26 +147,26 @@ impl Target {
         answer.map(drop)
     }
 
-    /// Whether it has not answered for so long that nothing more can be found out.
+    /// Whether it was silent for so long that nothing more can be checked.
     pub(super) fn is_gone(&self) -> bool {
         self.unanswered.load(Ordering::Relaxed) >= PINGS
     }
 
-    /// Whether names are written as other clients write them, which have no odd ones.
+    /// Whether names are written as other clients write them. Such layouts have no odd names.
     pub(super) fn is_native(&self) -> bool {
         let url = StoreUrl::parse(&self.url);
         url.is_ok_and(|url| url.options().text("layout") == Some("native"))
     }
 
-    /// Who is left below a prefix.
+    /// The queues below a prefix that are not empty.
     ///
     /// # Errors
     ///
-    /// What the store answers.
+    /// The store's error.
     pub(super) async fn left(&self, prefix: &str) -> Result<Vec<(LockName, Vec<Entry>)>, Error> {
         let queue = |name: LockName| async move {
             match self.driver.inspect(&name).await {
-                // It was refused to whoever wanted it, too.
+                // The client that asked for it was refused, too.
                 Err(Error::InvalidName { .. }) => Ok((name, Vec::new())),
                 queue => Ok((name, queue?)),
             }
@@ -175,11 +175,11 @@ impl Target {
         queues.try_filter(|(_, queue)| ready(!queue.is_empty())).try_collect().await
     }
 
-    /// Removes whoever is left: clients that were cut off, attempts that a signal ended.
+    /// Removes what is left: clients that were cut off, attempts that a signal ended.
     ///
     /// # Errors
     ///
-    /// If somebody is left. They end with their TTL.
+    /// If something is left. It ends with its TTL.
     pub(super) async fn clean(&self) -> Result<(), Failure> {
         let left = |why: String| {
             let prefix = &self.prefix;
@@ -203,7 +203,7 @@ impl Target {
                     self.driver.revoke(name, attempt).await?;
                 }
             }
-            // Those that are leaving by themselves.
+            // Waits for clients that are leaving by themselves.
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -220,7 +220,7 @@ impl Target {
         Ok(Way::Bare("there is no network that could be cut".to_owned()))
     }
 
-    /// A certificate may be for another name.
+    /// Tries a proxy: a certificate may be for another name.
     async fn through_a_proxy(&self, hosts: Vec<String>) -> Way {
         match self.past_a_proxy(&hosts).await {
             Ok(false) => Way::Proxy(hosts),
@@ -229,7 +229,7 @@ impl Target {
         }
     }
 
-    /// Whether a client still gets an answer when its proxy is gone: the servers may have sent it elsewhere.
+    /// Whether a client gets a reply after the end of its proxy: servers may send it elsewhere.
     async fn past_a_proxy(&self, hosts: &[String]) -> Result<bool, lock_core::properties::Failure> {
         let proxy = Proxy::start(hosts).await?;
         let locks = distlock::connect(via(&self.url, &proxy)).await?;

@@ -15,14 +15,14 @@ use tokio::time::{sleep, timeout};
 use super::{harness::StoreHarness, target::Target};
 use crate::exit::{Code, Failure};
 
-/// How many checks run at a time: most of them wait for a TTL, and the store is in use.
+/// Number of checks at a time: most of them wait for a TTL, and the store is in use.
 const AT_ONCE: usize = 4;
-/// How long all of them may take together.
+/// Longest time for all of them together.
 const LIMIT: Duration = Duration::from_secs(180);
-/// A store, or a machine, that takes longer for one answer cannot be judged by promises about time, which
-/// are a second or two.
+/// A store or a machine with a slower reply cannot be judged by promises about time, which are a
+/// second or two.
 const SLOW: Duration = Duration::from_millis(500);
-/// How often an answer is measured while a check is made.
+/// Time between two measurements of a reply during a check.
 const PULSE: Duration = Duration::from_millis(500);
 
 /// How the checks ended.
@@ -37,7 +37,7 @@ pub(super) struct Ended {
     pub(super) property: &'static Property,
     pub(super) check: Check,
     pub(super) verdict: Verdict,
-    /// How a first try failed, where the verdict is that of a second one.
+    /// How a first try failed, if the verdict is that of a second one.
     pub(super) first_try: Option<String>,
 }
 
@@ -47,11 +47,12 @@ pub(super) enum Verdict {
     Broken(String),
     /// Why not.
     NotChecked(String),
-    /// The check did not come to its end.
+    /// The check could not be completed.
     Failed(Failure),
 }
 
-/// Plays the checks of these properties, or of all if none is named; `shown` is what the progress says.
+/// Plays the checks of these properties, or of all if none is named. `shown` names the store in the
+/// progress.
 pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -> Played {
     let mut trials: Vec<_> = properties::all()
         .iter()
@@ -74,7 +75,7 @@ pub(super) async fn play(target: &Arc<Target>, shown: &str, wanted: &[String]) -
         }
         once_more(target, &mut trials).await;
     };
-    // What is not done then says so.
+    // An unfinished check gets its verdict below.
     let _ = timeout(LIMIT, all).await;
     progress.finish_and_clear();
     let gone = target.is_gone();
@@ -98,8 +99,8 @@ impl Trial {
     }
 }
 
-/// What did not come to its end may have been in the way of the others: once more, alone. Where a promise
-/// is broken, enough is known.
+/// Plays failed checks once more, alone: they may have been in each other's way. Does nothing if a
+/// promise is broken: then enough is known.
 async fn once_more(target: &Arc<Target>, trials: &mut [Trial]) {
     let broken = trials.iter().any(|trial| matches!(trial.verdict, Some(Verdict::Broken(_))));
     if broken || target.ping().await.is_err() {
@@ -140,7 +141,7 @@ async fn one(target: &Arc<Target>, number: usize, check: Check) -> Verdict {
     let harness = StoreHarness::new(target, number);
     let mut trouble = None;
     let checked = tokio::select! {
-        // After a standstill both are due.
+        // After a standstill, both are due.
         biased;
         never = watch(target, &mut trouble) => match never {},
         checked = check.run(&harness) => checked,
@@ -148,7 +149,7 @@ async fn one(target: &Arc<Target>, number: usize, check: Check) -> Verdict {
     judge(target, checked, trouble).await
 }
 
-/// Notes when the store, or this machine, was out of reach or slow while a check was made.
+/// Notes when the store or this machine was out of reach or slow during a check.
 async fn watch(target: &Target, trouble: &mut Option<String>) -> Infallible {
     loop {
         match target.answer().await {
@@ -165,7 +166,7 @@ async fn watch(target: &Target, trouble: &mut Option<String>) -> Infallible {
     }
 }
 
-/// What is the store's fault, and what is not.
+/// Decides whether a failure is the store's fault.
 async fn judge(target: &Target, checked: Checked, trouble: Option<String>) -> Verdict {
     match checked {
         Ok(Outcome::Skipped(why)) => Verdict::NotChecked(why),
@@ -186,7 +187,7 @@ async fn judge(target: &Target, checked: Checked, trouble: Option<String>) -> Ve
     }
 }
 
-/// Two holders at once are no outage, whatever comes after.
+/// Whether an outage could cause the failure. It cannot cause two holders at once.
 fn could_be_an_outage(failure: &properties::Failure) -> bool {
     failure.is::<Late>()
         || failure.is::<Missed>()
@@ -194,8 +195,9 @@ fn could_be_an_outage(failure: &properties::Failure) -> bool {
         || failure.is::<io::Error>()
 }
 
-/// Of a store that answers. A call that failed proves nothing, unless it says that a lock was lost that
-/// nobody had taken away, or that a name is none; no more does what this machine refused.
+/// Judges a failure at a store that replies. A failed call proves nothing, unless it reports the
+/// loss of a lock that was not taken away, or refuses a valid name. An error of this machine
+/// proves nothing either.
 fn blame(failure: properties::Failure, native: bool) -> Verdict {
     let failed = |code| Verdict::Failed(Failure::new(code, failure.to_string()));
     if failure.is::<Late>() {
@@ -237,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_to_blame() {
+    fn each_failure_gets_its_verdict() {
         let name = LockName::new("n").unwrap();
         let lost = || Error::Lost { name: name.clone(), reason: LossReason::EntryGone };
         let no_name = || LockName::new("").unwrap_err();
