@@ -29,8 +29,7 @@ pub(crate) struct Opt {
     pub(crate) command: Command,
 }
 
-/// What stands before the command. Of an option that is given before and after it, clap drops the
-/// first.
+/// The options before the command. If an option is given before and after it, clap drops the first.
 #[derive(Parser)]
 struct Before {
     #[command(flatten)]
@@ -50,7 +49,7 @@ impl Opt {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, or the help that it asks for.
+    /// If the command line is wrong, or asks for help.
     pub(crate) fn read() -> Result<Self, clap::Error> {
         let opt = Self::try_parse().map_err(hinted)?;
         let before = Before::try_parse().map_or(Vec::new(), |before| before.common.store);
@@ -62,8 +61,8 @@ impl Opt {
     }
 }
 
-/// Says where to hold a lock without a command, as `etcdctl lock NAME` does. A script whose command
-/// is an empty variable must not get that by accident.
+/// Adds the command that holds a lock without a command, as `etcdctl lock NAME` does. A script
+/// whose command is an empty variable must not get that by accident.
 fn hinted(mut error: clap::Error) -> clap::Error {
     let missing = error
         .get(ContextKind::InvalidArg)

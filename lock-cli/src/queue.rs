@@ -1,4 +1,4 @@
-//! A lock's holders and waiters, as data for programs: facts have the names that the library gives them.
+//! A lock's holders and waiters, as data for programs. Fields have the names of the library.
 
 use distlock::{Entry, Kind};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use crate::print;
 
-/// Everybody in a lock's queue.
+/// The queue of a lock.
 #[derive(Serialize)]
 pub(crate) struct Queue<'a> {
     pub(crate) name: &'a str,
@@ -17,9 +17,9 @@ pub(crate) struct Queue<'a> {
 /// A holder or a waiter.
 #[derive(Serialize)]
 pub(crate) struct Person {
-    /// What `revoke` takes; foreign clients have none.
+    /// The argument of `revoke`. Foreign clients have none.
     pub(crate) attempt: Option<Uuid>,
-    /// Who it is, in its own words.
+    /// The client's own description.
     pub(crate) description: Option<String>,
     /// What it asks for.
     pub(crate) kind: Kind,
@@ -57,13 +57,13 @@ impl From<&Entry> for Person {
     }
 }
 
-/// Who it is, for people.
+/// The client's description for people.
 pub(crate) fn who(entry: &Entry) -> &str {
     entry.holder.description.as_deref().unwrap_or("a foreign client")
 }
 
-/// For how long a holder has the lock; where the store cannot tell, how long ago it joined the queue, and
-/// that it is this.
+/// How long a holder has had the lock. If the store cannot tell: `queued .. ago`, the time since
+/// the holder joined the queue.
 pub(crate) fn held_for(entry: &Entry) -> String {
     match (entry.holder.granted_at, entry.holder.queued_at) {
         (Some(granted), _) => print::age(granted),
