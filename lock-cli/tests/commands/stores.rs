@@ -1,4 +1,4 @@
-//! Tests that go round the stores.
+//! Tests that run on several stores.
 
 use lock_lab::AnyStore;
 
@@ -28,7 +28,7 @@ macro_rules! on_store {
 }
 pub(crate) use on_store;
 
-/// Plays a test on a store of its own.
+/// Runs a test on a store of its own.
 pub fn on(store: &str, check: fn(&Place)) {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let store = runtime.block_on(AnyStore::open_in_memory(store));

@@ -1,11 +1,11 @@
-//! A store, and each process's own way to it.
+//! A store, and a way to it for each process.
 
 use lock_lab::{AnyStore, Proxy, Server};
 
-/// A file, and servers whose clients are told in different ways.
+/// A file, and servers that notify their clients in different ways.
 const STORES: [&str; 4] = ["sqlite", "redis", "etcd", "zookeeper"];
 
-/// Those that are compiled in, by name.
+/// The names of the stores that are compiled in.
 pub fn stores() -> impl Iterator<Item = &'static str> {
     let compiled_in = distlock::STORES.iter().filter(|store| store.compiled_in);
     compiled_in.map(|store| store.scheme).filter(|name| STORES.contains(name))
@@ -14,7 +14,7 @@ pub fn stores() -> impl Iterator<Item = &'static str> {
 pub struct Stage(AnyStore);
 
 impl Stage {
-    /// In memory: a disk that is slow for a second is no fault of this program.
+    /// In memory: a slow disk is no fault of this program.
     pub async fn start(store: &str) -> Self {
         Self(AnyStore::open_in_memory(store).await)
     }
