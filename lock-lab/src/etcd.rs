@@ -35,11 +35,11 @@ impl Etcd {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -54,11 +54,11 @@ impl Etcd {
     /// # Errors
     ///
     /// [`LabError::Reply`] if etcd answers with an error, [`LabError::Io`] if it is not reached or
-    /// silent for 5 s. So for all methods of this type.
+    /// silent for 5 s. The same holds for all methods of this type.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let all = json!({ "key": encode(b"\0"), "range_end": encode(b"\0"), "keys_only": true });
         let reply = self.post("kv/range", all).await?;
@@ -70,7 +70,7 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
@@ -80,11 +80,11 @@ impl Etcd {
         Ok(())
     }
 
-    /// Deletes one key and returns how many that were: 0 or 1.
+    /// Deletes one key. Returns the number of deleted keys: 0 or 1.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
@@ -94,12 +94,12 @@ impl Etcd {
         Ok(number(&reply["deleted"]).unsigned_abs())
     }
 
-    /// Deletes all keys that start with `prefix`, and returns how many that were. An empty prefix
-    /// means all keys.
+    /// Deletes all keys that start with `prefix`, and returns their number. An empty prefix means
+    /// all keys.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
@@ -115,11 +115,11 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn version(&self) -> Result<String, LabError> {
         let status = self.post("maintenance/status", json!({})).await?;
         Ok(status["version"].as_str().unwrap_or_default().to_owned())
@@ -129,21 +129,21 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn revision(&self) -> Result<i64, LabError> {
         let reply = self.post("kv/range", json!({ "key": encode(b"\0") })).await?;
         Ok(number(&reply["header"]["revision"]))
     }
 
-    /// Forgets the history before the newest revision, and returns that revision.
+    /// Drops the history before the newest revision, and returns that revision.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys). Also if nothing was written since the last call.
+    /// Same as [`keys`](Self::keys). Also if nothing was written since the last call.
     ///
     /// # Cancel safety
     ///
@@ -158,20 +158,20 @@ impl Etcd {
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn leases(&self) -> Result<Vec<i64>, LabError> {
         self.ask(gateway::leases(self.addr())).await
     }
 
-    /// Grants a lease of so many seconds, which nothing keeps alive, and returns its id.
+    /// Grants a lease of this many seconds without keep-alive, and returns its id.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys).
+    /// Same as [`keys`](Self::keys).
     ///
     /// # Cancel safety
     ///
@@ -181,11 +181,11 @@ impl Etcd {
         Ok(number(&reply["ID"]))
     }
 
-    /// Revokes a lease behind its owner's back, with all keys that hang on it.
+    /// Revokes a lease without its owner, with all keys attached to it.
     ///
     /// # Errors
     ///
-    /// As [`keys`](Self::keys). Also if there is no such lease.
+    /// Same as [`keys`](Self::keys). Also if there is no such lease.
     ///
     /// # Cancel safety
     ///
@@ -233,7 +233,7 @@ fn encode(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-/// Reads a 64-bit number, which the gateway writes as a string, and leaves out when it is 0.
+/// Reads a 64-bit number. The gateway writes it as a string, and leaves it out if it is 0.
 fn number(value: &Value) -> i64 {
     value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }

@@ -23,8 +23,7 @@ use crate::{Builder, LabError, Server, builder::Kind};
 
 /// A private redis-server.
 ///
-/// By default every write is in the append-only file before it is answered, so that a kill -9
-/// loses nothing.
+/// By default every write is in the append-only file before its reply, so a kill -9 loses nothing.
 #[derive(Debug)]
 pub struct Redis {
     server: Server,
@@ -46,11 +45,11 @@ impl Redis {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -62,7 +61,7 @@ impl Redis {
 
     /// Runs one command on a connection of its own and returns the reply as text.
     ///
-    /// An array becomes one line per element, nil becomes `(nil)`.
+    /// An array becomes one line per element, and nil becomes `(nil)`.
     ///
     /// ```no_run
     /// # async fn run(redis: lock_lab::Redis) -> Result<(), lock_lab::LabError> {
@@ -87,11 +86,11 @@ impl Redis {
     ///
     /// # Errors
     ///
-    /// As [`command`](Self::command).
+    /// Same as [`command`](Self::command).
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn keys(&self) -> Result<Vec<Vec<u8>>, LabError> {
         let mut keys = self.call(&[b"KEYS", b"*"]).await?.into_strings();
         keys.sort();

@@ -29,11 +29,11 @@ impl ZooKeeper {
         Self::builder().start().await
     }
 
-    /// Tells whether all that it needs with default options is on this machine, without starting it.
+    /// Checks that this machine has all that it needs with default options, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed() -> Result<(), LabError> {
         Self::builder().installed()
     }
@@ -76,7 +76,7 @@ impl Member for ZooKeeper {
     }
 }
 
-/// Reads the leader's epoch from what a leader says, the upper half of its last transaction.
+/// Reads the leader's epoch from a leader's reply: the upper half of its last transaction.
 fn epoch(reply: &str) -> Option<u64> {
     let zxid = reply.lines().find_map(|line| line.strip_prefix("Zxid: 0x"))?;
     let zxid = u64::from_str_radix(zxid, 16).ok()?;

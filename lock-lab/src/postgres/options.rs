@@ -26,13 +26,13 @@ const INSTALL: &str = "apt-get install postgresql";
 /// Where Debian puts the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
-/// The user who may do everything, as `initdb` calls it.
+/// The user with all rights, as `initdb` names it.
 const ADMIN: &str = "postgres";
 
-/// Each database is 300 files to copy, so there is none to spare.
+/// Each database is 300 files to copy, so there is no spare one.
 ///
-/// Nobody can log in with what is in here: the server reads another `pg_hba.conf`, which demands
-/// passwords, and there are none yet.
+/// No login works with the data in the template: the server reads another `pg_hba.conf`, which
+/// demands passwords, and there are none yet.
 const MAKE: &str = r#"
 "$tool" -D new -U postgres -A trust --no-sync --no-instructions --encoding=UTF8 --locale=C \
     --wal-segsize=1 >/dev/null
@@ -49,12 +49,12 @@ single lab <<'END'
 CREATE EXTENSION pg_stat_statements
 END
 "#;
-/// Nobody but the server may read its key, or it refuses it.
+/// The server refuses a key that other users may read.
 const OWN_KEY: &str = "own-key.pem";
 const FIRST: &str = r#""$1" --single -D new -c fsync=off lab <password.sql >/dev/null
 if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 
-/// What only a PostgreSQL has.
+/// The options of PostgreSQL alone.
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
     password: Password,
@@ -83,7 +83,7 @@ impl PostgresOptions {
         self.client_as(NAME, addr)
     }
 
-    /// Returns the client of the user who may do everything.
+    /// Returns the client of the user with all rights.
     pub(super) fn admin(&self, addr: SocketAddr) -> Result<Client, LabError> {
         self.client_as(ADMIN, addr)
     }
@@ -111,7 +111,7 @@ impl PostgresOptions {
             &format!("fsync={}", if self.durable { "on" } else { "off" }),
             "max_connections=500",
             "max_wal_size=1GB",
-            // The other types leave a segment in memory behind when the server is killed.
+            // The other types leave a segment in memory when the server is killed.
             "dynamic_shared_memory_type=mmap",
             "shared_preload_libraries=pg_stat_statements",
             "pg_stat_statements.max=10000",
@@ -185,7 +185,7 @@ impl Store for PostgresOptions {
     }
 
     /// Lets the kernel free the server's segment of System V shared memory with its last process.
-    /// Otherwise it would outlive a server that is killed, and there is room for few thousands.
+    /// Otherwise the segment would outlive a killed server, and there is room for a few thousand.
     fn settle(&self, home: &Path) -> Result<(), LabError> {
         let facts = fs::read_to_string(home.join("data/postmaster.pid"))
             .map_err(LabError::io("reading postmaster.pid"))?;
@@ -218,7 +218,7 @@ fn newest(name: &str) -> PathBuf {
     programs.max().map_or_else(|| name.into(), |(_, program)| program)
 }
 
-/// psql ends with 2 when it has no connection, or lost it.
+/// psql ends with 2 if it has no connection, or lost it.
 fn was_cut_off(output: &Output) -> bool {
     output.status.code() == Some(2)
 }

@@ -18,12 +18,12 @@ use crate::{
 pub(super) const PROGRAM: &str = "redis-server";
 pub(super) const INSTALL: &str = "apt-get install redis-server";
 
-/// What only a Redis has.
+/// The options of Redis alone.
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(super) password: Option<String>,
     appendonly: bool,
-    /// What it is at its first start, if it is one of a primary and its replicas.
+    /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
 }
 
@@ -78,7 +78,7 @@ impl Store for RedisOptions {
         let port = addrs[0].port().to_string();
         let host = addrs[0].ip().to_string();
         let options = ["--port", &port, "--bind", &host, "--save", "", "--daemonize", "no"];
-        // On another address than 127.0.0.1, Redis demands a password otherwise.
+        // Otherwise, Redis demands a password on other addresses than 127.0.0.1.
         let options = options.iter().chain(&["--protected-mode", "no"]);
         let disk = ["--appendonly", appendonly, "--appendfsync", "always", "--dir"];
         command.extend(options.chain(&disk).map(OsString::from));

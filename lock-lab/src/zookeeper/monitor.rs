@@ -13,7 +13,7 @@ pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
     Ok(reply.lines().filter_map(number).collect())
 }
 
-/// Reads one line of `mntr`, if it is of use.
+/// Reads one line of `mntr`, if its number is used.
 fn number(line: &str) -> Option<(&str, u64)> {
     let (name, value) = line.split_once('\t')?;
     let key = match name {
