@@ -1,4 +1,4 @@
-//! Servers that are several nodes.
+//! Servers with several nodes.
 
 use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
@@ -8,12 +8,12 @@ use crate::{
     Builder, Etcd, LabError, Network, Place, Server, ZooKeeper, builder::Kind, network::Node,
 };
 
-/// How many nodes a cluster has.
+/// Number of nodes of a cluster.
 const SIZE: usize = 3;
-/// How long one node may take to say whether it leads. A stopped one says nothing.
+/// Longest wait for one node to say whether it leads. A stopped node says nothing.
 const LEADER_LIMIT: Duration = Duration::from_millis(500);
 const LEADER_PAUSE: Duration = Duration::from_millis(10);
-/// How long a cluster may take to elect. A loaded machine needs more than one election.
+/// Longest wait for a leader. A loaded machine needs more than one election.
 const ELECTION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Three etcds that are one store.
@@ -52,7 +52,7 @@ pub trait Member: Kind + Deref<Target = Server> {
     /// Makes the options of one node those of a cluster.
     fn join(options: &mut Self::Options, index: usize, places: &[Place]);
 
-    /// Asks a node whether it leads: since which term (each leader has a higher one), or `None`.
+    /// Asks a node whether it leads. Returns the term (each leader has a higher one), or `None`.
     fn term(addr: SocketAddr) -> impl Future<Output = Option<u64>> + Send + 'static;
 }
 
@@ -75,7 +75,7 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Panics
     ///
-    /// If there is no node of this number. So for all methods that take one.
+    /// If there is no node with this number. The same holds for all methods that take one.
     pub fn node(&self, node: usize) -> &K {
         &self.nodes[node]
     }
@@ -85,17 +85,17 @@ impl<K: Member> Cluster<K> {
         &self.nodes
     }
 
-    /// Returns where a node stands.
+    /// Returns the place of a node.
     pub fn place(&self, node: usize) -> Place {
         self.places[node]
     }
 
-    /// Returns where all nodes stand.
+    /// Returns the places of all nodes.
     pub fn places(&self) -> &[Place] {
         &self.places
     }
 
-    /// Returns where all nodes but one stand.
+    /// Returns the places of all nodes but one.
     pub fn peers(&self, node: usize) -> Vec<Place> {
         let own = self.place(node);
         self.places.iter().copied().filter(|place| *place != own).collect()
@@ -110,14 +110,14 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Panics
     ///
-    /// If `nodes` is empty or has a number that no node has.
+    /// If `nodes` is empty or has a number without a node.
     pub fn url_of(&self, nodes: &[usize]) -> String {
         let first = self.node(nodes[0]).url();
         let rest = nodes[1..].iter().map(|node| format!(",{}", self.node(*node).addr()));
         first + &rest.collect::<String>()
     }
 
-    /// Waits until a node leads, and returns it. Of two that believe so, it is the newer one.
+    /// Waits until a node leads, and returns it. If two claim to lead, it is the newer leader.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future only ends the wait.
     pub async fn leader(&self) -> Result<usize, LabError> {
         self.until_leader(|_| true).await
     }
@@ -138,7 +138,7 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else.
+    /// Dropping the future only ends the wait.
     pub async fn leader_after(&self, old: usize) -> Result<usize, LabError> {
         self.until_leader(|leader| leader != old).await
     }
@@ -147,7 +147,7 @@ impl<K: Member> Cluster<K> {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future drops the answer.
     pub async fn leader_now(&self) -> Option<usize> {
         let ask = |node: &K| {
             let term = K::term(node.addr());

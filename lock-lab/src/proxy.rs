@@ -30,14 +30,14 @@ use crate::LabError;
 ///
 /// All methods act at once, on open connections too, and none waits. Of [`cut`](Self::cut),
 /// [`half_open`](Self::half_open), [`refuse`](Self::refuse) and [`heal`](Self::heal) the last call
-/// counts. What a fault holds back is not lost: it is delivered at the [`heal`](Self::heal), as TCP
-/// would by sending it again. So no stream of bytes ever has a hole; a connection that loses bytes
-/// is reset.
+/// counts. Bytes that a fault holds back are not lost: the [`heal`](Self::heal) delivers them, as
+/// TCP would by sending them again. So no stream of bytes ever has a hole; a connection that loses
+/// bytes is reset.
 ///
-/// Closing is like everywhere in TCP: FIN and RST travel in the stream, so a cut holds them too,
-/// and one half of a connection may close before the other. When the server refuses the proxy, the
-/// client's connection is accepted and then reset, perhaps before its `connect` returns: it sees
-/// `ConnectionReset`, where a dead server without a proxy gives `ConnectionRefused`.
+/// Closing works as in all of TCP: FIN and RST travel in the stream, so a cut also holds them, and
+/// one half of a connection may close before the other. If the server refuses the proxy, the
+/// client's connection is accepted and then reset, perhaps before its `connect` returns: it gets
+/// `ConnectionReset`, while a dead server without a proxy gives `ConnectionRefused`.
 ///
 /// Dropping the proxy resets its connections and ends its tasks.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ struct Shared {
     target: SocketAddr,
     door: Door,
     mode: watch::Sender<Mode>,
-    /// One task per connection; `None` once the proxy is dropped.
+    /// One task per connection; `None` after the drop of the proxy.
     links: Mutex<Option<JoinSet<()>>>,
     delay_nanos: AtomicU64,
     drop_next_reply: AtomicBool,
@@ -93,9 +93,9 @@ impl Proxy {
         self.shared.door.addr()
     }
 
-    /// Cuts the network: nothing passes in either direction and nobody is told.
+    /// Cuts the network: nothing passes in either direction, and no side gets an error.
     ///
-    /// Open connections stay open. New ones are accepted and hear nothing.
+    /// Open connections stay open. New ones are accepted and get no bytes.
     pub fn cut(&self) {
         self.set(Mode::Cut);
     }
@@ -112,7 +112,7 @@ impl Proxy {
     }
 
     /// Ends [`cut`](Self::cut), [`half_open`](Self::half_open), [`refuse`](Self::refuse) and
-    /// [`drop_next_reply`](Self::drop_next_reply). What was held is delivered. A
+    /// [`drop_next_reply`](Self::drop_next_reply). Held bytes are delivered. A
     /// [`delay`](Self::delay) stays.
     ///
     /// # Panics
@@ -123,8 +123,8 @@ impl Proxy {
         self.set(Mode::Open);
     }
 
-    /// Resets all open connections, with RST to both sides. What they hold is lost. New ones work
-    /// as before.
+    /// Resets all open connections, with RST to both sides. The bytes in them are lost. New ones
+    /// work as before.
     pub fn reset(&self) {
         if let Some(links) = &mut *self.shared.links() {
             *links = JoinSet::new();
@@ -133,20 +133,20 @@ impl Proxy {
 
     /// Swallows the next bytes that come from the server, once, and resets their connection.
     ///
-    /// It hits whatever comes next on any connection. HTTP/2 servers also send bytes on their own;
-    /// to be sure which reply is lost, use [`half_open`](Self::half_open), wait until the server
-    /// has acted, then [`reset`](Self::reset) and [`heal`](Self::heal).
-    /// [`ProxyStats::replies_dropped`] tells when it has happened.
+    /// It hits the next bytes on any connection. HTTP/2 servers also send bytes on their own; to be
+    /// sure which reply is lost, use [`half_open`](Self::half_open), wait until the server has
+    /// acted, then [`reset`](Self::reset) and [`heal`](Self::heal). [`ProxyStats::replies_dropped`]
+    /// counts it.
     pub fn drop_next_reply(&self) {
         self.shared.drop_next_reply.store(true, Relaxed);
     }
 
-    /// Catches the next bytes from a client that have `part` in them, once, on any connection.
+    /// Catches the next bytes from a client that contain `part`, once, on any connection.
     ///
-    /// They arrive at [`deliver`](Self::deliver), however late, and whatever the client does
-    /// meanwhile. Their connection is dead for the client from then on: it hears nothing more
-    /// there, and what else it sends there is lost. Other connections work as before. A second call
-    /// replaces the first; [`caught`](Self::caught) tells when it has happened.
+    /// They arrive at [`deliver`](Self::deliver), at any later time and after anything that the
+    /// client does meanwhile. Their connection is dead for the client from then on: it gets nothing
+    /// more there, and all else that it sends there is lost. Other connections work as before. A
+    /// second call replaces the first. [`caught`](Self::caught) counts the caught bytes.
     ///
     /// # Panics
     ///
@@ -156,22 +156,22 @@ impl Proxy {
         self.shared.late.want(Some(part));
     }
 
-    /// Ends a [`catch`](Self::catch) that has caught nothing yet.
+    /// Ends a [`catch`](Self::catch) that has not caught anything yet.
     pub fn catch_nothing(&self) {
         self.shared.late.want(None);
     }
 
-    /// Returns how many chunks were [caught](Self::catch) so far, delivered or not.
+    /// Returns the number of chunks that were [caught](Self::catch) so far, delivered or not.
     pub fn caught(&self) -> u64 {
         self.shared.late.caught()
     }
 
-    /// Delivers what was [caught](Self::catch) so far.
+    /// Delivers the chunks that were [caught](Self::catch) so far.
     pub fn deliver(&self) {
         self.shared.late.deliver();
     }
 
-    /// Delays all bytes by so much in each direction, from now on. Zero ends it.
+    /// Delays all bytes by this time in each direction, from now on. Zero ends it.
     ///
     /// The order stays, and so does the throughput: bytes travel side by side, as on a long cable.
     /// A connection itself is set up without delay. The timer has a resolution of 1 ms and is never
@@ -181,7 +181,7 @@ impl Proxy {
         self.shared.delay_nanos.store(nanos, Relaxed);
     }
 
-    /// Returns what the proxy has seen so far.
+    /// Returns the counters of the proxy.
     pub fn stats(&self) -> ProxyStats {
         self.shared.tally.stats()
     }
@@ -231,7 +231,7 @@ async fn accept(shared: Arc<Shared>) {
     }
 }
 
-/// Waits a little: without a free file descriptor the next attempt would fail at once too.
+/// Waits a little: without a free file descriptor, the next attempt would also fail at once.
 async fn pause_after(error: io::Error) {
     tracing::warn!(%error, "the proxy cannot accept");
     tokio::time::sleep(Duration::from_millis(10)).await;

@@ -13,7 +13,7 @@ use super::{
     pump::{pump, until_open},
 };
 
-/// Both halves of a connection. Dropping it resets both, unless both have closed in order.
+/// Both halves of a connection. A drop resets both, unless both have closed in order.
 #[derive(Debug)]
 pub(super) struct Link {
     client: TcpStream,
@@ -37,7 +37,7 @@ impl Link {
     }
 
     async fn carry(&mut self) -> io::Result<()> {
-        // Connecting sends bytes too, so a cut holds it back.
+        // Connecting also sends bytes, so a cut holds it back.
         until_open(&self.shared, Direction::Up).await?;
         let server = self.server.insert(TcpStream::connect(self.shared.target).await?);
         self.client.set_nodelay(true)?;
