@@ -1,4 +1,4 @@
-//! Any store, named by the scheme of its URLs: for tests and benches that go round the stores.
+//! Any store, named by the scheme of its URLs: for tests and benches that run on several stores.
 
 use std::ops::Deref;
 
@@ -12,7 +12,7 @@ use crate::{
 /// The stores that have a server, by the schemes of their URLs.
 pub const SERVERS: [&str; 5] = ["etcd", "redis", "zookeeper", "postgres", "mysql"];
 
-/// A private server of any kind; it ends when it is dropped.
+/// A private server of any kind. A drop ends it.
 #[derive(Debug)]
 pub enum AnyServer {
     /// etcd, one node.
@@ -27,14 +27,14 @@ pub enum AnyServer {
     MariaDb(MariaDb),
 }
 
-/// A store that nobody else uses; it ends with its data when it is dropped.
+/// A private store of any kind. A drop ends it and deletes its data.
 #[derive(Debug)]
 pub enum AnyStore {
     /// One of [`SERVERS`].
     Server(Box<AnyServer>),
     /// SQLite: a folder for its file.
     File(TempDir),
-    /// The memory of this process, by a name that no other has.
+    /// The memory of this process, under a unique name.
     Memory(String),
 }
 
@@ -101,7 +101,7 @@ impl AnyStore {
         Self::open_if(scheme, false).await
     }
 
-    /// The same with its data in memory, so that no disk decides how fast it is; see
+    /// Same as [`open`](Self::open) with the data in memory, so that no disk decides its speed; see
     /// [`Builder::in_memory`].
     ///
     /// # Cancel safety
@@ -110,7 +110,7 @@ impl AnyStore {
     ///
     /// # Panics
     ///
-    /// As [`open`](Self::open).
+    /// Same as [`open`](Self::open).
     pub async fn open_in_memory(scheme: &str) -> Self {
         Self::open_if(scheme, true).await
     }

@@ -1,4 +1,4 @@
-//! What a server is started with.
+//! The options of servers.
 
 use std::{
     ffi::OsString,
@@ -30,12 +30,12 @@ pub struct Common {
     pub(crate) binary: Option<PathBuf>,
     pub(crate) args: Vec<OsString>,
     pub(crate) in_memory: bool,
-    /// Where the server gets a place of its own, if not on 127.0.0.1.
+    /// The network in which the server gets a place of its own, if it is not on 127.0.0.1.
     pub(crate) network: Option<Network>,
 }
 
 impl Common {
-    /// Finds the program: `default` where nothing else was asked for.
+    /// Finds the program: `default` unless another one was set.
     pub(crate) fn program(
         &self,
         default: impl AsRef<Path>,
@@ -45,7 +45,7 @@ impl Common {
     }
 }
 
-/// Derived, it would demand that the server itself can be cloned.
+/// A derived impl would demand that the server itself can be cloned.
 impl<K: Kind> Clone for Builder<K> {
     fn clone(&self) -> Self {
         Self { common: self.common.clone(), options: self.options.clone() }
@@ -59,8 +59,8 @@ impl<K: Kind> Default for Builder<K> {
 }
 
 impl<K: Kind> Builder<K> {
-    /// Keeps the data in memory, on `/dev/shm` if there is one, and trades the time to start for
-    /// speed later where the server can: for benchmarks. Default: off.
+    /// Keeps the data in memory, on `/dev/shm` if there is one. Trades time to start for later
+    /// speed if the server can: for benchmarks. Default: off.
     ///
     /// A Redis then writes no file at all, so a restart loses everything.
     pub fn in_memory(mut self) -> Self {
@@ -84,17 +84,17 @@ impl<K: Kind> Builder<K> {
 
     /// Gives the server a place of its own in a network. Default: a port of 127.0.0.1.
     ///
-    /// Only what runs on a [`Side`](crate::Side) of that network can reach it.
+    /// Only code on a [`Side`](crate::Side) of that network can reach it.
     pub fn on(mut self, network: &Network) -> Self {
         self.common.network = Some(network.clone());
         self
     }
 
-    /// Tells whether all that the server needs is on this machine, without starting it.
+    /// Checks that this machine has all that the server needs, without starting it.
     ///
     /// # Errors
     ///
-    /// [`LabError::Missing`] names what is not there, and the command that installs it.
+    /// [`LabError::Missing`] names the missing program or file, and the command that installs it.
     pub fn installed(&self) -> Result<(), LabError> {
         self.options.installed(&self.common)
     }

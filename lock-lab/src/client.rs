@@ -9,7 +9,7 @@ use tokio::{io::AsyncWriteExt, process::Command};
 
 use crate::{LabError, ask::bounded};
 
-/// A command line client, with the arguments and the environment that lead it to its server.
+/// A command line client, with arguments and environment for its server.
 pub(crate) struct Client {
     /// The kind of server.
     pub(crate) server: &'static str,
