@@ -63,7 +63,7 @@ pub(crate) fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
     names.take(MOST).map(CompletionCandidate::new).collect()
 }
 
-/// The attempts that hold or await the lock whose name stands before.
+/// The attempts that hold the lock named before, or wait for it.
 pub(crate) fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(start) = typed.to_str() else { return Vec::new() };
     let queue = ask(async |locks, words| {
@@ -95,7 +95,7 @@ fn ask<T>(question: impl AsyncFnOnce(&Locks, &ArgMatches) -> Option<T>) -> Optio
         }
         let locks = store.connect().await.ok()?;
         let answer = question(&locks, &words).await;
-        // As far as time allows.
+        // Only if there is time left.
         let _ = locks.close().await;
         answer
     };

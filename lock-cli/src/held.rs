@@ -24,7 +24,7 @@ pub(crate) struct Place {
     pub(crate) locks: Locks,
     pub(crate) ttl: Duration,
     pub(crate) policy: Policy,
-    /// How this process describes itself in the queue.
+    /// The description of this process in the queue.
     pub(crate) me: String,
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a command when its lock is about to be lost.
+//! The treatment of a command whose lock is about to be lost.
 
 use std::{str::FromStr, time::Duration};
 
@@ -37,7 +37,7 @@ impl FromStr for OnLost {
     }
 }
 
-/// What the supervisor does at a loss.
+/// The actions of the supervisor at a loss.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Policy {
     /// From SIGTERM to SIGKILL.

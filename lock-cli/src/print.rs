@@ -82,7 +82,7 @@ fn columns(headings: &[impl ToString], rows: impl IntoIterator<Item = Vec<String
     table
 }
 
-/// How long ago something was.
+/// The time since a point in time.
 pub(crate) fn age(since: SystemTime) -> String {
     let age = wall_clock().duration_since(since).unwrap_or_default();
     seconds(age)

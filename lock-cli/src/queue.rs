@@ -21,13 +21,13 @@ pub(crate) struct Person {
     pub(crate) attempt: Option<Uuid>,
     /// The client's own description.
     pub(crate) description: Option<String>,
-    /// What it asks for.
+    /// The kind of its request.
     pub(crate) kind: Kind,
     /// When it joined the queue, RFC 3339.
     pub(crate) queued_at: Option<String>,
     /// When it was granted the lock, if the store can tell.
     pub(crate) granted_at: Option<String>,
-    /// How long its entry lives if it is not renewed.
+    /// Time until its entry ends without a renewal.
     pub(crate) ttl_left_ms: Option<u128>,
     pub(crate) token: Option<u64>,
 }
@@ -62,7 +62,7 @@ pub(crate) fn who(entry: &Entry) -> &str {
     entry.holder.description.as_deref().unwrap_or("a foreign client")
 }
 
-/// How long a holder has had the lock. If the store cannot tell: `queued .. ago`, the time since
+/// The time since the grant. If the store cannot tell: `queued .. ago`, the time since
 /// the holder joined the queue.
 pub(crate) fn held_for(entry: &Entry) -> String {
     match (entry.holder.granted_at, entry.holder.queued_at) {

@@ -35,9 +35,9 @@ struct Promise {
 struct Check {
     name: &'static str,
     verdict: Word,
-    /// What happened, or why it was not checked.
+    /// The event, or the reason why it was not checked.
     why: Option<String>,
-    /// How a first try failed. Then the rest is about a second one.
+    /// The failure of a first try. Then the verdict is that of a second one.
     first_try: Option<String>,
 }
 

@@ -52,7 +52,7 @@ pub(super) struct Target {
     unanswered: AtomicU32,
 }
 
-/// How its clients can be cut off.
+/// The way to cut its clients off.
 pub(super) enum Way {
     /// Through a proxy for each host.
     Proxy(Vec<String>),

@@ -25,27 +25,27 @@ const SLOW: Duration = Duration::from_millis(500);
 /// Time between two measurements of a reply during a check.
 const PULSE: Duration = Duration::from_millis(500);
 
-/// How the checks ended.
+/// The end of all checks.
 pub(super) struct Played {
     pub(super) checks: Vec<Ended>,
     /// Whether the store has stopped answering, so that the rest was not checked.
     pub(super) gone: bool,
 }
 
-/// How a check ended.
+/// The end of one check.
 pub(super) struct Ended {
     pub(super) property: &'static Property,
     pub(super) check: Check,
     pub(super) verdict: Verdict,
-    /// How a first try failed, if the verdict is that of a second one.
+    /// The failure of a first try, if the verdict is that of a second one.
     pub(super) first_try: Option<String>,
 }
 
 pub(super) enum Verdict {
     Kept,
-    /// What happened instead.
+    /// The event that broke it.
     Broken(String),
-    /// Why not.
+    /// The reason.
     NotChecked(String),
     /// The check could not be completed.
     Failed(Failure),

@@ -216,7 +216,7 @@ fn stat(pid: Pid) -> Option<Stat> {
 fn parse(stat: &str) -> Option<Stat> {
     let fields: Vec<_> = stat.rsplit_once(')')?.1.split_ascii_whitespace().collect();
     let dead = matches!(*fields.first()?, "Z" | "X");
-    // A process whose first thread has ended looks dead, and works on.
+    // A process whose first thread has ended looks dead, but still works.
     let threads: u32 = fields.get(17)?.parse().ok()?;
     Some(Stat {
         parent: fields.get(1)?.parse().ok()?,

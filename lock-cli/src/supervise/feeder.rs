@@ -31,14 +31,14 @@ use super::{
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
-/// How a command is run under a lock.
+/// The terms of a command under a lock.
 pub(crate) struct Job {
     pub(crate) environment: Environment,
     pub(crate) policy: Policy,
     pub(crate) ttl: Duration,
 }
 
-/// How the run ended.
+/// The end of the run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The command's exit code; `None` if its end was not seen.
@@ -47,11 +47,11 @@ pub(crate) struct Outcome {
     pub(crate) interrupted: bool,
     /// Whether a signal asked it to end, also one that came too late.
     pub(crate) asked: bool,
-    /// How many descendants may not be killed, and live on.
+    /// Number of descendants that may not be killed, and live on.
     pub(crate) left: usize,
     /// Whether the command was ended, or asked to end, because of the lock.
     pub(crate) lost: bool,
-    /// How it was lost, if that was known before the command ended.
+    /// The reason of the loss, if it was known before the command ended.
     pub(crate) reason: Option<LossReason>,
 }
 

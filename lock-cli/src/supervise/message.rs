@@ -20,11 +20,11 @@ pub(crate) enum Order {
     Signal(Signal),
 }
 
-/// What is known only after the grant.
+/// Data that is known only after the grant.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub(crate) struct Begin {
     pub(crate) policy: Policy,
-    /// What the command inherits from the lock.
+    /// The variables that the command inherits from the lock.
     pub(crate) environment: Environment,
 }
 
@@ -47,12 +47,12 @@ pub(crate) enum News {
     Ended(End),
 }
 
-/// How a command ended.
+/// The end of a command.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct End {
-    /// As in a shell: 128 and the signal's number if a signal ended it.
+    /// The code of a shell: 128 and the signal's number if a signal ended it.
     pub(crate) code: u8,
-    /// How many descendants may not be killed, and live on.
+    /// Number of descendants that may not be killed, and live on.
     pub(crate) left: usize,
 }
 

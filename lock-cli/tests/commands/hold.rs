@@ -19,7 +19,7 @@ fn token(process: &mut Process) -> u64 {
 
 on_every_store!(it_goes_from_hand_to_hand);
 
-/// As two terminals with `etcdctl lock x`: the second prints its line when the first ends.
+/// Same as two terminals with `etcdctl lock x`: the second prints its line when the first ends.
 fn it_goes_from_hand_to_hand(place: &Place) {
     let mut first = place.start(&["hold", "x", "--ttl", "10s"]);
     let mut tokens = vec![token(&mut first)];

@@ -208,7 +208,7 @@ fn man_pages_name_variables_and_files_and_keep_examples_as_they_are() {
     assert_eq!(place.run(&["man", &folder.display().to_string()]).0, Some(0));
     let page = |name: &str| {
         let path = folder.join(name).display().to_string();
-        // As wide as a narrow terminal: no example fits into it.
+        // A narrow terminal: no example fits into it.
         let mut man = place.other("man", &["--encoding=UTF-8", "-l", &path]);
         said(&man.env("MANPAGER", "cat").env("MANWIDTH", "60").output().expect("man")).1
     };

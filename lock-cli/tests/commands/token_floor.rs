@@ -67,7 +67,7 @@ fn is_refused(place: &Place, above: &str, word: &str) {
     assert_eq!(floor(place, &[]).0, before);
 }
 
-/// That would end all locks there.
+/// A raise would end all locks there.
 fn a_store_is_not_raised_above_itself(place: &Place) {
     let mut holder = place.start(&["run", "x", "--", "sh", "-c", "echo; read line"]);
     holder.line();
@@ -107,7 +107,7 @@ fn a_store_without_tokens_is_refused() {
     assert!(!typo.exists());
 }
 
-/// As `psql --tuples-only` prints a number.
+/// `psql --tuples-only` prints such a number.
 #[test]
 fn a_number_may_have_blanks_around_it() {
     assert_eq!(floor(&Place::new(), &["--above", "  42\n"]).0, 42);
