@@ -12,7 +12,7 @@ use std::{
 
 use self::vdso::Vdso;
 
-/// How far a clock is moved from the machine's.
+/// The distance of a clock from the machine's.
 ///
 /// ```
 /// use std::time::Duration;

@@ -49,7 +49,7 @@ pub struct Cluster<K> {
 
 /// A kind of server that can be a node of a cluster.
 pub trait Member: Kind + Deref<Target = Server> {
-    /// Makes the options of one node those of a cluster.
+    /// Turns the options of one node into options for a cluster.
     fn join(options: &mut Self::Options, index: usize, places: &[Place]);
 
     /// Asks a node whether it leads. Returns the term (each leader has a higher one), or `None`.

@@ -36,7 +36,7 @@ impl Counters {
         self.0.iter().map(|(key, value)| (key.as_str(), *value))
     }
 
-    /// Tells whether all numbers are 0.
+    /// Returns whether all numbers are 0.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

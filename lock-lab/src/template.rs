@@ -41,7 +41,7 @@ fi
 exec "$@"
 "#;
 
-/// How a server gets its data directory.
+/// The origin of a data directory.
 pub(crate) struct Template {
     /// The kind of server.
     pub(crate) server: &'static str,

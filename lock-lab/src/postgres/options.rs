@@ -23,7 +23,7 @@ use crate::{
 };
 
 const INSTALL: &str = "apt-get install postgresql";
-/// Where Debian puts the programs of each version.
+/// Debian's folder for the programs of each version.
 const VERSIONS: &str = "/usr/lib/postgresql";
 
 /// The user with all rights, as `initdb` names it.

@@ -53,7 +53,7 @@ impl Deref for Sentinel {
     }
 }
 
-/// What a sentinel watches, and how.
+/// The target and the settings of a sentinel.
 #[derive(Clone, Debug)]
 pub(super) struct Watch {
     pub(super) primary: SocketAddr,

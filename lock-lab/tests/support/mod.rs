@@ -11,8 +11,7 @@ use tokio::time::{sleep, timeout};
 
 /// Longest wait for something that must happen, on a loaded machine.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a test watches for something that must not happen. It can only make a test pass
-/// wrongly.
+/// Time of a watch for something that must not happen. It can only make a test pass wrongly.
 pub const MOMENT: Duration = Duration::from_millis(300);
 
 /// Waits until `condition` holds.
