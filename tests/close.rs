@@ -1,4 +1,5 @@
-//! Closing a connection: what it held is free at once, whoever waits is told, and later calls are.
+//! Closing a connection: its locks are free at once, its waiters get an error, and so do later
+//! calls.
 #![cfg(any(
     feature = "sqlite",
     feature = "etcd",
@@ -46,7 +47,7 @@ async fn everything_is_given_back(store: &str) {
         assert_eq!(guard.lost().await, LossReason::Closed);
     }
     assert!(!shared.is_valid());
-    // Not by the TTL: that would take longer than the whole test may.
+    // The TTL is longer than the whole test, so it does not free them.
     let after = tokio::time::timeout(TTL / 2, async {
         for n in 0..20 {
             drop(staying.lock(format!("held/{n}")).unwrap().acquire().await.unwrap());

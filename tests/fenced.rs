@@ -1,5 +1,5 @@
-//! Resources that check fencing tokens themselves, as in the example: whatever holders believe, an
-//! older token never writes after a newer one.
+//! Resources that check fencing tokens themselves, as in the example: an older token never writes
+//! after a newer one, whatever the holders believe.
 
 #[path = "../examples/fenced/http.rs"]
 mod http;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use distlock::FencingToken;
 use tokio::task::JoinSet;
 
-/// As in the example.
+/// Same as in the example.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 #[async_trait::async_trait]

@@ -1,4 +1,4 @@
-//! Bad input is a clear error in under 5 s, never a hang or a panic.
+//! Bad input gives a clear error in under 5 s, never a hang or a panic.
 
 #![cfg_attr(
     not(any(feature = "etcd", feature = "redis", feature = "zookeeper")),
@@ -14,7 +14,7 @@ use std::{error::Error as _, time::Duration};
 
 use distlock::{Error, Requirement};
 
-/// Connects, which must fail in time; the error as people see it.
+/// Connects, which must fail in time. Returns the error and its text.
 async fn refused(url: &str) -> (Error, String) {
     let connecting =
         tokio::time::timeout(Duration::from_secs(5), distlock::connect(url).into_future());
@@ -38,7 +38,7 @@ async fn an_unknown_scheme_names_the_known_ones() {
     }
 }
 
-/// It is a client of the program's that speaks TLS.
+/// For TLS, the program passes its own client.
 #[tokio::test]
 async fn schemes_of_others_for_tls_say_how() {
     for (url, how) in [
@@ -124,7 +124,7 @@ async fn a_wrong_password_is_denied_and_not_shown() {
     support::connect(&format!("redis://:right@{}", server.addr())).await;
 }
 
-/// The URL of a server that need not be there.
+/// The URL of a server that need not exist.
 fn url(store: &str, address: impl std::fmt::Display) -> String {
     let database = if store == "mysql" { "/locks" } else { "" };
     format!("{store}://{address}{database}")
@@ -165,7 +165,7 @@ async fn bad_default_ttl(store: &str) {
 }
 
 async fn refused_connection(store: &str) {
-    // A port that was free a moment ago, with nobody on it.
+    // The port was free a moment ago, so no process listens on it.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let (error, shown) = refused(&url(store, format_args!("127.0.0.1:{port}"))).await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error:?}");
@@ -174,7 +174,7 @@ async fn refused_connection(store: &str) {
     assert!(!shown.contains("taken effect"), "nothing was asked of it: {shown}");
 }
 
-/// One text says it all, and whoever prints the sources as well says nothing twice.
+/// The error's text is complete, and printing the sources as well repeats nothing.
 fn names_once(error: &Error, address: &str) {
     let mut chain = vec![error.to_string()];
     let mut next = error.source();
@@ -201,7 +201,7 @@ async fn a_server_that_has_gone(store: &str) {
 }
 
 async fn silent_server(store: &str) {
-    // It accepts and never says a word.
+    // Accepts connections and never sends anything.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = silent.local_addr().unwrap();
     let (error, _) = refused(&url(store, address)).await;
