@@ -1,4 +1,4 @@
-//! The documents show what the committed report says, and the report has every claim.
+//! The documents match the committed report, and the report has every claim.
 
 use std::{
     fs,

@@ -1,10 +1,10 @@
-//! What is generated, of a real run on the stores that need no server.
+//! The generated text of a real run on the stores that need no server.
 
 use crate::{Options, Pace, Report, Store, Verdict, claims, run};
 
 use super::{Language, fill, picture, titles};
 
-/// Two claims, as they were played just now.
+/// Two claims, played now.
 async fn played() -> Report {
     let options = Options {
         claims: vec![1, 7],
