@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_in_vain_draws_nothing_and_names_the_holder() {
+    fn a_wait_in_vain_draws_nothing_and_names_the_holder() {
         let (_folder, file) = office();
         let (ours, theirs) =
             (blocking::connect("memory:busy").unwrap(), blocking::connect("memory:busy").unwrap());

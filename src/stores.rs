@@ -105,7 +105,7 @@ mod tests {
 
     /// The form repeats the scheme and the port.
     #[test]
-    fn the_form_of_a_url_is_the_stores() {
+    fn the_url_form_repeats_scheme_and_port() {
         for store in STORES {
             let port = store.port.map(|port| format!("[:{port}]"));
             assert!(store.url.starts_with(&format!("{}:", store.scheme)), "{store:?}");

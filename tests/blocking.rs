@@ -40,7 +40,7 @@ fn threads_exclude_each_other() {
 }
 
 #[test]
-fn every_kind_is_there() {
+fn every_kind_can_be_locked() {
     let locks = memory();
     let mut writer = locks.lock("a").unwrap().acquire().unwrap();
     assert!(locks.shared("a").unwrap().try_acquire().unwrap().is_none());
@@ -106,7 +106,7 @@ fn a_connection_that_is_gone_has_given_everything_back() {
 }
 
 #[test]
-fn inside_an_async_runtime_it_is_an_error_and_not_a_dead_lock() {
+fn a_call_inside_an_async_runtime_is_an_error_not_a_deadlock() {
     let locks = memory();
     let guard = locks.lock("held").unwrap().acquire().unwrap();
     let other = locks.lock("dropped").unwrap().acquire().unwrap();
@@ -142,7 +142,7 @@ fn the_last_handle_may_go_inside_an_async_runtime() {
 }
 
 #[tokio::test]
-async fn on_a_thread_for_blocking_work_it_works() {
+async fn a_blocking_thread_of_a_runtime_can_lock() {
     let release = || memory().lock("a")?.acquire()?.release();
     tokio::task::spawn_blocking(release).await.unwrap().unwrap();
 }
@@ -200,7 +200,7 @@ fn a_leader_that_campaigns_again_proclaims() {
 }
 
 #[test]
-fn what_is_given_back_early_is_kept_for_its_least_time() {
+fn a_lock_released_early_is_kept_for_its_least_time() {
     const LEAST: Duration = Duration::from_millis(1500);
     let locks = memory();
     let lock = locks.lock("a").unwrap().at_least(LEAST);

@@ -26,11 +26,11 @@ use support::{connect, eventually, start};
 /// Limit for expected events. Longer than a stall of a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-on_every_server!(an_outage_is_told_and_its_end_and_the_close);
-test_on!("postgres" postgres an_outage_is_told_and_its_end_and_the_close);
-test_on!("mysql" mysql an_outage_is_told_and_its_end_and_the_close);
+on_every_server!(an_outage_its_end_and_the_close_are_reported);
+test_on!("postgres" postgres an_outage_its_end_and_the_close_are_reported);
+test_on!("mysql" mysql an_outage_its_end_and_the_close_are_reported);
 
-async fn an_outage_is_told_and_its_end_and_the_close(store: &str) {
+async fn an_outage_its_end_and_the_close_are_reported(store: &str) {
     let server = start(store).await;
     let url = server.url();
     let with = if url.contains('?') { '&' } else { '?' };

@@ -54,7 +54,7 @@ async fn a_late_holder_writes_nothing() {
 }
 
 #[tokio::test]
-async fn the_newest_of_a_crowd_has_the_last_word() {
+async fn the_newest_of_a_crowd_writes_last() {
     for stock in all().await {
         let mut writers = JoinSet::new();
         for n in (1..=50).rev() {

@@ -40,7 +40,7 @@ async fn an_unknown_scheme_names_the_known_ones() {
 
 /// For TLS, the program passes its own client.
 #[tokio::test]
-async fn schemes_of_others_for_tls_say_how() {
+async fn foreign_tls_schemes_name_the_alternative() {
     for (url, how) in [
         ("rediss://h", "RedisLock::with_client"),
         ("valkeys://h", "RedisLock::with_client"),
@@ -53,7 +53,7 @@ async fn schemes_of_others_for_tls_say_how() {
 }
 
 #[tokio::test]
-async fn no_url_at_all() {
+async fn a_text_that_is_no_url_is_invalid() {
     for url in ["", "nonsense", "127.0.0.1:6379", "://", "redis//h"] {
         let (error, shown) = refused(url).await;
         assert!(matches!(error, Error::InvalidUrl { .. }), "{url}: {shown}");
@@ -93,7 +93,7 @@ async fn an_unknown_option_is_refused() {
 
 #[tokio::test]
 #[cfg(feature = "redis")]
-async fn a_store_that_promises_less_is_refused_with_what_is_missing() {
+async fn a_store_that_promises_less_is_refused_with_the_missing_promises() {
     let server = support::start("redis").await;
     let connecting = distlock::connect(server.url())
         .require(Requirement::StrictFencing)
@@ -189,7 +189,7 @@ fn names_once(error: &Error, address: &str) {
     }
 }
 
-async fn a_server_that_has_gone(store: &str) {
+async fn a_killed_server_is_unavailable(store: &str) {
     let server = support::start(store).await;
     let locks = support::connect(&server.url()).await;
     let (address, shown) = (server.addr().to_string(), format!("{locks:?}"));
@@ -215,9 +215,9 @@ on_every_server!(
     bad_default_ttl,
     refused_connection,
     silent_server,
-    a_server_that_has_gone
+    a_killed_server_is_unavailable
 );
 test_on!("postgres" postgres host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);
 test_on!("mysql" mysql host_without_slashes
-    unknown_option bad_default_ttl refused_connection silent_server a_server_that_has_gone);
+    unknown_option bad_default_ttl refused_connection silent_server a_killed_server_is_unavailable);

@@ -32,14 +32,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const ENDS: usize = 60;
 
 test_on!(
-    "memory" memory every_call_is_told waiters_are_told another_runtime_will_do
-    a_runtime_ends_under_requests
+    "memory" memory every_call_returns_an_error waiters_get_an_error
+    another_runtime_can_use_the_connection a_runtime_can_end_during_requests
 );
 on_every_store!(
-    every_call_is_told,
-    waiters_are_told,
-    another_runtime_will_do,
-    a_runtime_ends_under_requests,
+    every_call_returns_an_error,
+    waiters_get_an_error,
+    another_runtime_can_use_the_connection,
+    a_runtime_can_end_during_requests,
 );
 
 /// A program's connection and the handles made from it.
@@ -51,7 +51,7 @@ struct Shared {
     own: String,
 }
 
-async fn every_call_is_told(store: &str) {
+async fn every_call_returns_an_error(store: &str) {
     let server = Store::open(store).await;
     for first in [one_thread as fn() -> Runtime, two_threads] {
         let url = server.url();
@@ -65,7 +65,7 @@ async fn every_call_is_told(store: &str) {
 
 /// At its end a runtime waits for tasks that are being polled. No task of a connection may keep
 /// running without a pause after the connection's own tasks are gone.
-async fn a_runtime_ends_under_requests(store: &str) {
+async fn a_runtime_can_end_during_requests(store: &str) {
     let server = Store::open(store).await;
     for round in 0..ENDS {
         let (url, (end, ended)) = (server.url(), oneshot::channel());
@@ -158,7 +158,7 @@ impl Shared {
 
 /// Others wait from another runtime when the first one ends. Then each call that consumes its guard
 /// returns the error.
-async fn waiters_are_told(store: &str) {
+async fn waiters_get_an_error(store: &str) {
     let server = Store::open(store).await;
     let url = server.url();
     let there = Elsewhere::connect(&url);
@@ -196,7 +196,7 @@ async fn waiters_are_told(store: &str) {
 
 /// While the first runtime lives, calls from other runtimes work fully, also when those runtimes
 /// end.
-async fn another_runtime_will_do(store: &str) {
+async fn another_runtime_can_use_the_connection(store: &str) {
     let server = Store::open(store).await;
     let there = Elsewhere::connect(&server.url());
     for turn in 0..3 {
@@ -299,7 +299,7 @@ async fn told<T: Debug>(what: &str, call: impl Future<Output = Result<T>>) {
 
 /// A newcomer needs to read the store's name and the place where the program connected.
 #[test]
-fn the_text_says_which_runtime_it_was() {
+fn the_error_names_the_runtime_that_connected() {
     let first = one_thread();
     let locks = first.block_on(async { distlock::connect("memory:").await.unwrap() });
     let place = format!("{}:{}", file!(), line!() - 1);

@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 on_every_store!(
     a_drain_waits_for_guards_and_refuses_newcomers,
-    a_drain_that_is_over_takes_what_is_left,
+    a_drain_ends_remaining_holds_after_its_limit,
     a_ping_is_answered_until_the_close,
     a_clone_connects_anew,
     a_close_that_was_not_confirmed_is_not_confirmed_later,
@@ -67,7 +67,7 @@ async fn a_drain_waits_for_guards_and_refuses_newcomers(store: &str) {
     others.release().await.unwrap();
 }
 
-async fn a_drain_that_is_over_takes_what_is_left(store: &str) {
+async fn a_drain_ends_remaining_holds_after_its_limit(store: &str) {
     let server = Store::open(store).await;
     let (leaving, staying) = (connect(&server.url()).await, connect(&server.url()).await);
     let stubborn = leaving.lock("stubborn").unwrap().acquire().await.unwrap();
@@ -160,7 +160,7 @@ async fn a_retry_waits_for_a_store_that_comes_later() {
 }
 
 #[tokio::test]
-async fn a_limit_of_nothing_and_a_bad_url_are_no_outage() {
+async fn an_empty_limit_and_a_bad_url_are_not_retried() {
     let nothing = distlock::connect("redis://127.0.0.1:1").timeout(Duration::ZERO).await;
     let told = nothing.unwrap_err();
     assert!(told.to_string().contains("invalid timeout"), "{told}");

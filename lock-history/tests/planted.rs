@@ -132,7 +132,7 @@ proptest! {
     }
 
     #[test]
-    fn a_loss_told_after_the_next_grant_is_late(seed: u64) {
+    fn a_loss_reported_after_the_next_grant_is_late(seed: u64) {
         found_by(seed, Rule::ToldBeforeTheNext, exclusive, |story, a, b| {
             story.grants[a].end = End::Lost(story.grants[b].granted + 1, Loss::Deadline);
         })?;
@@ -165,7 +165,7 @@ proptest! {
     }
 
     #[test]
-    fn a_rejected_stale_write_is_none(seed: u64) {
+    fn a_rejected_stale_write_is_no_violation(seed: u64) {
         let mut story = story(seed, 30);
         for (a, b) in story.neighbours() {
             let late = (story.grants[b].valid, story.grants[a].token);
@@ -233,7 +233,7 @@ fn two(until: u64, told: u64, loss: Loss) -> Story {
 }
 
 #[test]
-fn the_stores_word_may_come_a_little_later_than_the_next_grant() {
+fn a_store_may_report_a_loss_shortly_after_the_next_grant() {
     let (soon, late) = (two(40, 149, Loss::Store), two(40, 151, Loss::Store));
     let report = check(&soon);
     assert!(report.is_clean(), "{report}");
@@ -254,7 +254,7 @@ fn a_lock_that_the_store_ends_early_overlaps_unless_the_store_documents_it() {
 }
 
 #[test]
-fn what_is_told_late_after_a_standstill_is_a_class() {
+fn a_late_report_after_a_standstill_is_a_class() {
     let mut story = two(40, 300, Loss::Deadline);
     assert_eq!(check(&story).count(Rule::ToldBeforeTheNext), 1);
     let mut stood = Fault {

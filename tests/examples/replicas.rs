@@ -18,12 +18,12 @@ pub const TRIES: &[Try] = &[
     ("a_terminated_leader_ends_its_run", |store| Box::pin(a_terminated_leader_ends_its_run(store))),
     ("a_killed_leader_is_followed", |store| Box::pin(a_killed_leader_is_followed(store))),
     ("a_stopped_leader_writes_no_more", |store| Box::pin(a_stopped_leader_writes_no_more(store))),
-    ("an_outage_is_no_readiness", |store| Box::pin(an_outage_is_no_readiness(store))),
+    ("an_outage_ends_readiness", |store| Box::pin(an_outage_ends_readiness(store))),
 ];
 
 /// Tests that cannot run on a file. It has no server to stop, and a process stopped within a
 /// transaction stops all others.
-pub const SERVERS_ONLY: &[&str] = &["a_stopped_leader_writes_no_more", "an_outage_is_no_readiness"];
+pub const SERVERS_ONLY: &[&str] = &["a_stopped_leader_writes_no_more", "an_outage_ends_readiness"];
 
 /// A replica that listens.
 struct Replica {
@@ -214,7 +214,7 @@ async fn a_stopped_leader_writes_no_more(store: &str) {
     assert!(pair.leader.led()[1] > next);
 }
 
-async fn an_outage_is_no_readiness(store: &str) {
+async fn an_outage_ends_readiness(store: &str) {
     let pair = Pair::start(store, PATIENCE * 10).await;
     let Store::Server(server) = &pair.store else { panic!("{store} has no server") };
     assert_eq!(pair.other.get("/ready").await.0, 200);

@@ -76,7 +76,7 @@ async fn a_short_outage_costs_neither_a_lock_nor_a_wait() {
 }
 
 #[tokio::test]
-async fn an_outage_of_a_ttl_is_told_and_loses_what_is_held() {
+async fn an_outage_of_a_ttl_is_an_error_and_loses_held_locks() {
     let shared = Shared::new();
     let far = shared.far();
     let held = far.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -103,7 +103,7 @@ async fn a_close_gives_everything_back() {
 /// A lock that a crashed process has left, as its file shows: of this boot, of another boot, and of
 /// another program.
 #[tokio::test]
-async fn what_a_crash_left_is_cleared_and_what_others_left_is_not() -> io::Result<()> {
+async fn a_crashed_holders_lock_is_cleared_and_a_foreign_file_is_not() -> io::Result<()> {
     let shared = Shared::new();
     let locks = shared.near();
     let id = "0d5e3c8e-64c5-4b0f-9d1c-4f6b3f6d2a11";

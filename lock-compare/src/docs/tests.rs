@@ -36,7 +36,7 @@ async fn a_block_is_filled_again_and_the_rest_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_block_is_refused_with_what_is_wrong() {
+async fn a_wrong_block_is_refused_with_the_reason() {
     let report = played().await;
     let refused = |page: &str| fill(page, &report, Language::English).expect_err(page).to_string();
     let cases = [

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_the_digits_that_count() {
+    fn numbers_have_three_significant_digits() {
         let numbers = [0.0, 1234.5, 99.96, 2.5, 1.0, 0.1234, -2.7149, f64::NAN];
         let texts = ["0", "1234", "100", "2.5", "1", "0.123", "-2.71", "–"];
         for (value, text) in numbers.into_iter().zip(texts) {

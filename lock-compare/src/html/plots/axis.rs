@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_and_one_value_have_a_place_too() {
+    fn no_value_and_one_value_have_a_place() {
         for values in [vec![], vec![0.0], vec![5.0], vec![f64::NAN]] {
             for log in [false, true] {
                 let axis = Axis::over(values.iter().copied(), (0.0, 10.0), log);

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_has_a_place_too() {
+    fn an_empty_timeline_has_a_place() {
         let clock = Clock::of(&Timeline::default(), (0.0, 100.0));
         assert_eq!(clock.place(0.0), 0.0);
         assert_eq!(clock.place(5.0), 0.0);
