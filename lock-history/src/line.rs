@@ -52,7 +52,8 @@ pub struct Event {
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum What {
-    /// The client asks for the lock. First event of each attempt. The time is taken before.
+    /// The client asks for the lock. First event of each attempt. The time is taken before the
+    /// request.
     Asked {
         /// The lock's name.
         name: Arc<str>,
@@ -66,7 +67,8 @@ pub enum What {
         #[serde(default)]
         token: Option<u64>,
     },
-    /// The client's own calculation said that it still holds the lock. The time is taken before.
+    /// The client's own calculation said that it still holds the lock. The time is taken before the
+    /// check.
     Valid,
     /// The client's own calculation said that it no longer holds the lock.
     Invalid,
@@ -77,7 +79,7 @@ pub enum What {
         /// The reason, for people.
         reason: Arc<str>,
     },
-    /// The client begins to release the lock. The time is taken before.
+    /// The client begins to release the lock. The time is taken before the request.
     Releasing,
     /// The store has confirmed the release.
     Released,
@@ -86,7 +88,7 @@ pub enum What {
         /// How, for people.
         why: Arc<str>,
     },
-    /// An operator took the lock away. The time is taken before.
+    /// An operator took the lock away. The time is taken before the request.
     Revoked,
     /// The protected resource accepted a write. The time is taken during the write.
     Wrote {

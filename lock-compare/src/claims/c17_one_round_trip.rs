@@ -28,9 +28,9 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if distlock needs fewer than 1.5 round trips.",
 };
 
-/// One-way delay. The lab's ZooKeeper deletes empty directories twice a second. An acquire that must
-/// create one again takes three round trips. Pairs that take half a second could meet that each
-/// time.
+/// One-way delay. The lab's ZooKeeper deletes empty directories twice a second. An acquire that
+/// must create one again takes three round trips. Pairs that take half a second could meet that
+/// each time.
 const DELAY: Duration = Duration::from_millis(40);
 const TTL: Duration = Duration::from_secs(20);
 const PATIENCE: Duration = Duration::from_secs(30);

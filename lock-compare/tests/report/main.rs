@@ -37,7 +37,7 @@ type Test = fn(&mut Desk) -> Result<(), Failure>;
 
 const TESTS: [(&str, Test); 8] = [
     ("a_cell_opens_by_click_and_by_key", a_cell_opens_by_click_and_by_key),
-    ("a_reader_who_moves_on_is_left_alone", a_reader_who_moves_on_is_left_alone),
+    ("a_reader_that_moves_on_is_not_interrupted", a_reader_that_moves_on_is_not_interrupted),
     ("an_address_opens_its_cell", an_address_opens_its_cell),
     ("everything_is_there_without_the_script", everything_is_there_without_the_script),
     ("everything_is_printed", everything_is_printed),
@@ -160,7 +160,7 @@ fn a_cell_opens_by_click_and_by_key(desk: &mut Desk) -> Result<(), Failure> {
 }
 
 /// The event of a closed panel comes after the reader's next step.
-fn a_reader_who_moves_on_is_left_alone(desk: &mut Desk) -> Result<(), Failure> {
+fn a_reader_that_moves_on_is_not_interrupted(desk: &mut Desk) -> Result<(), Failure> {
     desk.browser.open(&desk.real, "", WIDE)?;
     let closed_and_then = |step: &str| {
         format!(
