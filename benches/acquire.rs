@@ -1,5 +1,5 @@
-//! Acquire and release without contention: one task, and 64 tasks on 64 names; beside the floor, the
-//! least that the bare client crate must do for it, in the same run.
+//! Acquire and release without contention: one task, and 64 tasks on 64 names. The same run
+//! measures the floor beside it: the least that the bare client crate does for a lock.
 //!
 //! `cargo bench --features all --bench acquire [-- STORE]`
 
@@ -11,7 +11,7 @@ use bench::{Load, Table, floor::Floor, load, store, table::Row};
 use distlock::Locks;
 use lock_lab::AnyStore;
 
-/// How long each side runs at a time; the sides take turns, so that noise hits both.
+/// Duration of each turn. The sides take turns, so that noise hits both.
 const TURN: Duration = Duration::from_millis(700);
 const TURNS: usize = 15;
 
@@ -59,7 +59,7 @@ async fn compare(store: &'static str, tasks: usize, table: &mut Table) {
     }
 }
 
-/// What one task does over and over: take the lock, give it back.
+/// The work that one task repeats: take the lock, give it back.
 fn pair(locks: Locks) -> Arc<dyn Load> {
     Arc::new(move |task: usize| {
         let lock = locks.lock(format!("bench-{task}")).expect("a name");

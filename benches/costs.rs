@@ -1,5 +1,5 @@
-//! What locks cost beside time on this machine: memory and requests while they are held, requests
-//! while others wait, and round trips.
+//! The costs of locks other than time, on this machine: memory and requests of held locks, requests
+//! while other clients wait, and round trips.
 //!
 //! `cargo bench --features all --bench costs [-- STORE]`
 
@@ -13,14 +13,14 @@ use lock_core::Clock;
 use lock_lab::{AnyStore, Proxy};
 use tokio::task::JoinSet;
 
-/// How many locks are held, and how many more then.
+/// Number of locks held first, and number of locks added then.
 const HELD: usize = 10_000;
 const WAITERS: usize = 64;
-/// How long requests are counted.
+/// Time for which requests are counted.
 const WINDOW: Duration = Duration::from_secs(5);
-/// How long watches and sessions may take to be there.
+/// Time for watches and sessions to be set up.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How far away a server is, each way.
+/// One-way delay to the server.
 const FAR: Duration = Duration::from_millis(20);
 
 fn main() {
@@ -28,7 +28,8 @@ fn main() {
     if let [store] = stores[..] {
         return bench::block_on(measure(store));
     }
-    // Each in a process of its own: the next would use the memory that the one before has freed.
+    // Each store runs in its own process. Otherwise one would reuse the memory freed by the one
+    // before.
     for store in stores {
         let this = std::env::current_exe().expect("this program");
         let ended = Command::new(this).arg(store).status().expect("it starts");
@@ -47,7 +48,7 @@ async fn connect(url: &str) -> Locks {
     distlock::connect(url).await.expect("a connection")
 }
 
-/// Requests in a second while nothing changes; nothing where nobody counts.
+/// Requests per second while nothing changes. Empty if the server does not count.
 async fn idle(store: &str, place: &AnyStore) -> String {
     tokio::time::sleep(SETTLE).await;
     let before = store::counters(place).await;
@@ -57,7 +58,7 @@ async fn idle(store: &str, place: &AnyStore) -> String {
     place.server().map(|_| format!("{requests:.1} requests/s")).unwrap_or_default()
 }
 
-/// The second ten thousand: the first brings what a client has once.
+/// Measures the second ten thousand: the first includes the one-time costs of a client.
 async fn held(store: &str, place: &AnyStore) {
     let locks = connect(&place.url()).await;
     let mut guards = hold(&locks, 0..HELD).await;
@@ -83,14 +84,14 @@ async fn hold(locks: &Locks, names: std::ops::Range<usize>) -> Vec<LockGuard> {
     guards.into_iter().map(|guard| guard.expect("a task").expect("the lock")).collect()
 }
 
-/// The memory of this process in bytes.
+/// Memory of this process in bytes.
 fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok());
     pages.expect("a number") * 4096
 }
 
-/// As many clients, each with a connection of its own, wait for one lock.
+/// This many clients, each with its own connection, wait for one lock.
 async fn waiting(store: &str, place: &AnyStore) {
     let holder = connect(&place.url()).await;
     let lock = holder.lock("waited-for").expect("a name");
@@ -115,7 +116,7 @@ async fn waiting(store: &str, place: &AnyStore) {
     println!("{store}: {WAITERS} clients wait: {requests}; all are served in {took:.1?}");
 }
 
-/// The least of a few: a busy machine only ever adds.
+/// The minimum of a few runs: a busy machine only adds time.
 async fn far(store: &str, place: &AnyStore) {
     let Some(server) = place.server() else { return };
     let proxy = Proxy::start(server.addr()).await.expect("a proxy");

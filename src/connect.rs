@@ -1,4 +1,4 @@
-//! Which driver opens which URL.
+//! Chooses the driver for a URL.
 
 use std::{sync::Arc, time::Duration};
 
@@ -8,7 +8,7 @@ use lock_core::{
 
 use crate::{STORES, Store};
 
-/// How long connecting may take: a store that is not there must be an error soon, not a hang.
+/// Longest time for connecting: an unreachable store must be an error soon, not a hang.
 const CONNECT_LIMIT: Duration = Duration::from_millis(4500);
 
 /// Connects to the store of a URL. Await the result, or add requirements first.
@@ -70,7 +70,7 @@ fn known(url: &StoreUrl) -> Result<&'static str> {
     }
 }
 
-/// How to do what a scheme of other libraries means, if it is TLS.
+/// The hint for a scheme that means TLS in other libraries.
 fn encrypted(scheme: &str) -> &'static str {
     match scheme {
         "rediss" | "valkeys" => {
@@ -81,8 +81,8 @@ fn encrypted(scheme: &str) -> &'static str {
     }
 }
 
-/// Whether what stands where a path would may be meant for a host: such a URL names a path on this machine's
-/// server.
+/// Whether the text in place of a path may be meant as a host. Such a URL names a path on this
+/// machine's server.
 fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     let path = url.path();
     let is_path = match store.scheme {
@@ -93,7 +93,7 @@ fn lacks_slashes(store: &Store, url: &StoreUrl) -> bool {
     store.port.is_some() && !url.has_authority() && !path.is_empty() && !is_path
 }
 
-/// What each driver is opened by.
+/// The type that opens each driver.
 #[allow(unused_macros, reason = "without a store there is nothing to open")]
 macro_rules! open {
     ($url:expr, $driver:ident::{$Config:ident, $Lock:ident}) => {

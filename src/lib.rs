@@ -24,28 +24,28 @@
 //! | MySQL 8, or MariaDB 10.11 or newer | `mysql://HOST[:3306]/DB` | `mysql` | first come, first served, by polling; strict tokens | 2 messages; 1 per TTL/8 |
 //! | ZooKeeper 3.5 or newer | `zookeeper://HOST[:2181][,HOST..][/CHROOT]` | `zookeeper` | first come, first served, by push; strict tokens; survives the loss of a server where three vote | 3 requests; 8 to 16 small writes per TTL and TTL in use |
 //!
-//! All have exclusive and shared locks, semaphores, sets and elections. What a store promises
-//! depends on how it is deployed; the front page of its driver (`memory`, `etcd`, `redis`, `sql`,
-//! `zookeeper`) has the whole of it under *Guarantees*, its options, the rights that it needs, and
-//! each request under *Implementation*.
+//! All have exclusive and shared locks, semaphores, sets and elections. A store's promises depend
+//! on its deployment. The front page of each driver (`memory`, `etcd`, `redis`, `sql`, `zookeeper`)
+//! describes them under *Guarantees*, its options, the rights that it needs, and each request under
+//! *Implementation*.
 //!
-//! The feature `all` has all seven.
+//! The feature `all` turns on all seven.
 //!
-//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the TTL of locks
-//! that name none. A driver can also be connected by its own type, `XLock::connect(XConfig)`, with
-//! a configuration from a URL, from a file (feature `serde`), or from a client of the program's
-//! own. What each store promises is a value: [`Locks::guarantees`], and [`Connect::require`]
-//! refuses a store that promises less than a program needs.
+//! A login is written `scheme://user:password@host`. Every store takes `?ttl=15s`, the default TTL
+//! of its locks. A driver can also be connected by its own type, `XLock::connect(XConfig)`, with a
+//! configuration from a URL, from a file (feature `serde`), or from the program's own client. The
+//! promises of a store are a value: [`Locks::guarantees`]. [`Connect::require`] refuses a store
+//! that promises less than a program needs.
 //!
 //! Two features are off by default: `serde` writes and reads tokens, names, entries and leaders,
 //! writes guarantees, and reads requirements, a [`StoreUrl`] and `XConfig`s from a configuration;
 //! with `stream` an [`Observer`] is a `futures_core::Stream`.
 //!
-//! Code that locks is tested with the store in memory, its faults and a paused clock:
+//! To test code that locks, use the store in memory, its faults and a paused clock:
 //! `docs/testing.md` in the repository. The module [`driver`] is for authors of drivers.
 //!
-//! For those who know etcd's Go package `concurrency`, `docs/from-etcd-go.md` in the repository
-//! maps each of its errors and calls to one of these.
+//! `docs/from-etcd-go.md` in the repository maps each error and call of etcd's Go package
+//! `concurrency` to one of this crate.
 //!
 //! # Where to look
 //!
@@ -84,9 +84,9 @@
 //!
 //! # What a lease does not promise
 //!
-//! A holder can be paused past its TTL and write late; no client library can prevent that. That is
-//! why every grant carries a [`FencingToken`] for the resource to check, why [`Lock::run`] stops
-//! the work at the safe deadline, and why this stands on the first page.
+//! A holder can be paused past its TTL and write late. No client library can prevent that. This is
+//! why every grant carries a [`FencingToken`] for the resource to check, and why [`Lock::run`]
+//! stops the work at the safe deadline.
 
 #[cfg(doctest)]
 mod pages;
@@ -119,7 +119,7 @@ pub use crate::{
     stores::{STORES, Store},
 };
 
-/// The examples of the chapter about testing, as tests.
+/// Compiles and runs the examples of the chapter about testing.
 #[cfg(all(doctest, feature = "memory"))]
 #[doc = include_str!("../docs/testing.md")]
 struct Testing;

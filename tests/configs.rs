@@ -1,12 +1,11 @@
-//! Each driver is configured and connected by the same lines, so that their forms cannot drift
-//! apart.
+//! The same lines configure and connect each driver, so that their forms cannot drift apart.
 
 use std::time::Duration;
 
 use distlock::{Error, Locks, StoreUrl};
 
-/// Takes a driver through what all of them have: a URL, the same fields, setters of their names, a
-/// text that hides the password, and a connection that checks the TTL before it asks the store.
+/// Checks the parts that every driver has: a URL, the same fields, setters of the same names, a
+/// text that hides the password, and a connection that checks the TTL before it contacts the store.
 macro_rules! driver {
     ($test:ident, $feature:literal, $driver:ident::{$Config:ident, $Lock:ident}, $url:literal) => {
         #[cfg(feature = $feature)]
@@ -23,7 +22,7 @@ macro_rules! driver {
             let unknown = StoreUrl::parse(concat!($url, "?holder=me")).unwrap();
             let error = $Config::from_url(&unknown).unwrap_err();
             assert!(matches!(&error, Error::InvalidOption { .. }), "{error}");
-            // A fraction of a second that no store keeps.
+            // A fraction of a second too short for every store.
             let config = config.ttl(Duration::from_millis(1) / 2);
             let error: Error = $Lock::connect(config.clone()).await.map(Locks::new).unwrap_err();
             refused(&error);
@@ -32,8 +31,8 @@ macro_rules! driver {
     };
 }
 
-/// A server that is not there is asked by some drivers before the TTL is checked, and by no other
-/// error.
+/// Some drivers contact the server before they check the TTL. So the error is about the TTL or the
+/// missing server.
 fn refused(error: &Error) {
     let refused = matches!(error, Error::InvalidOption { option, .. } if option == "ttl")
         || matches!(error, Error::Unavailable { .. });
@@ -48,7 +47,7 @@ driver!(sqlite, "sqlite", sql::{SqlConfig, SqlLock}, "sqlite:configs-of-no-file.
 driver!(postgres, "postgres", sql::{SqlConfig, SqlLock}, "postgres://me:s3cret@127.0.0.1:1/db");
 driver!(mysql, "mysql", sql::{SqlConfig, SqlLock}, "mysql://me:s3cret@127.0.0.1:1/db");
 
-/// The fields of the drivers whose store other clients use, too.
+/// The fields of drivers whose store is shared with foreign clients.
 macro_rules! shared_store {
     ($test:ident, $feature:literal, $driver:ident::$Config:ident) => {
         #[cfg(feature = $feature)]
@@ -69,7 +68,7 @@ macro_rules! shared_store {
                 (config.prefix.clone(), config.user.clone(), config.password.clone());
             assert_eq!(texts, ("/native".into(), Some("me".into()), Some("s3cret".into())));
             assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
-            // The words of a URL are the same, too.
+            // The words in a URL are the same.
             let url = StoreUrl::parse(concat!($feature, "://h?layout=native")).unwrap();
             assert_eq!($Config::from_url(&url).unwrap().layout, layout);
         }
@@ -80,7 +79,7 @@ shared_store!(names_on_etcd, "etcd", etcd::EtcdConfig);
 shared_store!(names_on_redis, "redis", redis::RedisConfig);
 shared_store!(names_on_zookeeper, "zookeeper", zookeeper::ZkConfig);
 
-/// A configuration that is read from a file says what a URL says.
+/// A configuration from a file equals one from a URL.
 #[cfg(feature = "serde")]
 mod files {
     use super::*;

@@ -1,13 +1,13 @@
-//! Processor time, which says more than the rate where other programs run beside.
+//! Processor time. It says more than the rate when other programs run on the machine.
 
 use std::{fs, time::Duration};
 
 use lock_lab::AnyStore;
 
-/// What Linux counts in `/proc/PID/stat`.
+/// Unit of `/proc/PID/stat` on Linux.
 const TICK: Duration = Duration::from_millis(10);
 
-/// The processor time of the clients, which are in this process, and of the server.
+/// Processor time of the clients, which run in this process, and of the server.
 #[derive(Clone, Copy)]
 pub struct Cpu {
     pub clients: Duration,
@@ -16,7 +16,7 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// What has been used so far.
+    /// Processor time used so far.
     pub fn used(store: &AnyStore) -> Self {
         let server = store.server().filter(|server| !server.url().starts_with("postgres"));
         Self {
@@ -35,7 +35,7 @@ impl Cpu {
 
 fn of_process(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("Linux");
-    // The name of the program, in parentheses, may have spaces.
+    // The program's name, in parentheses, may contain spaces.
     let fields = stat.rsplit(") ").next().unwrap_or_default().split(' ');
     TICK * fields.skip(11).take(2).map(|ticks| ticks.parse::<u32>().expect("a number")).sum::<u32>()
 }

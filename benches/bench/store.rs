@@ -1,12 +1,12 @@
-//! The stores of a run, and what they count.
+//! The stores of a run, and their counters.
 
 use distlock::Store;
 use lock_lab::{AnyStore, Counters};
 
-/// The stores that are compiled in, or those of them that are named on the command line.
+/// The stores that are compiled in, or the ones of them that the command line names.
 pub fn all() -> Vec<&'static str> {
     let compiled_in = distlock::STORES.iter().filter(|store| store.compiled_in);
-    // What is in this process asks nobody.
+    // The store in this process sends no requests.
     let all = compiled_in.map(|store| store.scheme).filter(|scheme| *scheme != "memory");
     let named: Vec<_> = std::env::args().skip(1).filter(|arg| !arg.starts_with('-')).collect();
     let schemes = named.iter().filter_map(|name| Some(Store::of_scheme(name)?.scheme));
@@ -18,7 +18,7 @@ pub fn all() -> Vec<&'static str> {
     chosen
 }
 
-/// What the server has counted; SQLite counts nothing.
+/// The server's counters. SQLite has none.
 pub async fn counters(store: &AnyStore) -> Counters {
     match store.server() {
         Some(server) => server.counters().await.expect("counters"),
@@ -26,10 +26,10 @@ pub async fn counters(store: &AnyStore) -> Counters {
     }
 }
 
-/// What clients asked for: requests, or statements in a database.
+/// The clients' requests, or statements in a database.
 pub fn requests(store: &str, since: &Counters) -> u64 {
     let of_clients = |what: &str| match store {
-        // What scripts call is counted by the server, too; only the scripts come from clients.
+        // The server also counts the commands of scripts. Only the scripts come from clients.
         "redis" => ["cmd.evalsha", "cmd.eval", "cmd.ping", "cmd.subscribe"].contains(&what),
         "etcd" => what.starts_with("msg."),
         "zookeeper" => what == "packets_received",
@@ -38,7 +38,7 @@ pub fn requests(store: &str, since: &Counters) -> u64 {
     since.iter().filter(|(what, _)| of_clients(what)).map(|(_, count)| count).sum()
 }
 
-/// The same each time, on average, without etcd's renewals. `None` where nobody counts.
+/// Requests per round on average, without etcd's renewals. `None` if the server does not count.
 pub fn per_time(store: &str, since: &Counters, times: u64) -> Option<f64> {
     let count = requests(store, since) - since.get("msg.LeaseKeepAlive");
     (store != "sqlite").then(|| count as f64 / times.max(1) as f64)

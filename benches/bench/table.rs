@@ -11,12 +11,12 @@ pub struct Table {
     table: comfy_table::Table,
 }
 
-/// Empty where nobody counts.
+/// Empty if the server does not count.
 pub fn known(count: Option<f64>) -> String {
     count.map(|count| format!("{count:.2}")).unwrap_or_default()
 }
 
-/// One line: who, and what it came to.
+/// One line: its label and its results.
 pub struct Row(Vec<String>);
 
 impl Table {
@@ -53,7 +53,7 @@ impl Table {
             0 | 2 => Cell::new(text),
             _ => Cell::new(text).set_alignment(CellAlignment::Right),
         };
-        // Also at once: a benchmark takes a while.
+        // Also prints the row at once: a benchmark takes a while.
         println!("{}", cells.join("  "));
         self.table.add_row(cells.into_iter().enumerate().map(right));
     }
@@ -102,7 +102,7 @@ impl Row {
     }
 }
 
-/// Processor time for each time in all turns, in microseconds.
+/// Average processor time per round over all turns, in microseconds.
 fn cpu(loads: &[Measured], of: fn(&Cpu) -> Option<Duration>) -> String {
     let spent: Option<Duration> = loads.iter().map(|load| of(&load.cpu)).sum();
     let count: u64 = loads.iter().map(|load| load.count).sum();

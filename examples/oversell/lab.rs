@@ -3,7 +3,7 @@
 use distlock::Store;
 use lock_lab::{AnyServer, LabError, SERVERS};
 
-/// One server of each store; they end with it.
+/// One server of each store. Dropping this stops them.
 #[derive(Default)]
 pub struct Lab(Vec<AnyServer>);
 

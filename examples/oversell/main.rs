@@ -1,5 +1,5 @@
 //! The documents' story: many workers sell a limited stock, and some of them stall for longer than
-//! the TTL of their lock.
+//! their lock's TTL.
 //!
 //! ```text
 //! cargo run --release --example oversell                    in memory, nothing installed
@@ -8,8 +8,8 @@
 //! cargo run --release --features all --example oversell -- --lab
 //! ```
 //!
-//! The exit code is 0 if distlock sold no more than there was, 1 if it did, 2 for bad usage or a
-//! store that is not there.
+//! Exit codes: 0 if distlock sold no more than the stock, 1 if it did, 2 for bad usage or an
+//! unreachable store.
 
 mod args;
 mod lab;
@@ -48,7 +48,7 @@ async fn main() -> ExitCode {
     }
 }
 
-/// Plays every scenario on every store; answers whether distlock kept its promise on all.
+/// Plays every scenario on every store. Returns whether distlock kept its promise on all of them.
 async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sync>> {
     let mut kept = true;
     // The servers live until the last scenario is over.
@@ -75,7 +75,7 @@ async fn play(args: &Args) -> Result<bool, Box<dyn std::error::Error + Send + Sy
     Ok(kept)
 }
 
-/// The store in words; connects once, so that a wrong URL is told before anything is sold.
+/// The store's description. Connects once, so that a wrong URL is reported before the sale starts.
 async fn store_of(url: &str) -> distlock::Result<&'static str> {
     Ok(distlock::connect(url).await?.guarantees().store)
 }

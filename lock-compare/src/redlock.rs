@@ -1,4 +1,4 @@
-//! Redlock, as its article prints it.
+//! Redlock, as printed in its article.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,20 +9,20 @@ use uuid::Uuid;
 
 use crate::{Contestant, Failure, Hold, KeySpace, Keys, Nature, Player, keys::keys_at, time::Time};
 
-/// How long one server may take, much less than a TTL.
+/// Limit for one server, much less than a TTL.
 const SERVER: Duration = Duration::from_millis(500);
 /// The pause before the next try.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What clocks may drift: a hundredth of the TTL and 2 ms.
+/// Allowed clock drift: a hundredth of the TTL, and 2 ms.
 const DRIFT: (u32, Duration) = (100, Duration::from_millis(2));
 
-/// A lock that is the same key on a majority of independent servers. It is valid for its TTL, less
-/// what it took to get it and what clocks may drift; it is not renewed.
+/// A lock that is the same key on a majority of independent servers. It is valid for its TTL, minus
+/// the time of the acquire and the clock drift. It is not renewed.
 #[derive(Clone)]
 pub(crate) struct Redlock(Vec<Arc<dyn KeySpace>>);
 
 impl Redlock {
-    /// Redlock on the servers with these URLs.
+    /// Redlock on the servers at these URLs.
     ///
     /// # Errors
     ///
@@ -100,7 +100,8 @@ struct Held {
 }
 
 impl Held {
-    /// Deletes the key on all servers, also where it was not granted. On how many it was.
+    /// Deletes the key on all servers, also where it was not granted. Returns the number of servers
+    /// that had it.
     async fn give_back(&self) -> usize {
         let given = self.servers.iter().map(|server| async {
             let del = server.compare_and_del(&self.key, &self.value);

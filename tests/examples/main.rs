@@ -1,6 +1,6 @@
-//! The examples `service`, `worker` and `tool` as people run them: several processes side by side on
-//! SQLite, Redis and etcd. The tests look at what the processes share, and end some of them by a
-//! signal, by force, and while they wait.
+//! The examples `service`, `worker` and `tool` as users run them: several processes side by side on
+//! SQLite, Redis and etcd. The tests check the shared state of the processes. They end some
+//! processes by a signal, by force, and while they wait.
 
 mod program;
 mod replicas;
@@ -20,7 +20,7 @@ use std::{pin::Pin, process::ExitCode};
 
 use libtest_mimic::{Arguments, Trial};
 
-/// What is tried on a store, by name.
+/// A test on a store, by name.
 type Try = (&'static str, fn(&'static str) -> Pin<Box<dyn Future<Output = ()>>>);
 
 fn main() -> ExitCode {

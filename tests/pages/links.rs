@@ -1,8 +1,8 @@
-//! Where the pages point to.
+//! The targets of the pages' links.
 
 use std::{fs, path::Path};
 
-/// A page, and where each of its links points to, without those to other hosts.
+/// Each page with the target of each of its links, without links to other hosts.
 fn links() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let files = [root.to_owned(), root.join("docs")].into_iter().flat_map(|folder| {
@@ -35,7 +35,7 @@ fn every_link_leads_to_a_file_and_a_heading() {
     assert!(broken.is_empty(), "{broken:#?}");
 }
 
-/// Whether there is such a heading, as it stands in links.
+/// Whether there is such a heading, in the form used in links.
 fn has(text: &str, heading: &str) -> bool {
     text.lines().filter_map(|line| line.strip_prefix('#')).any(|line| {
         let words = line.trim_start_matches('#').trim().to_lowercase().replace(' ', "-");

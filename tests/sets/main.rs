@@ -1,5 +1,5 @@
-//! Two processes that lock overlapping sets of names, which they name in opposite orders, many times:
-//! no dead lock, nothing left behind.
+//! Two processes lock overlapping sets of names, given in opposite orders, many times: there is no
+//! deadlock, and nothing is left behind.
 
 mod child;
 #[path = "../support/mod.rs"]
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Longer than it ever takes, and shorter than for ever, which is what a dead lock takes.
+/// Longer than the test needs. A deadlock would last for ever.
 const LIMIT: Duration = Duration::from_secs(240);
 
 fn main() -> std::process::ExitCode {
@@ -34,7 +34,7 @@ async fn opposite_orders(store: &str) -> Result<(), Failure> {
     let rounds = rounds(store);
     let children =
         [start(&server.url(), "forwards", rounds)?, start(&server.url(), "backwards", rounds)?];
-    // Both at a time: a process that nobody reads stops when its pipe is full.
+    // Reads both at the same time: a process blocks when its pipe is full.
     let outputs = futures_util::future::join_all(children.map(Child::wait_with_output));
     let outputs = tokio::time::timeout(LIMIT, outputs).await;
     let mut tokens = Vec::new();
@@ -60,8 +60,8 @@ async fn opposite_orders(store: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How many sets each process locks: fewer where a step is a transaction, and whoever waits may have to
-/// look again and again.
+/// The number of sets that each process locks. It is lower on stores where a step is a transaction
+/// and a waiter may have to poll again and again.
 fn rounds(store: &str) -> usize {
     match store {
         "sqlite" | "postgres" | "mysql" => 1_000,

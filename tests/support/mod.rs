@@ -6,10 +6,10 @@ use std::time::Duration;
 use distlock::Locks;
 use lock_lab::{AnyServer, AnyStore};
 
-/// A running private server; it ends when it is dropped.
+/// A running private server. Dropping it stops the server.
 pub type Running = AnyServer;
 
-/// A store that nobody else uses; it ends when it is dropped.
+/// A private store. Dropping it ends the store.
 pub type Store = AnyStore;
 
 /// The stores that are compiled in and that another process can reach, by name.
@@ -28,7 +28,7 @@ pub async fn connect(url: &str) -> Locks {
     distlock::connect(url).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Waits until something is so; fails the test with `what` if it never is.
+/// Waits until a condition holds. Fails the test with `what` if it never does.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut is_so: impl FnMut() -> F) {
     let wait = async {
         while !is_so().await {

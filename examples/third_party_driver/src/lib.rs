@@ -1,14 +1,16 @@
-//! A driver from outside: locks in a directory that the processes of one machine share (Linux).
+//! A driver outside the workspace: locks in a directory that the processes of one machine share
+//! (Linux).
 //!
 //! A lock is a directory `ROOT/<name>` with one file, `<attempt>.<end>`: the end of the hold in ms
-//! since the machine's boot. An attempt makes `ROOT/~<attempt>` with its file and renames it, which
-//! replaces no directory with something in it. A renewal renames the file, and an attempt removes a
-//! file whose end has passed. Of steps that exclude each other the file system lets one succeed.
+//! since the machine's boot. An attempt makes `ROOT/~<attempt>` with its file and renames it. The
+//! rename does not replace a directory that contains something. A renewal renames the file. An
+//! attempt removes a file after its end has passed. The file system lets only one of two
+//! conflicting steps succeed.
 //!
-//! There is no order: a waiter looks every 25 to 50 ms. A holder that crashes leaves its directory,
-//! and the first look after its end clears it; a `~<attempt>` that stays counts for nothing. Two may
-//! hold a lock after a file is removed by hand, or by [`Locks::revoke`](lock_core::Locks::revoke),
-//! until the next renewal of the first one: an eighth of its TTL. The directory is for one machine.
+//! There is no order: a waiter looks every 25 to 50 ms. A crashed holder leaves its directory. The
+//! first look after its end clears it. A leftover `~<attempt>` has no effect. Two clients may hold
+//! a lock after a file is removed by hand, or by [`Locks::revoke`](lock_core::Locks::revoke), until
+//! the next renewal of the first one: an eighth of its TTL. The directory is for one machine.
 
 use std::io::{Error, ErrorKind, Result};
 use std::{fs, path::PathBuf, time::Duration, time::UNIX_EPOCH};
@@ -31,7 +33,7 @@ pub struct Directory {
 }
 
 impl Directory {
-    /// A driver for the directory `root`, which must be there.
+    /// A driver for the directory `root`, which must exist.
     pub fn driver(root: impl Into<PathBuf>) -> Polling<Self> {
         let mut guarantees = Guarantees::least("directory");
         guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
@@ -45,7 +47,7 @@ impl Directory {
         self.root.join(&*name.escaped())
     }
 
-    /// The file of a lock, its attempt, and how long it still counts. Blocks for microseconds.
+    /// The lock's file, its attempt, and the time until its end. Blocks for microseconds.
     fn file(&self, name: &LockName) -> Result<Option<(PathBuf, Uuid, Option<Duration>)>> {
         let mut files = match fs::read_dir(self.lock(name)) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -58,7 +60,7 @@ impl Directory {
         let foreign = || Error::new(ErrorKind::InvalidData, format!("{path:?} is no lock's"));
         let (attempt, end) = parts.ok_or_else(foreign)?;
         let left = Duration::from_millis(end).saturating_sub(since_boot());
-        // An end that is farther away is one of an earlier boot, whose processes are gone.
+        // A more distant end belongs to an earlier boot, whose processes are gone.
         Ok(Some((path, attempt, Some(left).filter(|left| !left.is_zero() && *left < LONGEST * 2))))
     }
 }
@@ -139,7 +141,7 @@ fn file_name(attempt: Uuid, request: &Request) -> String {
     format!("{attempt}.{}", (since_boot() + request.ttl).as_millis() + 1)
 }
 
-/// Whether a step found what it was for.
+/// Whether a step found its file or directory.
 fn found(step: Result<()>) -> Result<bool> {
     match step {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),

@@ -1,5 +1,5 @@
-//! What no property asks: outages that a driver without a queue outlives or tells of, a close, and what
-//! lies in the directory that is not a lock's.
+//! Cases that no property covers: outages that a driver without a queue survives or reports, a
+//! close, and entries in the directory that do not belong to a lock.
 
 use std::{fs, io, os::unix::fs::symlink, path::PathBuf, time::Duration};
 
@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 const PATIENCE: Duration = Duration::from_secs(20);
 const TTL: Duration = Duration::from_secs(3);
 
-/// A directory, and a way to it that can be cut.
+/// A directory, and a path to it that can be cut.
 struct Shared {
     root: PathBuf,
     way: PathBuf,
@@ -34,7 +34,7 @@ impl Shared {
         Locks::new(Directory::driver(&self.way))
     }
 
-    /// Nothing is reached through a file.
+    /// The path becomes a file, so nothing is reached through it.
     fn cut(&self) {
         fs::remove_file(&self.way).and_then(|()| fs::write(&self.way, "")).unwrap();
     }
@@ -57,7 +57,7 @@ async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 async fn a_short_outage_costs_neither_a_lock_nor_a_wait() {
     let shared = Shared::new();
     let (near, far) = (shared.near(), shared.far());
-    // Long beside the outage, also on a busy machine.
+    // Long compared to the outage, also on a busy machine.
     let ttl = Duration::from_secs(60);
     let held = far.lock("held").unwrap().ttl(ttl).acquire().await.unwrap();
     let busy = near.lock("busy").unwrap().ttl(ttl).acquire().await.unwrap();
@@ -76,7 +76,7 @@ async fn a_short_outage_costs_neither_a_lock_nor_a_wait() {
 }
 
 #[tokio::test]
-async fn an_outage_of_a_ttl_is_told_and_loses_what_is_held() {
+async fn an_outage_of_a_ttl_is_an_error_and_loses_held_locks() {
     let shared = Shared::new();
     let far = shared.far();
     let held = far.lock("held").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -100,10 +100,10 @@ async fn a_close_gives_everything_back() {
     assert_eq!(fs::read_dir(&shared.root).unwrap().count(), 0);
 }
 
-/// A lock that its holder's process has left, as the file says: of this boot, of another one, and of
+/// A lock that a crashed process has left, as its file shows: of this boot, of another boot, and of
 /// another program.
 #[tokio::test]
-async fn what_a_crash_left_is_cleared_and_what_others_left_is_not() -> io::Result<()> {
+async fn a_crashed_holders_lock_is_cleared_and_a_foreign_file_is_not() -> io::Result<()> {
     let shared = Shared::new();
     let locks = shared.near();
     let id = "0d5e3c8e-64c5-4b0f-9d1c-4f6b3f6d2a11";

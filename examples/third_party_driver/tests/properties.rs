@@ -1,5 +1,5 @@
-//! The executable properties on a directory. Each client reaches it by a symbolic link of its own,
-//! which is its network, and lives in a runtime of its own, which is its process.
+//! The executable properties on a directory. Each client has its own symbolic link to it as its
+//! network, and its own runtime as its process.
 
 use std::{
     fs, io,
@@ -22,13 +22,13 @@ use lock_core::{
 use third_party_driver::Directory;
 use tokio::runtime::{Builder, Runtime};
 
-/// No check may take longer.
+/// Longest time for a check.
 const LIMIT: Duration = Duration::from_secs(120);
 
-/// What this store does not promise, or this harness cannot try: each of these is skipped, and every
-/// other check is kept.
+/// Checks of promises that this store does not make, or that this harness cannot try. They are
+/// skipped. Every other check is kept.
 const SKIPPED: &[&str] = &[
-    // No queue, and no kind but the exclusive one.
+    // No queue, and no kind except the exclusive one.
     "detach::",
     "election::",
     "fairness::",
@@ -41,7 +41,7 @@ const SKIPPED: &[&str] = &[
     "sets::shared_sets_are_held_together",
     "timeouts::a_vain_wait_names_the_holder",
     "timeouts::since_when",
-    // No server that restarts, and no answer that is lost.
+    // No server that restarts, and no lost answer.
     "loss::a_waiter_is_told_too",
     "loss::told_when_renewals_hang",
     "reconnect::",
@@ -114,7 +114,7 @@ impl Harness for Shared {
         Duration::from_secs(2)
     }
 
-    /// A name is a file's name, with each byte escaped as three.
+    /// The name becomes a file's name. Each byte may need three characters there.
     fn longest_name(&self) -> usize {
         85
     }
@@ -137,7 +137,7 @@ impl Harness for Shared {
     }
 }
 
-/// A client, the way of its process to the directory, and the runtime in which it lives.
+/// A client, its process's path to the directory, and its runtime.
 struct Process {
     locks: Locks,
     way: PathBuf,
@@ -146,7 +146,7 @@ struct Process {
 }
 
 impl Process {
-    /// Puts something else in the place of the way, in one step.
+    /// Replaces the path with something else, in one step.
     fn lead(&self, make: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Failure> {
         let new = self.way.with_extension("new");
         make(&new)?;
@@ -166,7 +166,7 @@ impl Client for Process {
         &self.locks
     }
 
-    /// Nothing is reached through a file.
+    /// The path becomes a file, so nothing is reached through it.
     async fn cut(&self) -> Result<(), Failure> {
         self.lead(|new| fs::write(new, ""))
     }

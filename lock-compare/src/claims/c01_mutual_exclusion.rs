@@ -88,7 +88,7 @@ async fn take_turns(
     Ok(())
 }
 
-/// The control: a lock that lets everybody in.
+/// The control: a lock that grants every attempt.
 struct NoLock;
 
 struct Free;

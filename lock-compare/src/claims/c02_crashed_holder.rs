@@ -25,7 +25,7 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if B gets in within 30 s by the expiry, and not within two TTLs without one.",
 };
 
-/// A lock that expires is free long before.
+/// Expiry frees the lock long before this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[async_trait]

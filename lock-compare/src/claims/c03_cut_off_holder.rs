@@ -27,7 +27,7 @@ const CLAIM: Claim = Claim {
                 not within two TTLs without one.",
 };
 
-/// A lock that expires is free long before.
+/// Expiry frees the lock long before this.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! C4: nobody can release a lock that someone else holds.
+//! C4: only the holder can release a lock.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ impl Experiment for OnlyTheHolderReleases {
     }
 }
 
-/// Whether the lock was kept, too.
+/// Also returns whether the lock was kept.
 async fn play(
     stage: &Stage,
     (lock, b): (&dyn Contestant, &dyn Stranger),
@@ -67,7 +67,7 @@ async fn play(
     Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, !third_got_in))
 }
 
-/// A client of distlock that holds nothing but a lock of its own.
+/// A client of distlock that holds only a lock of its own.
 struct Guest {
     locks: Locks,
     own: String,

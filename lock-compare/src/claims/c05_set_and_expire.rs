@@ -55,7 +55,7 @@ impl Experiment for SetAndExpire {
         let (first, (second, _), (ours, _)) = tokio::try_join!(
             play(stage, first, label, &name, ttl, ttl * 3),
             play(stage, &one_step, one_step.label(), &other, ttl, PATIENCE),
-            // Not every store of distlock's takes a TTL of a second.
+            // Not every store of distlock accepts a TTL of a second.
             play(stage, &distlock, distlock.label(), &own, ttl * 2, PATIENCE),
         )?;
         let left = space.connect().await?.ttl(&name).await?;
@@ -73,7 +73,7 @@ impl Experiment for SetAndExpire {
     }
 }
 
-/// Whether the next client got in, too.
+/// Also returns whether the next client got the lock.
 async fn play(
     stage: &Stage,
     lock: &dyn Contestant,

@@ -64,7 +64,7 @@ impl Experiment for FixedTtl {
     }
 }
 
-/// Plays it with all of them at once.
+/// Plays it with all locks at once.
 async fn all(
     stage: &Stage,
     locks: &[Box<dyn Contestant>],
@@ -77,7 +77,7 @@ async fn all(
     futures_util::future::try_join_all(each).await
 }
 
-/// Whether a second client got in, too.
+/// Also returns whether a second client got the lock.
 async fn play(stage: &Stage, lock: &dyn Contestant, name: &str) -> Result<(Side, bool), Failure> {
     let trace = stage.trace(&lock.label());
     let LongWork { second_after, deluded, story, history } =

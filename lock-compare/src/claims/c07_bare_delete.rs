@@ -58,7 +58,7 @@ impl Experiment for BareDelete {
     }
 }
 
-/// Whether the item was oversold, too.
+/// Also returns whether the item was oversold.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, bool), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let ttl = stage.quick_or_full(Duration::from_secs(2), Duration::from_secs(4));

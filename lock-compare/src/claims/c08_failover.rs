@@ -95,7 +95,7 @@ async fn take(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<FirstH
     FirstHolder::take(lock, stage.trace(what), stage.name(what), TTL).await
 }
 
-/// What distlock says to a program that needs a lock to survive the loss of a node.
+/// Returns distlock's error for a program that needs a lock to survive the loss of a node.
 async fn refusal(url: &str) -> Result<String, Failure> {
     match distlock::connect(url).require(Requirement::SurvivesFailover).await {
         Err(error) => Ok(format!("a program that requires it is told: {error}")),

@@ -93,8 +93,8 @@ async fn play(stage: &Stage) -> Result<Outcome, Failure> {
     Ok(timeline.into_iter().fold(outcome, Outcome::plot))
 }
 
-/// A has the lock on the servers 1, 2 and 3, while 4 and 5 are away. Then these come back, and 3
-/// may think that A's time is over.
+/// A gets the lock on servers 1, 2 and 3 while 4 and 5 are down. Then 4 and 5 come back, and 3 may
+/// have a clock jump that ends A's key.
 async fn two_majorities(
     stage: &Stage,
     five: &IndependentRedis,
@@ -117,7 +117,7 @@ async fn two_majorities(
     Ok(met)
 }
 
-/// distlock knows one server, whose clock may jump as well.
+/// distlock uses one server. Its clock may jump as well.
 async fn one_server(
     stage: &Stage,
     five: &IndependentRedis,

@@ -28,10 +28,10 @@ const CLAIM: Claim = Claim {
                 its own.",
 };
 
-/// Longer than an election on a loaded machine, and what ZooKeeper permits at most here.
+/// Longer than an election on a loaded machine, and ZooKeeper's maximum here.
 const TTL: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(1);
-/// How long to wait for a new leader: with a majority it takes 1 s to 3 s.
+/// Longest wait for a new leader. With a majority an election takes 1 s to 3 s.
 const ELECTION: Duration = Duration::from_secs(30);
 const NO_ELECTION: Duration = Duration::from_secs(3);
 

@@ -47,7 +47,7 @@ impl Experiment for FairQueue {
             Some(ground) => ground,
             None => &*stage.shared().await?,
         };
-        // SQLite's clients poll a file; a herd of watchers is simulated, as in memory.
+        // SQLite's clients poll a file, so a herd of watchers is simulated, as in memory.
         let is_simulated = stage.store.is_embedded();
         let store = if is_simulated { Store::Memory } else { stage.store };
         let watches = is_simulated || matches!(store, Store::Etcd | Store::ZooKeeper);
@@ -76,7 +76,7 @@ impl Experiment for FairQueue {
     }
 }
 
-/// Several lines of one lock.
+/// Several queues of one lock.
 struct Lines {
     name: String,
     nature: crate::Nature,
@@ -119,7 +119,7 @@ impl Lines {
         self.mean(|line| line.wakes)
     }
 
-    /// The order of arrival, and one wake per grant.
+    /// Whether clients enter in order of arrival, with one wake per grant.
     fn keeps(&self, store: Store) -> bool {
         let few = self.requests().is_none_or(|requests| requests <= MOST_REQUESTS);
         let is_told = matches!(store, Store::Etcd | Store::ZooKeeper);
@@ -154,7 +154,7 @@ impl Lines {
         .collect()
     }
 
-    /// The middle wait of each place.
+    /// The median wait at each place.
     fn series(&self) -> Series {
         let at = |place: usize| {
             let mut waits: Vec<f64> = self.lines.iter().map(|line| line.waits[place]).collect();

@@ -29,7 +29,7 @@ const CLAIM: Claim = Claim {
 };
 
 const TRIES: usize = 20;
-/// A client that died in line stays for so long, unless it can leave.
+/// Time for which a client that died in the queue keeps its place, unless it can leave.
 const TTL: Duration = Duration::from_secs(8);
 
 #[async_trait]
@@ -84,7 +84,7 @@ struct Scene<'a> {
 
 struct Played {
     side: Side,
-    /// Whether each answer came while the lock was held, and said so.
+    /// Whether each reply came while the lock was held, and reported it as held.
     at_once: bool,
     left: i64,
     median: Duration,
@@ -121,7 +121,7 @@ impl Scene<'_> {
         Ok(Played { side, at_once, left, median })
     }
 
-    /// What leaves the line only by its own hand, and has none any more.
+    /// Lets a client die in a queue that only the client itself can leave.
     async fn queue_and_die(&self) -> Result<Played, Failure> {
         let name = self.stage.name("queued");
         let guard = self.operator.lock(&name)?.ttl(TTL).acquire().await?;

@@ -33,7 +33,7 @@ const CLAIM: Claim = Claim {
 };
 
 const WAITERS: [&str; 4] = ["B", "C", "D", "E"];
-/// Who gives up.
+/// Index of the waiter that gives up.
 const LEAVES: usize = 1;
 /// Longer than a client needs to leave on a busy machine.
 const TTL: Duration = Duration::from_secs(8);
@@ -41,9 +41,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy)]
 enum Leaving {
-    /// By its own hand.
+    /// The client gives up itself.
     GivesUp,
-    /// Its process ends.
+    /// The client's process ends.
     Dies,
 }
 
@@ -68,7 +68,7 @@ impl Experiment for GivingUp {
     }
 }
 
-/// Whether the place went at once and the order stayed, too.
+/// Also returns whether the place was removed at once and the order stayed.
 async fn play(stage: &Stage, how: Leaving, what: &str) -> Result<(Side, bool), Failure> {
     let label = match how {
         Leaving::GivesUp => "distlock, a waiter gives up",
@@ -97,7 +97,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether C's place was gone, and in which order the others got in.
+    /// Returns whether C's place was removed, and the order in which the others entered.
     async fn play(&self, how: Leaving) -> Result<(bool, Vec<&'static str>), Failure> {
         let entry = self.trace.client("A").asks(&self.name);
         let guard = self.operator.lock(&self.name)?.ttl(TTL).acquire().await?;
@@ -136,7 +136,7 @@ impl Line {
         Ok((left, order))
     }
 
-    /// Puts C into the line, behind so many.
+    /// Puts C into the queue, behind this many others.
     async fn leaver(&self, before: usize) -> Result<Leaver, Failure> {
         let home = Actor::start("C")?;
         let (client, name) =
@@ -157,7 +157,7 @@ impl Line {
     }
 }
 
-/// C in line.
+/// C in the queue.
 struct Leaver {
     home: Actor,
     client: Arc<dyn Player>,
@@ -166,11 +166,11 @@ struct Leaver {
 }
 
 impl Leaver {
-    /// The process of a client that lives on.
+    /// Returns the client's process if it lives on.
     fn leave(self, how: Leaving) -> Option<(Actor, Arc<dyn Player>)> {
         match how {
             Leaving::GivesUp => {
-                // Fails only if C does not wait any more.
+                // Fails only if C no longer waits.
                 let _ = self.give_up.send(());
                 Some((self.home, self.client))
             }
@@ -182,7 +182,7 @@ impl Leaver {
     }
 }
 
-/// Waits, says who has got in, and releases.
+/// Waits, records that this client has entered, and releases.
 async fn take_turn(
     client: &dyn Player,
     name: &str,

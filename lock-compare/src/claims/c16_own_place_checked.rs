@@ -1,4 +1,4 @@
-//! C16: after waiting, a client must look whether its own place is still there.
+//! C16: after waiting, a client must check whether its own place still exists.
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
@@ -51,16 +51,17 @@ impl Experiment for OwnPlaceChecked {
     }
 }
 
-/// Who is B.
+/// The kind of client that plays B.
 #[derive(Clone, Copy, Eq, PartialEq)]
 enum B {
     Checks,
     Blind,
-    /// As `Checks`, but its place goes as soon as it is there.
+    /// As `Checks`, but its place is removed as soon as it exists.
     Hurried,
 }
 
-/// Beside the verdict: what distlock does when the place is lost in the first moment of the wait.
+/// Not part of the verdict: distlock's behaviour if the place is lost in the first moment of the
+/// wait.
 async fn early(stage: &Stage) -> Result<(Side, usize), Failure> {
     let names = (0..EARLY).map(|round| format!("early{round}"));
     let played = names.map(|name| async move { play(stage, B::Hurried, &name).await });
@@ -76,7 +77,7 @@ async fn early(stage: &Stage) -> Result<(Side, usize), Failure> {
     Ok((side, pairs))
 }
 
-/// How many pairs of holders there were, too.
+/// Also returns the number of pairs of holders.
 async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure> {
     let (label, nature) = match b {
         B::Blind if stage.store.is_embedded() => ("no look at the own place", Nature::Simulation),

@@ -59,7 +59,7 @@ impl Experiment for PollingCosts {
         let polling = Waiting::of(polling, stage, (&ground, idle), "polling").await?;
         let words = format!("{}; {}", queue.words(), polling.words());
         let outcome = match stage.store {
-            // There is nothing that a client could watch.
+            // A client has nothing to watch.
             Store::MySql => Outcome::cannot_be_asked(format!(
                 "MySQL tells no client of a change, so distlock polls there, too: {words}"
             )),
@@ -79,11 +79,11 @@ impl Experiment for PollingCosts {
     }
 }
 
-/// What clients that wait cost.
+/// The cost of waiting clients.
 struct Waiting {
     label: String,
     nature: Nature,
-    /// Requests per second of all.
+    /// Requests per second of all clients.
     rate: f64,
     connections: u64,
     watches: u64,
@@ -105,7 +105,7 @@ impl Waiting {
             let (client, name) = (lock.client().await?, name.clone());
             waiting.spawn(async move { client.acquire(&name, TTL, PATIENCE).await.map(drop) });
         }
-        // Let them settle: what a client does once when it begins to wait is not the price of waiting.
+        // The clients' requests at the start of a wait are not part of its cost.
         sleep(Duration::from_secs(1)).await;
         let (before, time) = (counters(ground).await?, Time::start());
         sleep(stage.quick_or_full(Duration::from_millis(1500), Duration::from_secs(5))).await;

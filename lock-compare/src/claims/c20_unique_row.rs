@@ -1,4 +1,4 @@
-//! C20: a row with a unique key is a mutex without an end.
+//! C20: a row with a unique key is a mutex that never expires.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Experiment for UniqueRow {
     }
 }
 
-/// Only the owner's release deletes the row.
+/// Returns whether only the owner's release deletes the row.
 async fn strangers_release_is_refused(space: &dyn KeySpace, name: &str) -> Result<bool, Failure> {
     let keys = space.connect().await?;
     let taken = keys.set_nx(name, "owner").await?;

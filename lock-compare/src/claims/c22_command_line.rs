@@ -43,7 +43,7 @@ impl Experiment for CommandLine {
     }
 }
 
-/// The names for both terminals: one, or two in the control.
+/// The names for both terminals: the same, or two different ones in the control.
 fn names(stage: &Stage, what: &str) -> [String; 2] {
     let name = stage.name(what).replace('/', "-");
     let other = format!("{name}-other");
@@ -116,7 +116,7 @@ async fn ours(stage: &Stage) -> Result<Side, Failure> {
     Ok(side("distlock run NAME -- COMMAND", Nature::Distlock, seen))
 }
 
-/// A command that says that it runs, and ends when a file is gone.
+/// A command that reports that it runs, and ends when a file is deleted.
 async fn first_script(folder: &std::path::Path) -> Result<(std::path::PathBuf, String), Failure> {
     let file = folder.join("running");
     tokio::fs::write(&file, b"").await?;

@@ -33,7 +33,7 @@ const SLOWER: f64 = 3.0;
 const FASTER: f64 = 1.25;
 const TTL: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The control: whoever should be the faster one stands so far away, one way.
+/// The control: one-way delay of the store that should be faster.
 const FAR: Duration = Duration::from_millis(12);
 
 #[async_trait]
@@ -70,7 +70,8 @@ impl Experiment for Fastest {
         let mut grounds = Vec::new();
         for store in others {
             let ground = durable(store).await?;
-            // Memory is the one that is faster than Redis, and nothing stands between it and its client.
+            // The store in memory is faster than Redis, and has no network between it and its
+            // client.
             let away = (is_far && store == Store::Memory).then_some(FAR);
             contenders.push(contender(stage, store, &ground.url(), away).await?);
             grounds.push(ground);
@@ -84,7 +85,7 @@ impl Experiment for Fastest {
     }
 }
 
-/// A store that keeps what it confirms, as it does where people use it.
+/// A store that keeps confirmed writes, as in production.
 async fn durable(store: Store) -> Result<Ground, Failure> {
     let server = match store {
         Store::Postgres => AnyServer::Postgres(Postgres::builder().durable().start().await?),
@@ -119,7 +120,7 @@ fn pair(client: Arc<dyn Player>, name: String, away: Option<Duration>) -> Work {
     })
 }
 
-/// The first is Redis.
+/// The first entry is Redis.
 fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     let (redis, others) = (&times[0], &times[1..]);
     let ratios: Vec<_> = others.iter().map(|one| one.ratio_to(redis, stage.seed)).collect();

@@ -43,7 +43,7 @@ impl Experiment for HeldByHand {
     }
 }
 
-/// The names for both terminals: one, or two in the control.
+/// The names for both terminals: the same, or two different ones in the control.
 fn names(stage: &Stage, what: &str) -> [String; 2] {
     let name = stage.name(what).replace('/', "-");
     let other = format!("{name}-other");

@@ -61,7 +61,7 @@ impl Experiment for WaiterKeepsAlive {
     }
 }
 
-/// Whether B kept its place, too.
+/// Also returns whether B kept its place.
 async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), Failure> {
     let label = match how {
         Waiting::Alive => "distlock",
@@ -93,7 +93,7 @@ struct Line {
 }
 
 impl Line {
-    /// Whether B got in before C, and what B was told.
+    /// Returns whether B entered before C, and the reply to B.
     async fn play(&self, how: Waiting) -> Result<(bool, String), Failure> {
         let [a, b, c] = ["A", "B", "C"].map(|who| self.trace.client(who).asks(&self.name));
         let guard = self.operator.lock(&self.name)?.ttl(self.ttl).acquire().await?;
@@ -110,7 +110,7 @@ impl Line {
             Waiting::Alive => None,
             Waiting::Silent => Some(stand_still(&home, &self.operator).await?),
         };
-        // The wait is what is played.
+        // Only the wait itself is played.
         sleep(self.ttl * 2).await;
         if pause.is_some() {
             until_line(&self.operator, &self.name, |line| !has(line, place)).await?;
@@ -135,7 +135,7 @@ struct Wish {
     ttl: Duration,
 }
 
-/// Waits, says who has got in, and releases. What the client was told.
+/// Waits, records that this client has entered, and releases. Returns the reply to the client.
 async fn turn(
     wish: Wish,
     asking: Entry,
@@ -178,7 +178,7 @@ async fn others(stage: &Stage) -> Result<Vec<Side>, Failure> {
     Ok(Vec::new())
 }
 
-/// Whether the key of a waiter is there after two TTLs.
+/// Returns whether a waiter's key exists after two TTLs.
 #[cfg(feature = "etcd")]
 async fn in_line(
     stage: &Stage,

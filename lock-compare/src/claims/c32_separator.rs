@@ -26,7 +26,7 @@ const CLAIM: Claim = Claim {
 };
 
 const TTL: Duration = Duration::from_secs(8);
-/// A free lock is there long before; who stands in a wrong queue waits for as long.
+/// A free lock is granted long before this. A client in a wrong queue waits this long.
 const WAIT: Duration = Duration::from_secs(2);
 
 #[async_trait]
@@ -51,7 +51,7 @@ impl Experiment for Separator {
     }
 }
 
-/// How many free locks were refused, too.
+/// Also returns the number of free locks that were refused.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u8), Failure> {
     let trace = stage.trace(&lock.label());
     let (mut refused, mut evidence) = (0, Vec::new());
@@ -97,7 +97,8 @@ async fn mixing(stage: &Stage) -> Result<Arc<dyn Contestant>, Failure> {
     Ok(Arc::new(ByPrefix { url, store: stage.store }))
 }
 
-/// An imitation on distlock's own queues: whatever starts with the name counts as its queue.
+/// An imitation on distlock's own queues: every queue with this name as its prefix counts as its
+/// own.
 #[derive(Clone)]
 struct ByPrefix {
     url: String,
@@ -139,7 +140,7 @@ impl Player for PrefixClient {
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
         match self.locks.names(name).await?.is_empty() {
             true => self.lock.acquire(name, ttl, wait).await,
-            // Somebody stands in what it takes for its queue.
+            // Another client stands in a queue that counts as its own.
             false => Ok(None),
         }
     }

@@ -1,4 +1,4 @@
-//! C35: a Lua script is isolated, and what it wrote before an error stays.
+//! C35: a Lua script is isolated, and its writes before an error stay.
 
 use async_trait::async_trait;
 
@@ -21,13 +21,13 @@ const CLAIM: Claim = Claim {
     threshold: "Holds if the reader never sees an odd number and the write stays.",
 };
 
-/// What was seen of writes that belong together.
+/// The observations of writes that belong together.
 pub(crate) struct Seen {
     pub label: &'static str,
     pub reads: u64,
-    /// Reads that saw the first of two steps alone.
+    /// Reads that saw only the first of two steps.
     pub halves: u64,
-    /// What was written before the error is there.
+    /// Whether the writes before the error stay.
     pub stays: bool,
 }
 

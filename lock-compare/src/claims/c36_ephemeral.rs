@@ -1,4 +1,4 @@
-//! C36: whether an ephemeral node goes with its connection.
+//! C36: whether an ephemeral node ends with its connection.
 
 use std::time::Duration;
 
@@ -62,7 +62,7 @@ impl Experiment for Ephemerals {
     }
 }
 
-/// distlock's lock, when its connection is reset, or its session ends.
+/// distlock's lock after its connection is reset, or after its session ends.
 async fn lock(
     stage: &Stage,
     ground: &Ground,
@@ -77,7 +77,7 @@ async fn lock(
         owner.close().await?;
     } else {
         proxy.reset();
-        // It holds, and is renewed on a new connection.
+        // The lock is held, and renewed on a new connection.
         let renewed = async {
             while guard.is_valid() && guard.renew().await.is_err() {
                 sleep(PAUSE).await;
@@ -100,7 +100,7 @@ async fn lock(
     Ok((stays, lines.into_iter().fold(side, Side::evidence)))
 }
 
-/// An ephemeral node, where there are such.
+/// An ephemeral node, on a store that has them.
 async fn node(
     stage: &Stage,
     server: &AnyServer,

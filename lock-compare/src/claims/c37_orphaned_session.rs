@@ -59,7 +59,7 @@ impl Experiment for OrphanedSession {
     }
 }
 
-/// Whether the lock lived on, too, and when it was free.
+/// Also returns whether the lock lived on, and the time until it was free.
 async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Failure> {
     let (lock, name, ttl) = (stage.distlock().await?, stage.name("orphaned"), short_ttl(stage));
     let lock: &dyn Contestant = &lock;
@@ -105,8 +105,8 @@ async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Fai
     Ok((side, lives_on, freed))
 }
 
-/// What becomes of a lock of distlock that its process has left before it ends, with or without
-/// another one that takes it up.
+/// Plays a lock of distlock that its process left before its end. Another process takes it up, or
+/// none does.
 async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
     let next = stage.connect().await?;
     if !next.guarantees().detach {
@@ -155,7 +155,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     Ok(Some(side.traced(trace.history(), &Checker::new().tokens(Grade::None))?))
 }
 
-/// What becomes of a lease of etcd after its process, with or without another one that takes it up.
+/// Plays a lease of etcd after the end of its process. Another process takes it up, or none does.
 #[cfg(feature = "etcd")]
 async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Failure> {
     use crate::concurrency::{GoMutex, connect, keep_alive};
@@ -168,7 +168,7 @@ async fn by_lease(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fail
     let session = go.session(ttl).await?;
     let (lease, revision) = (session.lease, session.enqueue(&name).await?);
     let reader = go.session(ttl * 4).await?;
-    // Its process ends: nothing renews the lease any more.
+    // Its process ends: the lease is not renewed any more.
     drop(session);
     let alive = std::sync::Arc::default();
     let keeper = match is_taken_up {

@@ -1,4 +1,4 @@
-//! C40: from how many clients on watching is cheaper than polling.
+//! C40: the number of clients from which watching is cheaper than polling.
 
 use std::{sync::Arc, time::Duration};
 
@@ -51,7 +51,7 @@ impl Experiment for Crossover {
         };
         let space = keys::of(stage.store, &ground).await?;
         let give = match stage.store {
-            // An ephemeral node is its own session's: there is nothing to compare.
+            // An ephemeral node belongs to its own session: there is no owner to compare.
             Store::ZooKeeper => Give::BareDel,
             _ => Give::CompareAndDel,
         };
@@ -97,13 +97,13 @@ fn verdict(store: Store, queue: &Costs, polling: &Costs) -> Outcome {
     Outcome::holds_if(crosses, sentence)
 }
 
-/// What a lock costs with each number of clients.
+/// The cost of a lock for each number of clients.
 struct Costs {
     label: String,
     nature: Nature,
     /// Requests per acquisition.
     each: Vec<f64>,
-    /// With all clients.
+    /// Connections with all clients.
     connections: u64,
     watches: u64,
 }
@@ -120,7 +120,7 @@ impl Costs {
         for number in CLIENTS {
             while clients.len() < number {
                 let client = lock.client().await?;
-                // Its session and its scripts are there after it.
+                // Sets up the client's session and scripts.
                 take_turns(client.clone(), stage.name(what), 1).await?;
                 clients.push(client);
             }

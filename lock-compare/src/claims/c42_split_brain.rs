@@ -31,7 +31,7 @@ const CLAIM: Claim = Claim {
                 and a holder there is told before the other side grants.",
 };
 
-/// So that a majority frees what the cut-off client holds soon after its election.
+/// Short, so that the majority frees the cut-off client's lock soon after its election.
 const TTL: Duration = Duration::from_secs(4);
 const PATIENCE: Duration = Duration::from_secs(30);
 const ELECTION: Duration = Duration::from_secs(30);
@@ -58,7 +58,7 @@ impl Experiment for SplitBrain {
     }
 }
 
-/// A node of three is cut off, with a client.
+/// One of three nodes is cut off, with a client.
 async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> {
     let (left, right) = (service.side()?, service.side()?);
     let led = service.leader().await?;
@@ -123,7 +123,7 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     Ok(plot.into_iter().fold(outcome.sides([bare, ours]), Outcome::plot))
 }
 
-/// What both sides do with one key.
+/// The results of both sides for one key.
 struct Seen {
     write: Result<(), String>,
     linear: Result<String, String>,
@@ -132,7 +132,7 @@ struct Seen {
 
 async fn look(inside: &dyn Probe, outside: &dyn Probe) -> Seen {
     let text = |error: Failure| error.to_string();
-    // Both go on at once: each waits for a node that may be silent.
+    // Both reads run at once: each waits for a node that may be silent.
     let newer = outside.write("new").await;
     let stale = inside.read(false).await.map_err(text);
     let (linear, write) = tokio::join!(inside.read(true), inside.write("wrong"));
@@ -155,7 +155,7 @@ impl Seen {
     }
 }
 
-/// Why there is no lock; `None` if there is one.
+/// Returns the reason why no lock is granted. `None` if one is granted.
 async fn ask(lock: &OnSide, name: &str) -> Option<String> {
     let asked = async { lock.client().await?.acquire(name, TTL, Duration::ZERO).await };
     match tokio::time::timeout(Duration::from_secs(8), asked).await {
@@ -169,7 +169,7 @@ async fn ask(lock: &OnSide, name: &str) -> Option<String> {
     }
 }
 
-/// A primary of Redis is cut off, with a client.
+/// A Redis primary is cut off, with a client.
 async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
     let network = Network::new()?;
     let builder = RedisSentinels::builder().on(&network);

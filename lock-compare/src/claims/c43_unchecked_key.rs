@@ -1,4 +1,4 @@
-//! C43: etcd 3.4's `Lock` does not look whether its own key is still there.
+//! C43: etcd 3.4's `Lock` does not check whether its own key still exists.
 
 use async_trait::async_trait;
 
@@ -63,7 +63,7 @@ mod etcd {
     const PATIENCE: Duration = Duration::from_secs(30);
     const PAUSE: Duration = Duration::from_millis(10);
 
-    /// Who is B.
+    /// The kind of client that plays B.
     #[derive(Clone)]
     enum Kind {
         Program(Etcdctl),
@@ -109,7 +109,7 @@ mod etcd {
         ["of 0", "of 1", "of 2", "of 3"][all.min(3)]
     }
 
-    /// How many pairs of holders there were, too.
+    /// Also returns the number of pairs of holders.
     async fn play(
         stage: &Stage,
         url: &str,
@@ -123,7 +123,7 @@ mod etcd {
             Kind::Imitation(lock) => (lock.label(), lock.nature()),
             Kind::Distlock(lock) => (lock.label(), Nature::Distlock),
         };
-        // One level: distlock's native layout takes no other names.
+        // One level: distlock's native layout accepts no other names.
         let name = stage.name(&format!("b{number}")).replace('/', "-");
         let go = GoMutex::new(url);
         let (a, c) = (go.client().await?, go.client().await?);
@@ -153,7 +153,7 @@ mod etcd {
     }
 
     impl Revocable {
-        /// Waits until the queue is as wanted.
+        /// Waits until the queue has the wanted form.
         async fn until(
             &self,
             name: &str,

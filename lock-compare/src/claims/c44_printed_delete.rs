@@ -69,7 +69,7 @@ impl Experiment for PrintedDelete {
     }
 }
 
-/// How often the item was sold, too.
+/// Also returns how often the item was sold.
 async fn play(stage: &Stage, lock: &dyn Contestant, what: &str) -> Result<(Side, u32), Failure> {
     let (name, trace) = (stage.name(what), stage.trace(&lock.label()));
     let late = late_holder(lock, &trace, &name, short_ttl(stage)).await?;

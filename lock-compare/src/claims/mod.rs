@@ -1,7 +1,7 @@
 //! The claims of the articles, one file each.
 //!
-//! A claim is a `const` with its texts, and a type that plays it. What several of them play is in
-//! `scenario`, `contestant`, `printed` and `keys`.
+//! A claim is a `const` with its texts, and a type that plays it. Parts used by several of them are
+//! in `scenario`, `contestant`, `printed` and `keys`.
 
 mod c01_mutual_exclusion;
 mod c02_crashed_holder;

@@ -1,4 +1,4 @@
-//! All evidence: per claim its texts, and per store what happened.
+//! All evidence: the texts of each claim, and the events on each store.
 
 use maud::{Markup, html};
 
@@ -85,7 +85,7 @@ fn article(claim: &ClaimText, cell: &Cell, detail: Detail) -> Markup {
     }
 }
 
-/// Whether the plot is the timeline of a side, which is drawn there.
+/// Whether the plot is the timeline of a side, which is drawn with that side.
 fn is_drawn_with_a_side(plot: &Plot, cell: &Cell) -> bool {
     let Drawing::Timeline(timeline) = &plot.drawing else { return false };
     let same = |side: &Side| side.timeline.as_ref() == Some(timeline);

@@ -1,4 +1,4 @@
-//! What the page is, and where its figures come from.
+//! The introduction of the page, and the origin of its figures.
 
 use maud::{Markup, html};
 
@@ -90,7 +90,7 @@ pub(super) fn facts(report: &Report) -> Markup {
     }
 }
 
-/// A command with a button that copies it; the script shows the button.
+/// A command with a button to copy it. The script shows the button.
 pub(super) fn command(command: &str) -> Markup {
     html! {
         span.command { code { (command) } button.copy type="button" hidden { "Copy" } }

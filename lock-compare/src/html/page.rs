@@ -44,7 +44,7 @@ pub(super) fn page(report: &Report, detail: Detail) -> Markup {
     }
 }
 
-/// Filled and shown by the script.
+/// The dialog. The script fills and shows it.
 fn dialog() -> Markup {
     html! {
         dialog #panel aria-labelledby="panel-title" {

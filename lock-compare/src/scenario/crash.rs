@@ -1,4 +1,4 @@
-//! A holder that dies without a word, and a client that wants the lock after it.
+//! A holder dies abruptly, and another client wants the lock.
 
 use std::time::Duration;
 
@@ -6,15 +6,15 @@ use lock_history::History;
 
 use crate::{Actor, Contestant, Failure, Trace, time::Time};
 
-/// What became of it.
+/// The result.
 pub(crate) struct Crash {
-    /// How long the next client waited, if it was granted at all.
+    /// The next client's wait, if it was granted.
     pub granted_after: Option<Duration>,
     /// The trace.
     pub history: History,
 }
 
-/// A takes the lock and is killed; B waits for it so long at the most, and releases it.
+/// A takes the lock and is killed. B waits for it up to the limit, and releases it.
 pub(crate) async fn crash(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -48,7 +48,7 @@ pub(crate) async fn crash(
 }
 
 impl Crash {
-    /// What happened, if the next client had so long.
+    /// Describes the events, for this limit of the next client.
     pub(crate) fn words(&self, limit: Duration) -> String {
         match self.granted_after {
             Some(after) => format!("the next client gets in after {:.1} s", after.as_secs_f64()),

@@ -6,26 +6,26 @@ use lock_history::History;
 
 use crate::{Actor, Contestant, Failure, Hold, Player, Scribe, Trace};
 
-/// How the holder ends.
+/// The holder's end.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
-    /// Without a word, as by SIGKILL.
+    /// Abruptly, as by SIGKILL.
     Killed,
-    /// It closes its session and does nothing else.
+    /// It only closes its session.
     Closed,
 }
 
-/// What became of it.
+/// The result.
 pub(crate) struct Ended {
-    /// How long after the end the next client got in; `None` if it gave up.
+    /// Time from the end to the next client's grant; `None` if it gave up.
     pub freed: Option<Duration>,
-    /// What happened, in one sentence.
+    /// The events in one sentence.
     pub happened: String,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock, B waits for it for as long as its patience lasts, A ends.
+/// Plays it. A takes the lock, B waits for it as long as its patience lasts, A ends.
 pub(crate) async fn ending(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -81,7 +81,7 @@ async fn end(
     Ok(())
 }
 
-/// B waits, gets in perhaps, and leaves. When it got in.
+/// B waits, enters perhaps, and leaves. Returns the time of its grant.
 async fn wait(
     client: &Arc<dyn Player>,
     b: &Scribe,

@@ -6,24 +6,24 @@ use lock_history::{History, Loss};
 
 use crate::{Actor, Contestant, Entry, Failure, Hold, Trace};
 
-/// How long a client waits for its turn.
+/// Longest wait of a client for its turn.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What became of it.
+/// The result.
 pub(crate) struct LateHolder {
-    /// A third client got the lock while the second one held it.
+    /// Whether a third client got the lock while the second one held it.
     pub third_got_in: bool,
-    /// How often the only item was sold.
+    /// Number of sales of the only item.
     pub sold: u32,
-    /// What happened, line by line.
+    /// The events, line by line.
     pub story: Vec<String>,
     /// The trace.
     pub history: History,
 }
 
-/// Plays it: A takes the lock and stands still past the TTL; B gets the lock and begins to sell the
-/// only item; A comes back, has nothing to sell any more and unlocks; C tries to get in and sells
-/// what it sees. Each looks at the stock when it enters, and writes when it leaves.
+/// Plays it. A takes the lock and stands still past the TTL. B gets the lock and begins to sell the
+/// only item. A comes back, has nothing to sell, and unlocks. C tries to enter, and sells the stock
+/// that it sees. Each client reads the stock when it enters, and writes it when it leaves.
 pub(crate) async fn late_holder(
     lock: &dyn Contestant,
     trace: &Trace,
@@ -77,7 +77,7 @@ pub(crate) async fn late_holder(
     Ok(LateHolder { third_got_in, sold, story, history: trace.history() })
 }
 
-/// A looks at its own reckoning, if it has one, and unlocks.
+/// A checks its own calculation, if it has one, and unlocks.
 async fn come_back(home: &Actor, hold: Box<dyn Hold>, entry: &Entry) -> Result<bool, Failure> {
     if !entry.believes(|| hold.believes()) {
         entry.lost(Loss::Deadline, "its own deadline has passed");

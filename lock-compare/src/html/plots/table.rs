@@ -7,7 +7,7 @@ use crate::{
     html::words::{number, time},
 };
 
-/// The first so many rows; the last line says how many are left out.
+/// The first `most` rows. The last line tells how many are left out.
 pub(super) fn of(drawing: &Drawing, most: usize) -> Markup {
     let (head, rows) = match drawing {
         Drawing::Lines { x, y, series, .. } => lines(x, y, series),
