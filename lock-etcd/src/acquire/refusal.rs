@@ -14,7 +14,7 @@ pub(super) fn contended(request: &Request) -> Error {
 /// Why an entry behind others does not hold the lock yet, or never will; `None` if it does.
 pub(super) fn refusal(request: &Request, before: &[QueueEntry]) -> Option<Error> {
     let mut before: Vec<_> = before.iter().map(|entry| (entry.revision, entry.kind)).collect();
-    // Lists come in the order of their keys, and the first in line sets the number of permits.
+    // Lists are in the order of the keys, and the first one in line sets the number of permits.
     before.sort_unstable_by_key(|(revision, _)| *revision);
     let (kind, before) = (request.kind, before.into_iter().map(|(_, k)| k).collect::<Vec<_>>());
     match queue::other_limit(before.iter().copied(), kind) {
