@@ -71,7 +71,7 @@ impl Failure {
         Self::new(FailureKind::Unclear, what)
     }
 
-    /// The same failure for a request with no effect that matters, even if it was carried out.
+    /// The same failure, for a request whose effect does not matter.
     pub(crate) fn without_effect(self) -> Self {
         let kind = match self.kind {
             FailureKind::Broken | FailureKind::Silent => FailureKind::Refused,

@@ -265,8 +265,8 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         self.stop();
         let sessions = self.store.sessions.clone();
-        // On its own runtime, wherever it is dropped. If that is gone, the locks end with their
-        // TTL.
+        // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
+        // with their TTL.
         self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }

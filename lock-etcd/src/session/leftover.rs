@@ -1,4 +1,4 @@
-//! What attempts may have in the store, and what of it is still to be removed.
+//! What attempts may have in the store, and what still has to be removed.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use crate::layout::key_slots::Slot;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stake {
     Nothing,
-    /// Perhaps an entry: a request that is to make it was not answered. If it was sent in an epoch,
-    /// it may still make it as long as that epoch lasts.
+    /// Perhaps an entry: a request to make it was not answered. If it was sent in an epoch, it may
+    /// still make the entry as long as that epoch lasts.
     Doubtful(Option<i64>),
     /// The entry with this create revision.
     Entry(i64),
 }
 
 impl Stake {
-    /// The epoch that must be over before nothing makes the entry any more.
+    /// Returns the epoch that must end so that nothing can make the entry any more.
     pub(crate) fn late(self) -> Option<i64> {
         match self {
             Self::Doubtful(epoch) => epoch,
@@ -29,12 +29,11 @@ impl Stake {
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
-    /// The key is nobody else's until the leftover is gone.
+    /// Reserves the key until the leftover is gone.
     pub(crate) _slot: Arc<Slot>,
     pub(crate) stake: Stake,
     /// What belongs to the entry may stand beside it.
     pub(crate) belongs: bool,
-    /// To be removed after this one: an upgrade without an answer may make it as long as this
-    /// stands.
+    /// To be removed after this one: as long as this one stands, an unanswered upgrade may make it.
     pub(crate) then: Option<Box<Self>>,
 }
