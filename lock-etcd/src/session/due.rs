@@ -18,8 +18,7 @@ pub(crate) enum Next {
 impl Session {
     /// Returns what to do now. A late keep-alive does not count as silence at once while the leader
     /// still answers other requests, the last one at `heard`: the leader confirms a keep-alive only
-    /// after all that was committed before. After two thirds of the TTL the rest is left for
-    /// another member.
+    /// after all that was committed before. The last third of the TTL is left for another member.
     pub(crate) fn next(&self, now: Instant, heard: Instant) -> Next {
         let state = self.state();
         if state.alone {

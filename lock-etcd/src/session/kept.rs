@@ -1,8 +1,8 @@
 //! The keys of locks that a client left to other processes.
 //!
 //! Such a key must not be used for another attempt of the client as long as the lock stands, and
-//! the client gets no news when it ends. So the client looks for ended locks when many more were
-//! left.
+//! the client gets no news when it ends. So the client looks for ended locks now and then, when
+//! more are left.
 
 use std::sync::Arc;
 
