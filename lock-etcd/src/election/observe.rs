@@ -100,7 +100,7 @@ impl Observer {
     async fn run(&mut self) {
         loop {
             self.deliver().await;
-            // A failure here is that of a request, which has dealt with it.
+            // A failure is that of a request, and was handled there.
             let refused = match self.follow().await {
                 Ok(Then::Watch) => continue,
                 Ok(Then::LogIn(generation)) => Some(generation),
@@ -112,7 +112,7 @@ impl Observer {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
                     Err(failure) => {
-                        // Whoever has left needs no answer.
+                        // An observer that has left needs no message.
                         let _ = self.out.send(Err(failure.into_error("observe", false))).await;
                         return;
                     }
@@ -185,12 +185,12 @@ impl Observer {
             .await?;
         let found = answer.kvs().first();
         Ok(match first {
-            // It still leads if its key was not written since, or is gone.
+            // Differs if its key is gone, or was written since.
             Some(first) => {
                 let modified = self.view.modified(&first.key);
                 found.is_none_or(|kv| kv.mod_revision() > modified)
             }
-            // An entry that is there leads, unless it stands beside others.
+            // Differs if the empty queue has an entry now.
             None => self.view.is_empty() && found.is_some_and(|kv| role(kv.key()).kind().is_some()),
         })
     }
@@ -208,8 +208,8 @@ impl Observer {
         Ok(())
     }
 
-    /// Returns the leader with its known facts. Reads the note only of the leader of `now`: the
-    /// note of an earlier one is gone.
+    /// Returns the leader with its known facts. Reads the note only if it leads `now`: the note of
+    /// an earlier leader is gone.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
         let First { key, revision, role, value } = first;
         let (value, holder) = match role {
@@ -235,7 +235,7 @@ impl Observer {
         if let (Some(_), Some(token)) = (&holder.description, holder.token) {
             self.floor = token.value().saturating_sub(revision.unsigned_abs());
         }
-        // Without a note the token counts from the same floor as the one before.
+        // Without a note the token counts from the same floor as the leader before.
         let token = FencingToken::new(self.floor.saturating_add(revision.unsigned_abs()));
         Ok(Leader::new(token, value, holder))
     }
@@ -243,7 +243,7 @@ impl Observer {
     /// Delivers the queued news, however long the observer takes.
     async fn deliver(&mut self) {
         while let Some(now) = self.pending.pop_front() {
-            // Whoever has left needs no answer.
+            // An observer that has left needs no message.
             let _ = self.out.send(Ok(now)).await;
         }
     }

@@ -99,7 +99,8 @@ impl Side for All {
         if !changes.is_empty()
             && self.tell.get(&id).is_some_and(|tell| tell.try_send(News::Changes(changes)).is_err())
         {
-            // It has too much to read: it sees the end, and begins again after the rest.
+            // It has too much to read: it sees the end of its news, and begins again when it has
+            // read them.
             self.tell.remove(&id);
         }
         Ok(())
@@ -118,7 +119,8 @@ impl All {
         let compacted = message.compact_revision() != 0;
         let refused = message.created() && !compacted;
         if let Some(tell) = self.tell.remove(&id) {
-            // An observer that has left, or has too much to read, needs no message.
+            // An observer that has left needs no message. One with too much to read begins again by
+            // itself.
             _ = tell.try_send(if refused {
                 News::Refused(self.watches.generation)
             } else {

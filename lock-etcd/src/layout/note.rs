@@ -50,7 +50,7 @@ pub(crate) fn read(standing: &Standing) -> Entry {
 }
 
 /// Returns the holder or waiter of the entry with this note and create revision. The note of a lock
-/// that was passed on has the time of that, not of when it was granted first.
+/// that was passed on has the time of that, not the start of the hold.
 pub(crate) fn holder(note: &[u8], revision: i64, passed_on: bool) -> Holder {
     let note = serde_json::from_slice::<Note<'_>>(note).ok();
     let floor = note.as_ref().map_or(0, |note| note.floor);
