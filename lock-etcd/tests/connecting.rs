@@ -1,4 +1,4 @@
-//! What connecting says when it cannot.
+//! Errors of connecting, and its requests.
 
 mod support;
 
@@ -83,7 +83,7 @@ async fn logins() {
     assert!(matches!(error, Error::Denied { .. }), "{error}");
     let error = elsewhere.election("job").unwrap().observe().await.unwrap_err();
     assert!(matches!(error, Error::Denied { .. }), "{error}");
-    // The observer may not look any more: it is told so once.
+    // The observer may not read any more: it gets one error.
     let mut admin = admin(&etcd).await;
     admin.user_revoke_role("me", "locker").await.unwrap();
     let error = soon(observer.next()).await.unwrap().unwrap_err();
@@ -107,7 +107,7 @@ async fn connecting_asks_everything_in_one_round() {
     let started = Clock::Boot.now();
     let _locks = locks(&etcd.url_via(&proxy)).await;
     let took = Clock::Boot.now().since(started);
-    // There and back, and there and back for the handshake of HTTP/2 at most.
+    // One round trip, and at most another one for the handshake of HTTP/2.
     assert!(took < delay * 5, "{took:?}");
 }
 
@@ -127,7 +127,7 @@ async fn rights_that_are_enough_for_the_locks_of_one_name() {
             continue;
         }
         job.acquire().await.unwrap().release().await.unwrap();
-        // Also to resolve what was not answered.
+        // Also to resolve an acquire without an answer.
         proxy.half_open();
         let before = proxy.stats().chunks_up;
         let acquiring = tokio::spawn(job.acquire());

@@ -1,4 +1,4 @@
-//! What an election is on etcd, and what observers are told.
+//! Elections on etcd, and the news for observers.
 
 mod support;
 
@@ -12,7 +12,7 @@ async fn next(observer: &mut Observer) -> Option<Leader> {
     soon(observer.next()).await.expect("it goes on").unwrap()
 }
 
-/// The next value that it tells; empty if nobody leads.
+/// Returns the observer's next value; empty if there is no leader.
 async fn value(observer: &mut Observer) -> String {
     let leader = next(observer).await;
     leader.map(|leader| String::from_utf8(leader.value).unwrap()).unwrap_or_default()
@@ -52,7 +52,7 @@ async fn the_value_is_raw_and_the_note_stands_beside_the_queue() {
     let queue = locks.inspect("job").await.unwrap();
     assert_eq!(queue.len(), 1);
     assert_eq!(queue[0].holder.description.as_deref(), Some("me"));
-    // Observers are told by events, and a look at etcd's history would be a request more.
+    // Observers get events, and a read of etcd's history would be one more request.
     let seen = queue[0].holder.clone().granted(None);
     assert_eq!(election.leader().await.unwrap().unwrap().holder, seen);
     assert_eq!(locks.names("").await.unwrap(), [name("job")]);
@@ -212,7 +212,7 @@ async fn an_observer_that_does_not_look_misses_nothing_and_holds_up_nobody() {
     until_nothing_is_watched_but(&etcd, 0).await;
 }
 
-/// What is held for a while is watched, too.
+/// A lock that is held for a while is watched, too.
 async fn until_nothing_is_watched_but(etcd: &lock_lab::Etcd, holds: u64) {
     until("the observer's watch is closed", || async {
         etcd.counters().await.unwrap().get("watchers") == holds
@@ -240,7 +240,7 @@ async fn an_observer_after_an_outage_and_a_compaction() {
     assert_eq!(value(&mut observer).await, "after a restart");
 }
 
-/// Nothing but the observer would find out: the client has no session to keep alive.
+/// Only the observer can notice it: the client has no session to renew.
 #[tokio::test]
 async fn an_observer_whose_connection_fell_silent() {
     let etcd = etcd().await;
@@ -254,7 +254,7 @@ async fn an_observer_whose_connection_fell_silent() {
     assert_eq!(value(&mut observer).await, "now");
 }
 
-/// What it has not taken is compacted: it is told the leader of now.
+/// The news that it has not taken are compacted: it receives the current leader.
 #[tokio::test]
 async fn an_observer_that_looks_after_a_compaction() {
     let etcd = etcd().await;
@@ -300,7 +300,7 @@ async fn the_end_of_an_observer() {
     assert!(soon(kept.next()).await.is_none());
 }
 
-/// The least of a few rounds: looks and renewals only ever add.
+/// Takes the minimum of a few rounds: reads and renewals only add.
 #[tokio::test]
 async fn what_it_costs() {
     let etcd = etcd().await;

@@ -1,4 +1,4 @@
-//! Names in use, and locks that are taken away.
+//! Names in use, and revoked locks.
 
 mod support;
 
@@ -96,7 +96,7 @@ async fn a_lost_reply_to_the_revocation_is_asked_for_again() {
     let guard = ours.lock("job").unwrap().acquire().await.unwrap();
     let id = attempt(&operator, "job", 0).await;
     let revoking = tokio::spawn(async move { operator.revoke("job", id).await });
-    // Whichever of its replies this is.
+    // It may be any of its replies.
     proxy.drop_next_reply();
     match soon(revoking).await.unwrap() {
         Ok(revoked) => assert!(revoked),

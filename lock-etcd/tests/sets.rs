@@ -22,7 +22,7 @@ async fn a_free_set_is_one_transaction() {
         }
         spent.push(requests(&etcd.counters().await.unwrap(), &before));
     }
-    // What is sent in the background only ever adds.
+    // Background requests only add.
     let expected = vec![("Txn".to_owned(), 80)];
     assert!(spent.contains(&expected), "{spent:?}");
     until_clean(&etcd).await;

@@ -16,7 +16,7 @@ fn deletion(key: &str, at: i64) -> PbEvent {
     PbEvent { r#type: 1, kv: Some(kv), ..Default::default() }
 }
 
-/// The first deletion that a watch tells may be that of the waiter for which it was opened.
+/// The first deletion that a watch reports may be that of the waiter for which it was opened.
 #[test]
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();

@@ -119,7 +119,7 @@ fn a_signal_from_before_the_answer_asks_for_a_list() {
     assert!(queue.wants_list(), "the list is older than the signal");
     queue.listed(12, &[QueueEntry { kind: Kind::Shared, ..writer.clone() }, reader.clone()]);
     assert!(queue.admitted(None).next().is_some() && !queue.wants_list());
-    // What an older list says does not come back.
+    // An older list does not bring back its state.
     queue.listed(10, &[writer, reader]);
     assert!(queue.admitted(None).next().is_some());
 }
