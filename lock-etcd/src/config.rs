@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_it_all_and_debug_keeps_the_secret() {
+    fn a_url_sets_all_options_and_debug_hides_the_password() {
         let config = config("etcd://me:secret@a,b:1?ttl=7s&prefix=p/&layout=native").unwrap();
         assert_eq!(config.source().endpoints(), ["a:2379", "b:1"]);
         assert_eq!((config.ttl, config.layout), (Some(Duration::from_secs(7)), Layout::Native));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_row_by_row() {
+    fn each_client_error_has_its_kind() {
         use etcd_client::Error as E;
         let rows = [
             (status(Code::Unavailable, "tcp connect error"), FailureKind::Refused),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_carried_out_says_so() {
+    fn an_ambiguous_failure_has_an_unknown_effect() {
         let told = |kind| Failure::new(kind, "why").into_error("acquire", false);
         assert_eq!(told(FailureKind::Refused).effect(), Effect::None);
         assert_eq!(told(FailureKind::Busy).effect(), Effect::None);

@@ -119,7 +119,7 @@ async fn an_etcd_with_slow_elections_has_longer_ttls() {
 }
 
 #[tokio::test]
-async fn more_ttls_than_a_client_takes() {
+async fn more_ttls_than_a_client_takes_are_refused() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let with_ttl = |seconds| locks.lock("job").unwrap().ttl(Duration::from_secs(seconds));

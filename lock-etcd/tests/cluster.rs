@@ -131,16 +131,16 @@ async fn isolate(network: &Network, etcd: &EtcdCluster, leader: usize) {
     network.isolate(etcd.place(leader)).unwrap();
 }
 
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed() -> Result<(), Failure> {
+async fn waiters_go_on_without_overlap_when_the_leader_is_killed() -> Result<(), Failure> {
     without_its_leader(Way::Own, kill).await
 }
 
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated() -> Result<(), Failure> {
+async fn waiters_go_on_without_overlap_when_the_leader_is_isolated() -> Result<(), Failure> {
     without_its_leader(Way::Own, isolate).await
 }
 
 /// The leader's answers may still reach its clients.
-async fn waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers()
+async fn waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers()
 -> Result<(), Failure> {
     without_its_leader(Way::Own, async |network: &Network, etcd: &EtcdCluster, leader| {
         network.split(&[etcd.place(leader)], &etcd.peers(leader)).unwrap();
@@ -158,9 +158,9 @@ async fn a_shared_client_goes_on_when_the_leader_is_isolated() -> Result<(), Fai
 }
 
 lock_lab::network_tests!(
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_killed,
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_isolated,
-    waiters_go_on_and_nobody_overlaps_when_the_leader_is_cut_off_from_its_peers,
+    waiters_go_on_without_overlap_when_the_leader_is_killed,
+    waiters_go_on_without_overlap_when_the_leader_is_isolated,
+    waiters_go_on_without_overlap_when_the_leader_is_cut_off_from_its_peers,
     a_shared_client_goes_on_when_the_leader_is_killed,
     a_shared_client_goes_on_when_the_leader_is_isolated,
 );

@@ -16,19 +16,19 @@ async fn refusal(url: &str) -> Error {
 }
 
 #[tokio::test]
-async fn a_port_where_nobody_listens() {
+async fn a_port_without_a_listener_is_unavailable() {
     let error = refusal("etcd://127.0.0.1:1").await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn a_host_that_does_not_exist() {
+async fn a_host_that_does_not_exist_is_unavailable() {
     let error = refusal("etcd://no-such-host.invalid").await;
     assert!(matches!(error, Error::Unavailable { .. }), "{error}");
 }
 
 #[tokio::test]
-async fn members_that_are_silent() {
+async fn silent_members_are_reported_in_time() {
     let etcd = etcd().await;
     let proxy = lock_lab::Proxy::start(etcd.addr()).await.unwrap();
     proxy.cut();
@@ -39,14 +39,14 @@ async fn members_that_are_silent() {
 }
 
 #[tokio::test]
-async fn the_first_of_two_members_is_dead() {
+async fn connecting_skips_a_dead_first_member() {
     let etcd = etcd().await;
     let locks = locks(&format!("etcd://127.0.0.1:1,{}", etcd.addr())).await;
     locks.lock("job").unwrap().acquire().await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_default_ttl_that_etcd_would_raise() {
+async fn a_default_ttl_that_etcd_would_raise_is_refused() {
     let etcd = etcd().await;
     let error = refusal(&format!("{}?ttl=1s", etcd.url())).await;
     assert!(error.to_string().contains("2s to"), "{error}");

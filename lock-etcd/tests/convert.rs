@@ -89,7 +89,7 @@ async fn etcdctl_waits_for_a_downgraded_lock_and_for_an_upgraded_one() {
 }
 
 #[tokio::test]
-async fn a_mark_without_its_entry_counts_for_nothing() {
+async fn a_mark_without_its_entry_has_no_effect() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut guard = locks.lock("job").unwrap().acquire().await.unwrap();
@@ -243,7 +243,7 @@ async fn a_release_while_an_upgrade_is_in_doubt_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn go_stands_in_the_way_of_an_upgrade() {
+async fn an_entry_of_go_prevents_an_upgrade() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let mut go = Client::connect([etcd.addr().to_string()], None).await.unwrap();

@@ -52,7 +52,7 @@ async fn a_lock_that_is_left_lives_by_a_lease_of_its_own_in_its_place() {
 
 /// The key of a left lock is not free for the next attempt of the same client.
 #[tokio::test]
-async fn who_left_a_lock_waits_for_it_as_everybody_else() {
+async fn a_client_that_left_a_lock_waits_for_it_like_others() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let lock = a.lock("job").unwrap().ttl(TTL);
@@ -101,7 +101,7 @@ async fn the_keys_of_locks_that_were_left_come_back() {
 
 /// An operator deletes the key of an adopted lock: its holder is notified at once.
 #[tokio::test]
-async fn who_has_adopted_a_lock_is_told_of_its_loss() {
+async fn an_adopter_learns_of_the_loss_of_its_lock() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let guard = a.lock("job").unwrap().ttl(TTL).acquire().await.unwrap();
@@ -146,7 +146,7 @@ fn is_lost<T: std::fmt::Debug>(result: Result<T, Error>, why: LossReason) -> boo
 
 /// Entries older than the record keep their owners: the second step finds and ends them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
+async fn a_lock_below_the_floor_is_not_left_or_adopted() {
     let etcd = etcd().await;
     let (a, b, operator) =
         (locks(&etcd.url()).await, locks(&etcd.url()).await, locks(&etcd.url()).await);
@@ -180,7 +180,7 @@ async fn what_is_older_than_the_floor_goes_from_hand_to_hand_no_more() {
 
 /// The adopting process may be a new one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_does_not_know_the_floor_adopts_what_counts_from_it() {
+async fn an_adopter_that_does_not_know_the_floor_learns_it() {
     let etcd = etcd().await;
     let (a, b) = (locks(&etcd.url()).await, locks(&etcd.url()).await);
     let newest = a.token_floor().await.unwrap().newest;

@@ -128,7 +128,7 @@ async fn holders_and_waiters_survive_a_restart_of_the_server() {
 }
 
 #[tokio::test]
-async fn what_happened_while_the_watch_was_broken_is_found_out() {
+async fn changes_during_a_broken_watch_are_found() {
     let etcd = etcd().await;
     let (ours, proxy) = behind_proxy(&etcd, "?ttl=30s").await;
     let theirs = locks(&etcd.url()).await;
@@ -180,7 +180,7 @@ async fn a_waiter_whose_entry_is_deleted_is_told_and_not_granted() {
 }
 
 #[tokio::test]
-async fn a_waiter_and_its_predecessor_of_one_session_that_is_revoked() {
+async fn a_waiter_and_its_predecessor_are_lost_with_their_session() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     let guard = locks.lock("job").unwrap().acquire().await.unwrap();

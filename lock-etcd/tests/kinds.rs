@@ -82,7 +82,7 @@ async fn keys_say_of_what_kind_they_are() {
 }
 
 #[tokio::test]
-async fn one_release_lets_in_everybody_who_fits_and_asks_nothing() {
+async fn one_release_admits_all_waiters_that_fit_and_causes_no_request() {
     for kind in BESIDE {
         let etcd = etcd().await;
         let (holder, ours) = (locks(&etcd.url()).await, locks(&etcd.url()).await);

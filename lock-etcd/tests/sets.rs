@@ -99,7 +99,7 @@ async fn dropped_at_any_moment_it_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn more_names_than_a_transaction_has_room_for() {
+async fn more_names_than_a_transaction_has_room_for_are_acquired() {
     let etcd = etcd().await;
     let locks = locks(&etcd.url()).await;
     for count in [128, 129] {

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_in_order_and_the_vacancy() {
+    fn all_values_and_the_vacancy_are_reported_in_order() {
         let mut view = View::new(9, []);
         let changes = vec![
             put("a/1.0.v", 10, 10, "x"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_at_once_is_judged_at_once() {
+    fn changes_of_one_revision_are_judged_together() {
         let all = [seen("a/1.0.v", 5, 5, "x"), seen("a/1.1.v", 6, 6, "y"), seen("a/go", 7, 7, "z")];
         let mut view = View::new(9, all);
         // One lease ends, and its entries with it.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_lock_does_not_lead() {
+    fn a_shared_entry_does_not_lead() {
         let mut view = View::new(9, [seen("a/1.0.r", 5, 5, ""), seen("a/1.1.v", 6, 6, "x")]);
         assert_eq!(view.first(), None);
         assert_eq!(news(&mut view, vec![deleted("a/1.0.r", 10)]), [leads(6, "x")]);

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_belongs_to_an_entry_stands_right_behind_it() {
+    fn the_belongings_of_an_entry_stand_right_behind_it() {
         let permit = Role::Ours(Kind::Permit { weight: 1, limit: 1 });
         let exclusive = [Role::Ours(Kind::Exclusive), Role::Candidate];
         for own in exclusive.map(|role| key("ns/a/", 0x1f, 1, role)) {

@@ -92,7 +92,7 @@ mod tests {
     use crate::wire::{answer, requests};
 
     #[tokio::test]
-    async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
+    async fn an_entry_with_another_lease_is_not_removed_with_the_session() {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_to_everybody_once() {
+    fn the_end_loses_all_holds_once() {
         let session = Session::new(1, TTL, Clock::Boot.now());
         let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
         session.unhold(slot);

@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_sent_alone_to_what_may_crash_at_several() {
+    fn versions_that_crash_at_read_transactions_are_known() {
         let crashes = |text| server(text, 3).crashes_at_reads();
         assert!(crashes("3.4.22") && crashes("3.5.1") && crashes("none"));
         assert!(!crashes("3.4.23") && !crashes("3.5.7") && !crashes("3.6.0"));

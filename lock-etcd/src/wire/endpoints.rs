@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn what_failed_is_tried_last() {
+    fn a_failed_endpoint_is_tried_last() {
         let endpoints = three();
         let before = endpoints.to_try();
         endpoints.failed(&before[0]);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_differ_in_whom_they_try_first() {
+    fn clients_differ_in_the_endpoint_that_they_try_first() {
         let first = |_| three().to_try()[0].clone();
         let mut firsts: Vec<_> = (0..100).map(first).collect();
         firsts.sort();

@@ -61,13 +61,13 @@ mod tests {
     }
 
     #[test]
-    fn alone_and_beside_readers_is_at_once() {
+    fn a_grant_alone_or_beside_readers_is_at_once() {
         assert!(admitted(entries(&[(7, Kind::Exclusive)]), 7));
         assert!(admitted(entries(&[(7, Kind::Shared), (5, Kind::Shared)]), 7));
     }
 
     #[test]
-    fn behind_somebody_or_unknown_is_not() {
+    fn a_grant_behind_another_entry_or_unknown_is_not_at_once() {
         assert!(!admitted(entries(&[(5, Kind::Shared), (7, Kind::Exclusive)]), 7));
         assert!(!admitted(entries(&[(5, Kind::Exclusive)]), 7));
         assert!(!admitted(Vec::new(), 7));

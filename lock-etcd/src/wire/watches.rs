@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_never_sent_is_not_cancelled() {
+    fn an_unsent_watch_is_not_cancelled() {
         let mut watches = Watches::default();
         let id = watches.open(&Arc::from("a"), 0);
         watches.close(id);
