@@ -15,7 +15,7 @@ pub(crate) struct Failure {
     source: BoxError,
 }
 
-/// What to do about a failed request.
+/// The kind of a failure: what to do about it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FailureKind {
     /// No server listened: nothing was sent. Try again, on another endpoint if there is one.
@@ -203,8 +203,8 @@ fn kind_of_status(status: &Status) -> FailureKind {
     }
 }
 
-/// Whether etcd, or its gRPC server before the request reached etcd, says that it did nothing. etcd
-/// reports exceeded space also after it has acted.
+/// Whether etcd says that it did nothing, or its gRPC server says that it has not passed the
+/// request on. If the space is exceeded, etcd says so also after it has acted.
 fn is_refusal(status: &Status) -> bool {
     let says = |text: &str| status.message().contains(text);
     let unread = status.code() == Code::Unimplemented || says("received message larger than max");

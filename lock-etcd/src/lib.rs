@@ -82,7 +82,7 @@
 //!   changes a later one. A refused upgrade does not happen later.
 //! - A removal that etcd refuses because a right was taken away is tried again after 1 s, and then
 //!   every 2 to 30 s. Other grants of the session go on. No attempt begins in the session any more,
-//!   and the entry goes with the last of them.
+//!   and the entry goes with its last grant.
 //! - etcd does not end a session if the login may not write one of its keys any more. Its other
 //!   entries are then removed by key when the client closes or the session has expired. That key,
 //!   and the entry of a request that arrives only then, end with the lease, at most a TTL later.
@@ -101,7 +101,7 @@
 //!   to 1 h. Others are refused, not rounded. A client uses at most 64 different ones at a time.
 //! - **Expiry** may come 1 s after the TTL, and one TTL later than that if the leader changed
 //!   meanwhile: a new leader gives every lease its full TTL again.
-//! - **Closing** tries for 3 s. No request is under way 2 s later, also in an outage.
+//! - **Closing** tries for 3 s. Nothing is left under way 2 s later, also in an outage.
 //! - `Guarantees` depend on what is deployed: `survives.failover` needs three voting members, and
 //!   `overlaps` depends on the version. A login that may not know gets the lesser promise. Versions
 //!   with a fault that concerns locks are traced at connect (event `caution`).

@@ -144,7 +144,7 @@ fn is_lost<T: std::fmt::Debug>(result: Result<T, Error>, why: LossReason) -> boo
     }
 }
 
-/// Entries older than the record keep their owners: the second step finds and ends them.
+/// Locks older than the record keep their owners: the second step finds and ends them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_lock_below_the_floor_is_not_left_or_adopted() {
     let etcd = etcd().await;

@@ -192,7 +192,7 @@ async fn a_waiter_and_its_predecessor_are_lost_with_their_session() {
     assert!(matches!(told, Err(Error::PlaceLost { .. } | Error::Rejected { .. })), "{told:?}");
     let reason = soon(guard.lost()).await;
     assert!(matches!(reason, LossReason::EntryGone | LossReason::SessionEnded), "{reason:?}");
-    // A new session is made in time: at the latest when the keep-alive fails.
+    // A new session is made at the latest when the keep-alive fails.
     soon(locks.lock("job").unwrap().acquire()).await.unwrap().release().await.unwrap();
 }
 

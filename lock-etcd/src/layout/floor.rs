@@ -23,7 +23,7 @@ pub(crate) struct Floor {
 pub(crate) struct Record {
     value: Option<Vec<u8>>,
     above: u64,
-    /// When it was written.
+    /// The revision at which it was written.
     since: i64,
 }
 

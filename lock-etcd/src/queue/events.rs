@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Side for Names {
-    /// The keep-alives notice a broken connection sooner.
+    /// Not needed: the keep-alives notice a broken connection sooner.
     const HEARTBEAT: Option<Duration> = None;
 
     /// Only deletions of the name's keys.

@@ -66,7 +66,7 @@ impl Session {
         state.pinged.filter(|_| !state.alone)
     }
 
-    /// Sends keep-alives from now on on streams of their own, or on the common one again.
+    /// Switches keep-alives to streams of their own, or back to the common one.
     pub(crate) fn set_alone(&self, alone: bool) {
         self.state().alone = alone;
     }

@@ -17,7 +17,7 @@ use crate::session::leftover::Stake;
 pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
 
 impl Entries {
-    /// Notes what an attempt may have under its key from now on.
+    /// Notes the possible entry of an attempt under its key.
     pub(crate) fn note(&self, key: &Arc<str>, stake: Stake) {
         match stake {
             Stake::Nothing => lock(&self.0).remove(key),

@@ -1,10 +1,10 @@
-//! What attempts may have in the store, and what still has to be removed.
+//! The possible entries of attempts in the store, and the ones still to be removed.
 
 use std::sync::Arc;
 
 use crate::layout::key_slots::Slot;
 
-/// What an attempt may have in the store.
+/// The possible entry of an attempt in the store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Stake {
     Nothing,
@@ -25,14 +25,14 @@ impl Stake {
     }
 }
 
-/// What an attempt may have left in the store.
+/// An entry that an attempt may have left in the store.
 #[derive(Clone, Debug)]
 pub(crate) struct Leftover {
     pub(crate) key: Arc<str>,
     /// Reserves the key until the leftover is gone.
     pub(crate) _slot: Arc<Slot>,
     pub(crate) stake: Stake,
-    /// What belongs to the entry may stand beside it.
+    /// Whether keys that belong to the entry may stand beside it.
     pub(crate) belongs: bool,
     /// To be removed after this one: as long as this one stands, an unanswered upgrade may make it.
     pub(crate) then: Option<Box<Self>>,

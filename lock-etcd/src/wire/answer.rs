@@ -10,7 +10,7 @@ use crate::error::Failure;
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
-/// The header of an answer: which member answered, and at which revision.
+/// The header of an answer: the member that answered, its cluster and term, and the revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header {
     revision: i64,

@@ -42,7 +42,7 @@ pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONG
 /// repairs.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// For how long no second login for refused watches follows the first.
+/// Shortest time between two logins for refused watches.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
 /// All members, and the one in use.
@@ -58,7 +58,7 @@ pub(crate) struct Connection {
     pub(super) dialed: AtomicU64,
     pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
-    /// Time of the last answer that needs a leader.
+    /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
     /// Whether the member may crash at a read-only transaction.
     reads_alone: AtomicBool,
@@ -79,7 +79,7 @@ pub(crate) enum Word {
 /// The result of an idempotent request after some tries.
 pub(crate) struct Insisted<T> {
     pub(crate) result: Result<T, Failure>,
-    /// A sending of it was not answered, and may still be carried out.
+    /// Whether a sending of it was not answered, and may still be carried out.
     pub(crate) ambiguous: bool,
 }
 
@@ -166,7 +166,7 @@ impl Connection {
         asked.max(self.heard()) + ttl
     }
 
-    /// Time of the last answer that needs a leader.
+    /// Time of the last answer that only a member with a leader gives.
     pub(crate) fn heard(&self) -> Instant {
         *lock(&self.heard)
     }
@@ -214,7 +214,7 @@ impl Connection {
                 self.works(word);
                 return Ok(answer);
             }
-            // The caller's client may not log in again by itself.
+            // The caller's client possibly does not log in again by itself.
             Ok(Err(error)) if self.source.is_shared() => Failure::of_stream(error),
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),

@@ -47,18 +47,19 @@ impl Server {
         }
     }
 
-    /// 3.5 and newer measure leases by a monotonic clock.
+    /// Whether leases follow the wall clock: 3.5 and newer measure them by a monotonic clock.
     fn follows_wall_clock(&self) -> bool {
         self.version.is_none_or(|version| version < (3, 5, 0))
     }
 
-    /// etcd#15247, corrected by pull requests 17465 and 17425.
+    /// Whether a stalled leader may revoke leases early: etcd#15247, corrected by pull requests
+    /// 17465 and 17425.
     fn revokes_early(&self) -> bool {
         self.is_before(31, 13)
     }
 
-    /// A read-only transaction crashes the member if the client leaves: etcd#14110 and #14891,
-    /// corrected by pull requests 14149 and 14895.
+    /// Whether a read-only transaction crashes the member if the client leaves: etcd#14110 and
+    /// #14891, corrected by pull requests 14149 and 14895.
     pub(crate) fn crashes_at_reads(&self) -> bool {
         self.is_before(23, 7)
     }

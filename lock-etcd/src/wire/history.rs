@@ -1,4 +1,4 @@
-//! What etcd's history says about a grant.
+//! Reads of etcd's history: whether a grant came at once.
 
 use etcd_client::GetOptions;
 use lock_core::queue::{self, Verdict};

@@ -77,7 +77,7 @@ impl Terms<'_> {
         [self.guard.compare(), record.compare(key)]
     }
 
-    /// Reads the current values if they differ.
+    /// Reads the current values, for when the comparisons fail.
     fn reads(&self) -> [TxnOp; 2] {
         [self.guard.read(), TxnOp::get(self.floor.0, None)]
     }
@@ -180,7 +180,7 @@ pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, 
 }
 
 /// Fails if etcd does not accept the login: it grants leases without one. The rights of the login
-/// show when it uses them.
+/// are not checked here.
 pub(crate) async fn check_login(member: &Member) -> Answer<()> {
     let anything = GetOptions::new().with_count_only().with_serializable();
     match member.kv.clone().get("\0", Some(anything)).await {
