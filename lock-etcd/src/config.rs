@@ -1,4 +1,4 @@
-//! Where etcd is and how its locks are named.
+//! Where etcd is, and how its locks are named.
 
 use std::{fmt, time::Duration};
 
@@ -26,31 +26,30 @@ const DEFAULT_PORT: u16 = 2379;
 /// # Ok::<(), lock_core::Error>(())
 /// ```
 ///
-/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
-/// as in a URL. `Debug` does not show the password.
+/// With the feature `serde` it can be read from a configuration file: the fields by their names,
+/// `ttl` as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct EtcdConfig {
-    /// The members, `host` or `host:port`; of no use with a given client. Default:
-    /// `127.0.0.1:2379`.
+    /// The members, `host` or `host:port`; not used with a given client. Default: `127.0.0.1:2379`.
     pub hosts: Vec<String>,
     /// The user. Default: no login.
     pub user: Option<String>,
     /// The password.
     pub password: Option<String>,
-    /// The TTL of locks that name none, in whole seconds. Default: 15 s.
+    /// The TTL of locks that set none, in whole seconds. Default: 15 s.
     #[cfg_attr(
         feature = "serde",
         serde(default, deserialize_with = "lock_core::duration::deserialize")
     )]
     pub ttl: Option<Duration>,
-    /// What every key starts with, verbatim. Default: nothing.
+    /// Start of every key, verbatim. Default: nothing.
     pub prefix: String,
     /// How names become keys. Default: [`Layout::Escaped`].
     pub layout: Layout,
-    /// A client of the caller's, or its options, in the place of hosts and login.
+    /// The caller's client, or its options, instead of hosts and login.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) given: Option<Source>,
 }
@@ -60,7 +59,7 @@ impl EtcdConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`] if it is not etcd's or has a path, [`Error::InvalidOption`] if an
+    /// [`Error::InvalidUrl`] if the URL is not etcd's or has a path, [`Error::InvalidOption`] if an
     /// option is unknown or wrong.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         if url.scheme() != "etcd" {
@@ -84,28 +83,26 @@ impl EtcdConfig {
         Ok(config)
     }
 
-    /// These members, `host` or `host:port`; everything else by default.
+    /// A configuration with these members, `host` or `host:port`, and defaults for everything else.
     pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Shares the connection of a client, with its login, TLS and endpoints; everything else by
-    /// default. Nothing is sent.
+    /// Shares the connection of a client, with its login, TLS and endpoints. Everything else has
+    /// its default. Sends nothing.
     ///
-    /// Safe, but worse in an outage than connections of our own, which
-    /// [`from_options`](Self::from_options) makes: the client goes on asking members that are down,
-    /// and does not leave one that is silent. [The front page](crate#your-own-client) says what to
-    /// set.
+    /// This is safe, but worse in an outage than connections of our own, which
+    /// [`from_options`](Self::from_options) makes: the client keeps asking members that are down,
+    /// and does not leave a silent one. [The front page](crate#your-own-client) says what to set.
     pub fn from_client(client: &Client) -> Self {
         Self { given: Some(Source::Client(Box::new(client.clone()))), ..Self::default() }
     }
 
-    /// Connections of our own, made as a client would make them: with these endpoints, and with the
-    /// login, TLS and HTTP/2 pings of these options. Everything else by default. Nothing is sent.
+    /// Makes connections of our own, as a client would: with these endpoints, and with the login,
+    /// TLS and HTTP/2 pings of these options. Everything else has its default. Sends nothing.
     ///
-    /// An endpoint is `host:port`, or `http://..`; or `https://..` where the client crate is built
-    /// with TLS. Each connection requires a leader, logs in again, and has our limits for
-    /// connecting.
+    /// An endpoint is `host:port`, `http://..`, or `https://..` if the client crate is built with
+    /// TLS. Each connection requires a leader, logs in again, and has our limits for connecting.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -159,7 +156,7 @@ impl EtcdConfig {
         Keys { prefix: self.prefix.clone(), native: self.layout == Layout::Native }
     }
 
-    /// What connections are made from.
+    /// Returns the source of connections.
     pub(crate) fn source(&self) -> Source {
         let password = self.password.as_deref().unwrap_or_default();
         let login = self.user.as_deref().map(|user| (user, password));
@@ -187,7 +184,7 @@ impl Default for EtcdConfig {
     }
 }
 
-/// A host with its port. The colons of an IPv6 address are in brackets.
+/// Adds the default port to a host without one. The colons of an IPv6 address are in brackets.
 fn endpoint(host: &str) -> String {
     match host[host.rfind(']').unwrap_or(0)..].contains(':') {
         true => host.to_owned(),
@@ -195,7 +192,8 @@ fn endpoint(host: &str) -> String {
     }
 }
 
-/// etcd counts TTLs in whole seconds; rounding would promise what it does not keep.
+/// Returns the TTL in whole seconds. etcd counts TTLs in whole seconds, and rounding would break
+/// the promise.
 pub(crate) fn whole_seconds(option: &str, ttl: Duration) -> Result<u64> {
     if ttl.subsec_nanos() == 0 {
         return Ok(ttl.as_secs());
@@ -228,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_says_it_all_and_debug_keeps_the_secret() {
+    fn a_url_sets_all_options_and_debug_hides_the_password() {
         let config = config("etcd://me:secret@a,b:1?ttl=7s&prefix=p/&layout=native").unwrap();
         assert_eq!(config.source().endpoints(), ["a:2379", "b:1"]);
         assert_eq!((config.ttl, config.layout), (Some(Duration::from_secs(7)), Layout::Native));

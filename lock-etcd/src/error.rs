@@ -1,4 +1,4 @@
-//! From the client's errors to ours.
+//! Converts the client's errors to ours.
 
 use std::error::Error as _;
 
@@ -15,30 +15,31 @@ pub(crate) struct Failure {
     source: BoxError,
 }
 
-/// What to do about a failed request.
+/// The kind of a failure: what to do about it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FailureKind {
-    /// Nobody listened: nothing was sent. Try again, elsewhere if there is an elsewhere.
+    /// No server listened: nothing was sent. Try again, on another endpoint if there is one.
     Refused,
-    /// The connection or the member failed half-way: it may have acted. Try again.
+    /// The connection or the member failed half-way: the request may have been carried out. Try
+    /// again.
     Broken,
-    /// No answer in time: it may have acted. Try again on a new connection.
+    /// No answer in time: the request may have been carried out. Try again on a new connection.
     Silent,
-    /// The member is there and had too much to do: it did not act. Try again later.
+    /// The member had too much to do: it did not act. Try again later.
     Busy,
     /// The login has expired: it did not act. Try again with a new one.
     LoggedOut,
     /// The lease is gone, and with it all of its keys.
     LeaseGone,
-    /// The token floor was raised after the entry was made and before anybody knew of it. It is to be
-    /// removed, and the attempt to begin again.
+    /// The token floor was raised after the entry was made and before any caller knew of it. The
+    /// entry must be removed, and the attempt must begin again.
     Overtaken,
     /// The credentials or permissions are wrong. Trying again is useless.
     Denied,
-    /// etcd does not take the request: it did not act. Trying again is useless.
+    /// etcd rejects the request: it did not act. Trying again is useless.
     Rejected,
-    /// Something is wrong with the request or its answer, and it may have acted all the same.
-    /// Trying again is useless.
+    /// Something is wrong with the request or its answer, and it may have been carried out all the
+    /// same. Trying again is useless.
     Unclear,
 }
 
@@ -55,7 +56,7 @@ impl FailureKind {
 }
 
 impl Failure {
-    /// A failure of our own reckoning.
+    /// A failure that this crate found, not the client.
     pub(crate) fn new(kind: FailureKind, source: impl Into<BoxError>) -> Self {
         Self { kind, source: source.into() }
     }
@@ -65,12 +66,12 @@ impl Failure {
         Self::new(FailureKind::Silent, format!("no answer within {}", shown(limit)))
     }
 
-    /// The answer was well-formed and made no sense.
+    /// The answer was well-formed but made no sense.
     pub(crate) fn senseless(what: &'static str) -> Self {
         Self::new(FailureKind::Unclear, what)
     }
 
-    /// What was carried out all the same is nobody's concern.
+    /// The same failure, for a request whose effect does not matter.
     pub(crate) fn without_effect(self) -> Self {
         let kind = match self.kind {
             FailureKind::Broken | FailureKind::Silent => FailureKind::Refused,
@@ -80,7 +81,8 @@ impl Failure {
         Self { kind, ..self }
     }
 
-    /// On a stream nobody logs in again for us.
+    /// The failure of a stream. The client does not log in again for a stream, so an expired login
+    /// is [`LoggedOut`](FailureKind::LoggedOut).
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();
         match failure.kind == FailureKind::Denied
@@ -97,25 +99,25 @@ impl Failure {
             && self.source.to_string().contains("authentication failed")
     }
 
-    /// Whether etcd takes smaller requests, or shorter transactions, than this one.
+    /// Whether etcd would accept a smaller request, or a shorter transaction.
     pub(crate) fn is_too_large(&self) -> bool {
         let says = self.source.to_string();
         let words = ["too many operations", "request is too large", "message larger than max"];
         self.kind == FailureKind::Rejected && words.iter().any(|words| says.contains(words))
     }
 
-    /// Whether a request for less would be answered.
+    /// Whether a request for less data would be answered.
     pub(crate) fn is_answer_too_large(&self) -> bool {
         self.kind == FailureKind::Unclear && self.source.to_string().contains(ANSWER_TOO_LARGE)
     }
 
-    /// Whether the revision that was asked for is forgotten.
+    /// Whether the requested revision was compacted.
     pub(crate) fn is_compacted(&self) -> bool {
         self.kind == FailureKind::Rejected && self.source.to_string().contains("has been compacted")
     }
 
-    /// What the caller is told. `ambiguous`: an earlier sending of the same request may have been
-    /// carried out.
+    /// Converts it to the caller's error. `ambiguous`: an earlier sending of the same request may
+    /// have been carried out.
     pub(crate) fn into_error(self, op: &'static str, ambiguous: bool) -> Error {
         let effect = match ambiguous || self.kind.is_ambiguous() {
             true => Effect::Unknown,
@@ -150,12 +152,12 @@ impl From<etcd_client::Error> for Failure {
     }
 }
 
-/// The table: what each of the client's errors means.
+/// Maps each of the client's errors to its kind.
 fn kind_of(error: &etcd_client::Error) -> FailureKind {
     use etcd_client::Error as E;
     match error {
         E::GRpcStatus(status) => kind_of_status(status),
-        // The client's word for a first keep-alive answered with TTL 0.
+        // The client's text for a first keep-alive answered with TTL 0.
         E::LeaseKeepAliveError(text) if text == "lease not found" => FailureKind::LeaseGone,
         E::InvalidArgs(_) | E::InvalidUri(_) | E::InvalidMetadataValue(_) => FailureKind::Rejected,
         // Streams that ended, channels that closed, transports that broke.
@@ -163,19 +165,19 @@ fn kind_of(error: &etcd_client::Error) -> FailureKind {
     }
 }
 
-/// The client's words when it does not take an answer. The request was carried out.
+/// The client's text when it does not accept an answer. The request was carried out.
 const ANSWER_TOO_LARGE: &str = "decoded message length too large";
 
 fn kind_of_status(status: &Status) -> FailureKind {
     let says = |text: &str| status.message().contains(text);
     match status.code() {
-        // The connection's end in the guise of other codes: ENHANCE_YOUR_CALM is ResourceExhausted.
+        // The end of a connection may have other codes: ENHANCE_YOUR_CALM is ResourceExhausted.
         _ if says("h2 protocol error") => FailureKind::Broken,
-        // The client's words when no connection could be made.
+        // The client's text when no connection could be made.
         Code::Unavailable if says("tcp connect error") || says("dns error") => FailureKind::Refused,
         Code::ResourceExhausted if says("too many requests") => FailureKind::Busy,
         Code::NotFound if says("lease not found") => FailureKind::LeaseGone,
-        // The client crate logs in again by itself, but not for this one.
+        // The client crate logs in again by itself, but not for this error.
         Code::InvalidArgument if says("auth store is old") => FailureKind::LoggedOut,
         Code::PermissionDenied | Code::Unauthenticated => FailureKind::Denied,
         // Wrong password; a user where authentication is off; none where it is on.
@@ -196,20 +198,20 @@ fn kind_of_status(status: &Status) -> FailureKind {
             false => FailureKind::Unclear,
         },
         // Unavailable, Unknown, Cancelled, DeadlineExceeded, Aborted, Internal: a transport that
-        // broke or a cluster without a leader. Whether the request was carried out, nobody knows.
+        // broke or a cluster without a leader. The request may have been carried out.
         _ => FailureKind::Broken,
     }
 }
 
-/// Whether etcd says that it did nothing: in its own words, or in those of its gRPC server, which
-/// has not passed the request on. When its space is exceeded, it says so after it has acted, too.
+/// Whether etcd says that it did nothing, or its gRPC server says that it has not passed the
+/// request on. If the space is exceeded, etcd says so also after it has acted.
 fn is_refusal(status: &Status) -> bool {
     let says = |text: &str| status.message().contains(text);
     let unread = status.code() == Code::Unimplemented || says("received message larger than max");
     unread || (says("etcdserver: ") && !says("space exceeded"))
 }
 
-/// The server's words, or the client's and what they come from, without its dump of headers.
+/// The server's message, or the client's with its last cause, without the client's dump of headers.
 fn shorten(error: etcd_client::Error) -> BoxError {
     match error {
         etcd_client::Error::GRpcStatus(status) => {
@@ -234,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_row_by_row() {
+    fn each_client_error_has_its_kind() {
         use etcd_client::Error as E;
         let rows = [
             (status(Code::Unavailable, "tcp connect error"), FailureKind::Refused),
@@ -318,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_have_been_carried_out_says_so() {
+    fn an_ambiguous_failure_has_an_unknown_effect() {
         let told = |kind| Failure::new(kind, "why").into_error("acquire", false);
         assert_eq!(told(FailureKind::Refused).effect(), Effect::None);
         assert_eq!(told(FailureKind::Busy).effect(), Effect::None);

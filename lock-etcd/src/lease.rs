@@ -43,7 +43,7 @@ pub struct EtcdLease {
     hold: tokio::sync::Mutex<Hold>,
 }
 
-/// What an upgrade changes.
+/// The parts of a lease that an upgrade changes.
 #[derive(Clone, Debug)]
 struct Shown {
     key: Arc<str>,
@@ -85,9 +85,9 @@ impl EtcdLease {
         }
     }
 
-    /// For a guarded write of your own: true in a transaction of etcd's as long as the lock is held, so
-    /// that etcd itself refuses a holder that has lost it. As `IsOwner()` of Go's
-    /// `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
+    /// A comparison for a guarded write of your own. In a transaction of etcd it is true as long as
+    /// the lock is held, so etcd itself refuses a holder that has lost it. Same as `IsOwner()` of
+    /// Go's `concurrency.Mutex`. An [upgrade](lock_core::LockGuard::try_upgrade) changes it.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_etcd as etcd; }
@@ -106,12 +106,12 @@ impl EtcdLease {
         etcd_client::Compare::create_revision(&*key, etcd_client::CompareOp::Equal, revision)
     }
 
-    /// The key of the lock's entry; an upgrade changes it.
+    /// Returns the key of the lock's entry. An upgrade changes it.
     pub fn key(&self) -> Arc<str> {
         lock(&self.shown).key.clone()
     }
 
-    /// Ends the bookkeeping of this grant; false if that was done before.
+    /// Ends the bookkeeping of this grant. Returns false if that was done before.
     fn finish(&self) -> bool {
         let first = !self.finished.swap(true, Ordering::AcqRel);
         if first {
@@ -137,7 +137,8 @@ impl EtcdLease {
         }
     }
 
-    /// When a conversion is not sent again: the lock is over, or the store out of reach.
+    /// Returns the test for whether to stop sending a conversion: the lock is over, or the store is
+    /// out of reach.
     fn give_up(&self) -> impl Fn() -> bool + use<> {
         let patience = Clock::Boot.now() + self.ttl;
         let (validity, session) = (self.validity.clone(), self.session.clone());
@@ -146,7 +147,8 @@ impl EtcdLease {
         }
     }
 
-    /// Whether the entry stands, by the word of the whole cluster. Not while it is being replaced.
+    /// Returns whether the entry stands, confirmed by the whole cluster. Waits while it is being
+    /// replaced.
     async fn stands(&self) -> Result<bool> {
         let hold = self.hold.lock().await;
         reads::exists(&self.store.connection, &hold.entry.key, hold.revision)
@@ -196,7 +198,7 @@ impl Lease for EtcdLease {
         }
     }
 
-    /// Only for what was acquired with a value: a plain lock's key has its note there.
+    /// Only for a lock that was acquired with a value: a plain lock's key has its note there.
     async fn publish(&self, value: &[u8]) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
@@ -219,7 +221,7 @@ impl Lease for EtcdLease {
             let what = "leave to another process what is no plain exclusive lock".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // What waits for it here waits for the deletion from now on.
+        // From now on the waiters of this client wait for the deletion.
         if self.finish() {
             hold.unwatch();
         }
@@ -259,7 +261,7 @@ impl Lease for EtcdLease {
     async fn release(&self) -> Result<()> {
         let mut hold = self.hold.lock().await;
         if self.finish() {
-            // What was lost is not handed over: whoever had it may still be at work.
+            // A lost lock is not handed over: its former holder may still be at work.
             match self.validity.loss() {
                 None => hold.hand_over(),
                 Some(_) => hold.unwatch(),
@@ -284,7 +286,7 @@ impl fmt::Debug for EtcdLease {
 }
 
 impl Drop for EtcdLease {
-    /// lock-core releases what it drops; this is for whoever uses the driver alone.
+    /// lock-core releases what it drops. This is for callers that use the driver alone.
     fn drop(&mut self) {
         if self.finish() {
             let hold = self.hold.get_mut();

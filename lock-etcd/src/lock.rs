@@ -1,4 +1,4 @@
-//! The driver.
+//! The driver of etcd.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -103,7 +103,7 @@ impl EtcdLock {
         Ok(Self { store, guarantees, tasks })
     }
 
-    /// Shares the connection of a client. The same as [`connect`](Self::connect) with
+    /// Shares the connection of a client. Same as [`connect`](Self::connect) with
     /// [`EtcdConfig::from_client`], which says what that means.
     ///
     /// ```no_run
@@ -134,11 +134,11 @@ impl EtcdLock {
     }
 }
 
-/// Asks everything that connecting needs, in one round: whether the login is good, the shortest
+/// Asks everything that connecting needs, in one round: whether the login is valid, the shortest
 /// TTL, and what is deployed.
 ///
-/// etcd raises a TTL that is too short for its elections: a lease of 1 s tells what it grants. It
-/// is revoked beside what comes next, and ends by itself if that fails.
+/// etcd raises a TTL that is too short for its elections, so a lease of 1 s shows the shortest one.
+/// That lease is revoked beside what comes next, and ends by itself if that fails.
 async fn first_round(
     member: Arc<Member>,
 ) -> Result<(u64, JoinHandle<()>, Server), etcd_client::Error> {
@@ -173,7 +173,7 @@ fn guarantees(shortest: Duration, default_ttl: Duration, server: &Server) -> Gua
     guarantees.default_ttl = default_ttl;
     guarantees.names_at_once = set::MOST;
     guarantees.detach = true;
-    // Expired leases are looked for every 500 ms, and revoked by a transaction after that.
+    // etcd looks for expired leases every 500 ms, and then revokes them by a transaction.
     guarantees.expiry_slack = Duration::from_secs(1);
     guarantees
 }
@@ -265,7 +265,8 @@ impl Drop for EtcdLock {
     fn drop(&mut self) {
         self.stop();
         let sessions = self.store.sessions.clone();
-        // Wherever it is dropped. If the runtime that connected is gone, the locks end with their TTL.
+        // On the runtime that connected, wherever it is dropped. If that is gone, the locks end
+        // with their TTL.
         self.store.runtime.spawn(async move { drop(sessions.close().await) });
     }
 }

@@ -1,5 +1,4 @@
-//! What operators do: which names are in use, taking a lock away from whoever has it, and the token
-//! floor.
+//! Operators' calls: names in use, holders and waiters, revocation, and the token floor.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -19,10 +18,10 @@ use crate::{
     },
 };
 
-/// How long a request to raise the token floor is sent again.
+/// For how long a request to raise the token floor is sent again.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Holders and waiters in order. How long a holder's lease lasts is known to etcd only.
+/// Returns holders and waiters in order. Only etcd knows how long a holder's lease lasts.
 pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>> {
     let (queue, connection) = (store.layout.queue(name)?, &store.connection);
     let failed = |failure: Failure| failure.into_error("inspect", false);
@@ -32,7 +31,7 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     let held = entries.iter().zip(&standing).filter(|(entry, _)| entry.holds);
     let leases: BTreeSet<_> =
         held.map(|(_, standing)| standing.lease).filter(|id| *id != 0).collect();
-    // Together: many readers are many leases.
+    // At the same time: many readers have many leases.
     let left = leases.iter().map(|lease| leases::ttl_left(connection, *lease));
     let held = entries.iter().zip(&standing).take_while(|(entry, _)| entry.holds);
     let held = held.take(history::MOST).map(|(_, standing)| standing.entry.revision);
@@ -48,7 +47,7 @@ pub(crate) async fn inspect(store: &Store, name: &LockName) -> Result<Vec<Entry>
     Ok(entries)
 }
 
-/// The names that have an entry and start with `start`, in order.
+/// Returns the names that have an entry and start with `start`, in order.
 pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     let mut names = BTreeSet::new();
     let Some((mut from, to)) = store.layout.names(start) else { return Ok(Vec::new()) };
@@ -63,7 +62,7 @@ pub(crate) async fn names(store: &Store, start: &str) -> Result<Vec<LockName>> {
     }
 }
 
-/// Removes the entry of an attempt. Answers whether there was one.
+/// Removes the entry of an attempt. Returns whether there was one.
 pub(crate) async fn revoke(
     store: &Store,
     name: &LockName,
@@ -73,7 +72,7 @@ pub(crate) async fn revoke(
     let queue = store.layout.queue(name)?;
     let until = Clock::Boot.now() + patience;
     let mut sent_in_doubt = false;
-    // An upgrade gives an attempt another entry: it is looked for until it is gone.
+    // An upgrade gives an attempt another entry: look again until there is none.
     loop {
         let entries = reads::inspect(&store.connection, &queue)
             .await
@@ -94,14 +93,15 @@ pub(crate) async fn revoke(
     }
 }
 
-/// How far tokens have come.
+/// Returns the token floor and the newest token.
 pub(crate) async fn token_floor(store: &Store) -> Result<TokenFloor> {
     let asked = reads::floor(&store.connection, &store.floor).await;
     let (record, revision) = asked.map_err(|failure| failure.into_error("token floor", false))?;
     Ok(record.newest(revision))
 }
 
-/// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first one's.
+/// Raises the floor, unless it is as high. Of two concurrent callers, the second one finds the
+/// first one's floor.
 pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Result<TokenFloor> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
     let asked = reads::floor(&store.connection, &store.floor).await;
@@ -109,7 +109,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     let until = Clock::Boot.now() + PATIENCE;
     while record.above() < above.value() {
         let key = &*store.floor.key;
-        // The read of the same transaction sees what it writes.
+        // The read of the same transaction returns what it writes.
         let txn = Txn::new()
             .when([record.compare(key)])
             .and_then([TxnOp::put(key, above.to_string(), None), TxnOp::get(key, None)])
@@ -124,7 +124,7 @@ pub(crate) async fn raise_token_floor(store: &Store, above: FencingToken) -> Res
     Ok(record.newest(revision))
 }
 
-/// The attempts with entries that were made before the floor was raised the last time.
+/// Returns the attempts with entries that were made before the floor was last raised.
 pub(crate) async fn below_token_floor(store: &Store) -> Result<Vec<(LockName, Uuid)>> {
     let failed = |failure: Failure| failure.into_error("raise the token floor", true);
     let asked = reads::floor(&store.connection, &store.floor).await;

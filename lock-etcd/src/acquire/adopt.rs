@@ -1,4 +1,4 @@
-//! Taking up a lock that another process has left.
+//! Adopting a lock that another process has left.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     store: &Arc<Store>,
     request: &Request,
@@ -48,7 +48,7 @@ pub(crate) async fn adopt(
             OwnEntry::new(store, session.clone(), queue.clone(), Role::Ours(Kind::Exclusive));
         entry.key = key.clone();
         let Some(token) = floor.revision(ticket.token()) else {
-            // What is known here of the floor may be old, or of a time that a backup has undone.
+            // The known floor may be old, or may come from a time that a backup has undone.
             let asked = reads::floor(&store.connection, &store.floor).await;
             let (now, _) = asked.map_err(|failure| failure.into_error("adopt", false))?;
             if now == floor {
@@ -80,9 +80,9 @@ pub(crate) async fn adopt(
             }
             Ok(Rewritten::Other) => return Err(lost(request, LossReason::Adopted)),
             Ok(Rewritten::Gone) => return Err(lost(request, LossReason::TicketOver)),
-            // The token may count from it, or the lock is older, and is about to be ended.
+            // The token may count from this floor, or the lock is older and is about to be ended.
             Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
-            // What was sent with it did nothing, or has ended with it.
+            // A request with this lease did nothing, or its entry has ended with the lease.
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
                 if ambiguous {
@@ -117,7 +117,7 @@ fn hold(
     Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
 }
 
-/// The lease by which the lock lived meanwhile is of no use any more.
+/// Ends the lease that the lock lived by meanwhile.
 fn end_lease(store: &Arc<Store>, lease: i64) {
     let store = store.clone();
     store.runtime.clone().spawn(async move {
@@ -127,8 +127,7 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
     });
 }
 
-/// Makes sure in the background that an adoption without an answer leaves nothing that lives as long as
-/// its session.
+/// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
 fn undo(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -136,7 +135,7 @@ fn undo(
     (revision, modified): (i64, i64),
     attempt: Uuid,
 ) {
-    // As long as it is not undone, the session's end is to take it along.
+    // Until it is undone, the session's end must take it along.
     entry.set_stake(Stake::Doubtful(None));
     let (store, session) = (store.clone(), session.clone());
     store.runtime.clone().spawn(async move {

@@ -18,15 +18,15 @@ use crate::{
     },
 };
 
-/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place in
-/// the queue, also for foreign clients. Sent again, it changes nothing.
+/// Marks an entry as shared, if it still stands. It keeps its create revision, which is its place
+/// in the queue, also for foreign clients. Sending it again changes nothing.
 pub(crate) fn downgrade(key: &str, lease: i64, revision: i64) -> Txn {
     Txn::new()
         .when([stands(key, revision)])
         .and_then([put(&mark(key), lease, b""), put(&signal(key), lease, b"")])
 }
 
-/// An entry that is to be replaced by an exclusive one.
+/// The replacement of an entry by an exclusive one.
 pub(crate) struct Upgrade<'a> {
     pub(crate) queue: &'a str,
     pub(crate) lease: i64,
@@ -36,25 +36,26 @@ pub(crate) struct Upgrade<'a> {
     pub(crate) new: &'a str,
     pub(crate) note: &'a [u8],
     pub(crate) attempt: Uuid,
-    /// As far as it is known: an upgrade makes a new entry, which must count from it.
+    /// The token floor's key, and its record as far as it is known. An upgrade makes a new entry,
+    /// which must count from it.
     pub(crate) floor: (&'a str, &'a Record),
 }
 
-/// What became of an upgrade.
+/// The result of an upgrade.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgraded {
-    /// The new entry stands since this revision, counts from this floor, and the old one is gone.
+    /// The old entry is gone. The new one stands since this revision and counts from this floor.
     Done(i64, u64, Header),
-    /// Somebody else is there, or the token floor was raised and the old entry is being ended; the
-    /// new entry will never be.
+    /// Another entry is there, or the token floor was raised and the old entry is being ended. The
+    /// new entry will never exist.
     Busy,
-    /// The old entry has gone, and the new one will never be.
+    /// The old entry is gone. The new one will never exist.
     Gone,
 }
 
 impl Upgrade<'_> {
-    /// Does it if nobody else is in the queue. In doubt (see [`Insisted`]) only after a failure.
-    /// `doubted`: so was an earlier try to put the same entry there.
+    /// Upgrades if no other entry is in the queue. In doubt (see [`Insisted`]) only after a
+    /// failure. `doubted`: an earlier try to put the same entry there is in doubt, too.
     pub(crate) async fn send(
         &self,
         connection: &Connection,
@@ -66,8 +67,8 @@ impl Upgrade<'_> {
         Insisted { result, ambiguous }
     }
 
-    /// A sending that was not answered must not take effect after we have said that nothing changed.
-    /// All sendings ask for the old entry's last modification, so writing it once more ends them.
+    /// An unanswered sending must not take effect after we have said that nothing changed. All
+    /// sendings compare the old entry's last modification, so writing it once more ends them.
     async fn settle(
         &self,
         connection: &Connection,
@@ -89,12 +90,12 @@ impl Upgrade<'_> {
             let (new, old) = (found.next().flatten(), found.next().flatten());
             let new = new.filter(|kv| note::attempt(&kv.value) == Some(self.attempt));
             if let Some(new) = new {
-                // By an earlier try, perhaps, before the floor was raised.
+                // Perhaps made by an earlier try, before the floor was raised.
                 return Ok(Upgraded::Done(new.create_revision, note::floor(&new.value), header));
             }
             match old.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(Upgraded::Gone),
-                // Written once more, for an earlier one.
+                // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
                 Some(_) if !*ambiguous => return Ok(Upgraded::Busy),
                 Some(_) => {

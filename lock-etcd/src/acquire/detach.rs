@@ -1,11 +1,11 @@
-//! Leaving a lock to another process, which [takes it up](super::adopt).
+//! Leaving a lock to another process, which [adopts it](super::adopt).
 //!
-//! All locks of a client live by leases that they share. The key of one that is left is written once
-//! more with a lease of its own; that keeps its create revision, which is its place in line and its
-//! token. Who adopts the lock writes it with the lease of its own session. Each of the two transactions
-//! asks for the key's last modification, so each is done once, and one that comes late does nothing.
-//! Each also asks for the token floor's record: what is older than that stays whose it was, so that
-//! whoever has raised the floor finds and ends it.
+//! All locks of a client live by leases that they share. Leaving a lock writes its key once more
+//! with a lease of its own. The key keeps its create revision, which is its place in line and its
+//! token. The client that adopts the lock writes it with the lease of its own session. Each of the
+//! two transactions compares the key's last modification, so each is done once, and a late one does
+//! nothing. Each also compares the token floor's record. An entry from before the raise keeps its
+//! owner, so the caller that raised the floor finds and ends it.
 
 use lock_core::{Error, Kind, Result};
 use uuid::Uuid;
@@ -27,10 +27,10 @@ use crate::{
     },
 };
 
-/// Where a lock stands that was left: what a ticket says of it.
+/// A lock that was left: the part of a ticket that says where it stands.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Left {
-    /// What follows the queue in its key.
+    /// The part of its key after the queue.
     pub(super) suffix: String,
     /// The lease that it lives by.
     pub(super) lease: i64,
@@ -45,7 +45,7 @@ impl Left {
 
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] for what [`place`](Self::place) did not write.
+    /// [`Error::InvalidOption`] for text that [`place`](Self::place) did not write.
     pub(super) fn read(place: &str) -> Result<Self> {
         let parse = || {
             let mut parts = place.split('/');
@@ -64,9 +64,9 @@ impl Left {
 }
 
 impl Hold {
-    /// Leaves the entry to whoever adopts it. `holder`: what it says about itself until then. Answers
-    /// where it stands; `None` if it does not stand any more, or the token floor was raised since it
-    /// was made: it is removed then.
+    /// Leaves the entry to the client that adopts it. `holder`: its description until then. Returns
+    /// where it stands. Returns `None` if it does not stand any more, or if the token floor was
+    /// raised since it was made: then it is removed.
     pub(crate) async fn detach(
         &mut self,
         holder: &str,
@@ -114,8 +114,8 @@ impl Hold {
     }
 }
 
-/// A lease of its own for one lock; nobody renews it. With another id each time: so what an unanswered
-/// request makes is nobody's, and ends by itself.
+/// Makes a lease of its own for one lock. It is not renewed. Each try has another id, so the lease
+/// of an unanswered request is unused and ends by itself.
 async fn fresh_lease(
     store: &Store,
     ttl: std::time::Duration,

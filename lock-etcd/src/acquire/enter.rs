@@ -1,4 +1,4 @@
-//! The transaction that makes an attempt's entry, sent until it is known what it came to.
+//! The transaction that makes an attempt's entry, sent until its result is known.
 
 use etcd_client::Txn;
 use lock_core::{Attempt, Clock, Instant, Request, Wait, queue};
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// How long an attempt goes on without an answer.
+/// How long an attempt continues without an answer.
 pub(crate) struct Patience<'a> {
     attempt: &'a Attempt,
     session: &'a Session,
@@ -30,8 +30,7 @@ impl Patience<'_> {
             || Clock::Boot.now() >= self.until
     }
 
-    /// Waits for an answer. It is of use also to a caller that has left: it tells what there is to
-    /// remove.
+    /// Waits for an answer, also if the caller has left: the answer tells what there is to remove.
     async fn answer<T>(
         &self,
         call: impl Future<Output = Result<T, Failure>>,
@@ -58,8 +57,8 @@ impl Patience<'_> {
 }
 
 impl OwnEntry {
-    /// Makes the entry. Otherwise answers whom it found there: the request is not to wait, or the
-    /// key is in use.
+    /// Makes the entry. Otherwise returns the entries that it found: the request is not to wait, or
+    /// the key is in use.
     pub(super) async fn enter(
         &mut self,
         request: &Request,
@@ -85,7 +84,7 @@ impl OwnEntry {
             });
             let entered = entered.await?;
             match &entered {
-                // Beside others there is room: nobody is disturbed by an entry that stays.
+                // There is room beside the others: an entry that stays delays none of them.
                 Err(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
@@ -96,8 +95,8 @@ impl OwnEntry {
         .await
     }
 
-    /// Sends the transaction that is to make the entry until there is an answer, or the caller that
-    /// `began` then has waited for a TTL in vain.
+    /// Sends the transaction that makes the entry. Repeats it until there is an answer, or the
+    /// caller that started at `began` has waited for a TTL.
     pub(crate) async fn send(
         &mut self,
         request: &Request,
@@ -157,7 +156,7 @@ impl OwnEntry {
     }
 
     fn failed(&mut self, failure: &Failure, epoch: i64) {
-        // A session that has ended may have its lease for a while.
+        // A session that has ended may keep its lease for a while.
         let ended = failure.kind == FailureKind::LeaseGone && self.session.ended.is_cancelled();
         if ended || failure.kind.is_ambiguous() {
             self.set_stake(Stake::Doubtful(Some(epoch)));
@@ -166,7 +165,7 @@ impl OwnEntry {
         }
     }
 
-    /// After this, nothing that was sent in an epoch up to this one does anything.
+    /// Ends the epochs up to `over`: nothing that was sent in them does anything after this.
     async fn begin_epoch(
         &mut self,
         over: i64,
@@ -186,9 +185,9 @@ impl OwnEntry {
         Ok(())
     }
 
-    /// The transaction found others there, or the entry that an earlier sending had made: from another
-    /// floor if that was raised since. What is behind the entry counts from the earlier one, too, so
-    /// its token must not be counted from this one.
+    /// The transaction found other entries, or the one that an earlier sending had made, perhaps
+    /// before the token floor was raised. The entries behind such an entry count from the older
+    /// floor, too, so its token must not count from the new one.
     async fn found(
         &mut self,
         found: Vec<QueueEntry>,
@@ -217,7 +216,7 @@ impl OwnEntry {
     }
 }
 
-/// Waits for something as long as an attempt has patience.
+/// Waits for a future as long as the attempt has patience.
 async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> Result<T, Failure> {
     tokio::select! {
         biased;

@@ -1,4 +1,4 @@
-//! What stands in the store for a lock that is held, and how it changes its kind.
+//! The entry of a held lock, and how it changes its kind.
 
 use lock_core::{Result, Validity, queue::Kind};
 use uuid::Uuid;
@@ -24,10 +24,9 @@ pub(crate) struct Hold {
     pub(crate) entry: OwnEntry,
     /// The entry's create revision.
     pub(crate) revision: i64,
-    /// The entry's last modification that is known: a value that was published, or
-    /// its adoption.
+    /// The entry's last known modification: a published value, or its adoption.
     pub(crate) modified: i64,
-    /// An entry that an upgrade without an answer may have put in the place of this one, or may put
+    /// The new entry of an unanswered upgrade. It may stand in the place of this one, or may be put
     /// there as long as this one stands.
     doubtful: Option<OwnEntry>,
 }
@@ -37,12 +36,12 @@ impl Hold {
         Self { entry, revision, modified: revision, doubtful: None }
     }
 
-    /// A lock that another client has left, since it was written at `modified`.
+    /// A lock that another client has left. It was adopted by the write at `modified`.
     pub(crate) fn adopted(entry: OwnEntry, revision: i64, modified: i64) -> Self {
         Self { modified, ..Self::new(entry, revision) }
     }
 
-    /// Whether it is what can be left to another process: an exclusive entry without anything beside it.
+    /// Whether it can be left to another process: an exclusive entry without anything beside it.
     pub(crate) fn is_plain(&self) -> bool {
         let aside = self.entry.is_candidate() || self.doubtful.is_some();
         self.entry.is_exclusive() && !aside
@@ -55,23 +54,24 @@ impl Hold {
         store.watcher.side().add_young(key, (self.revision, stood), validity);
     }
 
-    /// What becomes of the entry is of no interest any more.
+    /// Stops watching the entry.
     pub(crate) fn unwatch(&self) {
         let OwnEntry { store, queue, key, .. } = &self.entry;
         store.watcher.side().leave(queue, self.revision, key);
     }
 
-    /// The entry is about to be removed: whoever of this client is admitted by that enters now.
+    /// Hands the lock over: the entry is about to be removed, and the attempts of this client that
+    /// this admits enter now.
     pub(crate) fn hand_over(&self) {
         let OwnEntry { store, queue, key, .. } = &self.entry;
         store.watcher.side().release(queue, self.revision, key);
     }
 
-    /// Removes the entry; after that it does nothing.
+    /// Removes the entry. After that it does nothing.
     ///
     /// # Errors
     ///
-    /// As [`OwnEntry::remove`].
+    /// Same as [`OwnEntry::remove`].
     pub(crate) async fn remove(&mut self) -> Result<()> {
         let then = self.then();
         self.entry.remove(then).await
@@ -83,12 +83,12 @@ impl Hold {
         self.entry.abandon(then);
     }
 
-    /// Without the old entry no late upgrade makes the new one.
+    /// The doubtful new entry, to be removed next: without the old entry no late upgrade makes it.
     fn then(&mut self) -> Option<Leftover> {
         self.doubtful.take()?.leftover(None)
     }
 
-    /// Makes the entry a shared one, in its place. Answers whether it still stands.
+    /// Makes the entry a shared one, in its place. Returns whether it still stands.
     pub(crate) async fn downgrade(&mut self, give_up: impl Fn() -> bool) -> Insisted<bool> {
         if self.entry.is_shared() {
             return Insisted { result: Ok(true), ambiguous: false };
@@ -110,7 +110,7 @@ impl Hold {
         Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }
     }
 
-    /// Says a new value in place of the old one. Answers whether the entry still stands.
+    /// Publishes a new value. Returns whether the entry still stands.
     pub(crate) async fn publish(
         &mut self,
         value: &[u8],
@@ -121,7 +121,7 @@ impl Hold {
         publish.send(&store.connection, &mut self.modified, give_up).await
     }
 
-    /// Tells the readers of other clients that they may look.
+    /// Signals the readers of other clients to list the queue.
     fn signal(&self, revision: i64) {
         let OwnEntry { store, session, key, .. } = &self.entry;
         let (connection, session) = (store.connection.clone(), session.clone());
@@ -132,15 +132,15 @@ impl Hold {
         });
     }
 
-    /// Puts an exclusive entry in the place of this one if nobody else is in the queue. The entry
-    /// is not watched from then on. `holder`: what it says about itself.
+    /// Replaces the entry with an exclusive one if no other is in the queue. The entry is not
+    /// watched from then on. `holder`: the description in its note.
     pub(crate) async fn try_upgrade(
         &mut self,
         attempt: Uuid,
         holder: &str,
         give_up: impl Fn() -> bool,
     ) -> Insisted<Upgraded> {
-        // It is deleted by its own upgrade, and that is no loss.
+        // The upgrade itself deletes it, which is no loss.
         self.unwatch();
         if self.entry.is_exclusive() {
             return Insisted {
@@ -172,10 +172,10 @@ impl Hold {
     }
 
     fn upgraded(&mut self, insisted: &Insisted<Upgraded>, doubted: bool) {
-        // In doubt it stays doubtful: another try finds out, and so does the release.
+        // In doubt it stays doubtful: another try, or the release, settles it.
         let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
         let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
-        // A refused one leaves nothing.
+        // A refused upgrade leaves nothing.
         new.set_stake(Stake::Nothing);
         if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
             new.set_stake(Stake::Entry(revision));

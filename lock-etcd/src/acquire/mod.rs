@@ -63,7 +63,7 @@ pub(crate) async fn acquire(
             Ok(Err(found)) if request.wait == Wait::Try => {
                 refusal(request, &found).unwrap_or_else(|| contended(request))
             }
-            // Somebody else has made the key. This attempt takes the next one.
+            // Another client has made the key. This attempt takes the next one.
             Ok(Err(_)) => {
                 taken.push(entry);
                 continue;
@@ -72,7 +72,7 @@ pub(crate) async fn acquire(
                 entry.remove(None).await?;
                 continue;
             }
-            // The lease had died before it was used here, or takes with it what was made: begin again.
+            // The lease was gone before this request, or takes the new entry with it: begin again.
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;

@@ -14,7 +14,7 @@ use crate::{
     },
 };
 
-/// An entry that is to be written once more, by or for another attempt.
+/// The rewriting of an entry, by or for another attempt.
 pub(super) struct Rewrite<'a> {
     pub(super) key: &'a str,
     /// Its create revision.
@@ -23,20 +23,20 @@ pub(super) struct Rewrite<'a> {
     pub(super) modified: i64,
     pub(super) lease: i64,
     pub(super) note: &'a [u8],
-    /// Whose note this is.
+    /// The attempt in the note.
     pub(super) attempt: Uuid,
-    /// The token floor's key, and what it must have.
+    /// The token floor's key, and the record that it must have.
     pub(super) floor: (&'a str, &'a Record),
 }
 
-/// What became of it.
+/// The result of a rewriting.
 pub(super) enum Rewritten {
     /// Written at this revision, now or by an earlier sending.
     Done(i64, Header),
     /// Another attempt has written it.
     Other,
     Gone,
-    /// It did nothing: the token floor is another one.
+    /// It did nothing: the token floor has another record.
     Raised(Record),
 }
 
@@ -74,7 +74,7 @@ impl Rewrite<'_> {
         let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
         let (entry, floor) = (found.next().flatten(), found.next().flatten());
         let entry = entry.filter(|kv| kv.create_revision == self.revision);
-        // It may be written also if the floor was raised since.
+        // It may have been written even if the floor was raised since.
         if let Some(kv) = &entry
             && note::attempt(&kv.value) == Some(self.attempt)
         {
@@ -88,8 +88,8 @@ impl Rewrite<'_> {
         })
     }
 
-    /// Removes the entry if it is as it was, or as this has written it: after that, nothing that was
-    /// sent for it does anything.
+    /// Removes the entry if it is as it was seen, or as this has written it. After that, nothing
+    /// that was sent for it does anything.
     pub(super) async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
         let txn =
             Txn::new().when(self.compares()).and_then(delete_entry(self.key)).or_else(self.reads());

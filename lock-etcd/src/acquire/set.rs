@@ -18,14 +18,14 @@ use crate::{
     wire::requests::{self, Entered, NewEntry, Terms},
 };
 
-/// What etcd takes in one transaction unless it is told otherwise (`--max-txn-ops`).
+/// Longest transaction that etcd takes by default (`--max-txn-ops`).
 pub(crate) const MOST: usize = 128;
 
 /// Takes all locks if all queues are empty.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Option<Vec<EtcdLease>>> {
     let Some((request, caller)) = wishes.first() else { return Ok(Some(Vec::new())) };
     only_exclusive(STORE, wishes)?;
@@ -53,7 +53,8 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
                 try_join_all(entries.iter_mut().map(|entry| entry.remove(None))).await?;
                 continue;
             }
-            // The lease had died before it was used here, or takes with it what was made: begin again.
+            // The lease was gone before this request, or takes the new entries with it: begin
+            // again.
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone_unless_ended(&session);
                 continue;
@@ -71,7 +72,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     }
 }
 
-/// Makes all entries. Answers their create revision; `None` if some queue is not empty.
+/// Makes all entries. Returns their create revision; `None` if some queue is not empty.
 async fn enter(
     entries: &mut [OwnEntry],
     wishes: &[Wish],
@@ -90,7 +91,7 @@ async fn enter(
         requests::enter_all(new, terms)
     };
     let (request, caller) = &wishes[0];
-    // The transaction makes all of them or none, so one tells what became of an unanswered sending.
+    // The transaction makes all of them or none, so one entry settles an unanswered sending.
     let entered = entries[0].send(request, caller, began, enter);
     let entered = entered.await;
     let OwnEntry { stake, header, floor, .. } = entries[0];

@@ -1,4 +1,4 @@
-//! From the entry to the grant: the wait for its turn.
+//! The wait for an entry's turn, and the grant.
 
 use lock_core::{
     Attempt, Clock, Error, Instant, Request, Result, Term, Wait, deadline::safe_until,
@@ -18,7 +18,8 @@ use crate::{
 };
 
 impl OwnEntry {
-    /// Waits until the entries before this one leave room for it. Answers whether it came to that.
+    /// Waits until the entries before this one leave room for it. Returns false if the caller has
+    /// left.
     async fn wait(&self, entered: Entered, request: &Request, attempt: &Attempt) -> Result<bool> {
         let Entered { revision, before, .. } = entered;
         attempt.queued(&request.name, Some(before.len()));
@@ -41,7 +42,7 @@ impl OwnEntry {
         }
     }
 
-    /// Waits for the turn and takes it; the entry again if that came to nothing.
+    /// Waits for the turn and takes it. Returns the entry if it gets no lock.
     pub(crate) async fn settle(
         self,
         entered: Entered,

@@ -1,4 +1,4 @@
-//! What an observer knows of the queue of one name, and who leads by that. Pure: no I/O, no clock.
+//! An observer's view of the queue of one name, and of its leader. Pure: no I/O, no clock.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -26,7 +26,7 @@ impl Seen {
     }
 }
 
-/// What has happened to a key.
+/// A change of a key.
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     Put(Seen),
@@ -68,8 +68,8 @@ impl View {
         view
     }
 
-    /// Takes changes in order, and answers who led after each revision that changed that. What one
-    /// transaction did, or the end of one lease, is one revision.
+    /// Applies changes in order. Returns the leader after each revision that changed it. The
+    /// changes of one transaction, or of the end of one lease, have one revision.
     pub(crate) fn apply(&mut self, changes: Vec<Change>) -> Vec<Option<First>> {
         let mut told = self.first();
         let mut news = Vec::new();
@@ -104,7 +104,7 @@ impl View {
         }
     }
 
-    /// When a key was written last, as far as this is known.
+    /// Returns when a key was written last, as far as this is known; otherwise 0.
     pub(crate) fn modified(&self, key: &[u8]) -> i64 {
         self.keys.get(key).map_or(0, |seen| seen.modified)
     }
@@ -114,13 +114,13 @@ impl View {
         self.order.is_empty()
     }
 
-    /// Who leads: the first in line, if it holds the lock alone.
+    /// Returns the leader: the first in line, if it holds the lock alone.
     pub(crate) fn first(&self) -> Option<First> {
         let (revision, key) = self.order.first()?;
         let (role, seen) = (role(key), self.keys.get(key)?);
         let mark = keys::mark(&String::from_utf8_lossy(key));
         let mark = self.keys.get(mark.as_bytes());
-        // An older mark is that of an entry that had this key before.
+        // An older mark belongs to an entry that had this key before.
         let shared = role != Role::Foreign && mark.is_some_and(|mark| mark.modified > *revision);
         let leads = role.kind() == Some(Kind::Exclusive) && !shared;
         leads.then(|| First {
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_in_order_and_the_vacancy() {
+    fn all_values_and_the_vacancy_are_reported_in_order() {
         let mut view = View::new(9, []);
         let changes = vec![
             put("a/1.0.v", 10, 10, "x"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_happened_at_once_is_judged_at_once() {
+    fn changes_of_one_revision_are_judged_together() {
         let all = [seen("a/1.0.v", 5, 5, "x"), seen("a/1.1.v", 6, 6, "y"), seen("a/go", 7, 7, "z")];
         let mut view = View::new(9, all);
         // One lease ends, and its entries with it.
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_lock_does_not_lead() {
+    fn a_shared_entry_does_not_lead() {
         let mut view = View::new(9, [seen("a/1.0.r", 5, 5, ""), seen("a/1.1.v", 6, 6, "x")]);
         assert_eq!(view.first(), None);
         assert_eq!(news(&mut view, vec![deleted("a/1.0.r", 10)]), [leads(6, "x")]);

@@ -1,8 +1,8 @@
-//! Who leads, told to one observer.
+//! Reports the leader to one observer.
 //!
-//! The queue is read once, and a watch tells what happens after that. etcd keeps its history, so an
-//! observer that does not look costs nothing but a watch that is opened again later, and so does a
-//! stream that breaks. What etcd cannot tell any more is read.
+//! The queue is read once, and a watch reports changes after that. etcd keeps its history, so an
+//! observer that does not look, or a stream that breaks, only costs a watch that is opened again
+//! later. Changes that etcd cannot report any more are replaced by a read.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -30,11 +30,11 @@ use crate::{
     },
 };
 
-/// How often to see whether the watch still tells everything: watches have lost events before
+/// How often to check that the watch has reported everything: watches have lost events before
 /// (etcd#18089).
 const LOOK: Duration = Duration::from_secs(10);
 
-/// How long the watch may take to tell what a look has found.
+/// How long the watch may take to report a change that a check has found.
 const LATE: Duration = Duration::from_secs(1);
 
 /// One observer.
@@ -43,21 +43,22 @@ struct Observer {
     observers: Arc<Observers>,
     queue: Arc<str>,
     view: View,
-    /// What the tokens of the last leader counted from.
+    /// The token floor of the last leader.
     floor: u64,
-    /// The last candidate whose note was asked for.
+    /// The last candidate whose note was read.
     known: (i64, Holder),
-    /// What the observer has not taken yet.
+    /// News that the observer has not taken yet.
     pending: VecDeque<Option<Leader>>,
     out: mpsc::Sender<Observed>,
 }
 
-/// What comes after a watch.
+/// The next step after a watch.
 enum Then {
-    /// Another one, when the observer has taken what there is.
+    /// Another watch, when the observer has taken all news.
     Watch,
     Read,
-    /// As [`Read`](Self::Read); if that is allowed, the login of this generation has expired.
+    /// Same as [`Read`](Self::Read). If the read is allowed, the login of this generation has
+    /// expired.
     LogIn(u64),
 }
 
@@ -65,7 +66,7 @@ enum Then {
 ///
 /// # Errors
 ///
-/// What the first read comes to.
+/// The error of the first read.
 pub(crate) async fn observe(
     store: &Arc<Store>,
     name: &LockName,
@@ -95,11 +96,11 @@ pub(crate) async fn observe(
 }
 
 impl Observer {
-    /// Tells every change until there is no use in it.
+    /// Reports all changes until the observer has left, or a read fails for good.
     async fn run(&mut self) {
         loop {
             self.deliver().await;
-            // A failure is that of a request, and dealt with as such.
+            // A failure is that of a request, and was handled there.
             let refused = match self.follow().await {
                 Ok(Then::Watch) => continue,
                 Ok(Then::LogIn(generation)) => Some(generation),
@@ -111,7 +112,7 @@ impl Observer {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
                     Err(failure) => {
-                        // Whoever has left needs no answer.
+                        // An observer that has left needs no message.
                         let _ = self.out.send(Err(failure.into_error("observe", false))).await;
                         return;
                     }
@@ -120,13 +121,13 @@ impl Observer {
         }
     }
 
-    /// Begins anew with the queue of this moment.
+    /// Begins anew with the current queue.
     async fn read(&mut self) -> Result<(), Failure> {
         self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
         self.tell(vec![self.view.first()]).await
     }
 
-    /// Begins anew, with a new login if the watch was refused and the read is not.
+    /// Begins anew, with a new login if the watch was refused but the read was not.
     async fn read_after(&mut self, refused: Option<u64>) -> Result<(), Failure> {
         self.read().await?;
         match refused {
@@ -135,7 +136,7 @@ impl Observer {
         }
     }
 
-    /// Watches from where the view stands.
+    /// Watches from the view's revision.
     async fn follow(&mut self) -> Result<Then, Failure> {
         let mut watching = observers::watch(&self.observers, &self.queue, self.view.revision + 1);
         let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
@@ -156,7 +157,7 @@ impl Observer {
                 () = Clock::Boot.sleep_until(look_at) => {
                     let known = Some(self.view.first());
                     let differs = self.differs().await?;
-                    // The watch has had its time, and told nothing.
+                    // The watch had time, and reported nothing.
                     if differs && doubted == known {
                         return Ok(Then::Read);
                     }
@@ -167,7 +168,7 @@ impl Observer {
         }
     }
 
-    /// Whether the member at hand knows another leader, by a look at one key.
+    /// Whether the member in use knows another leader. Reads one key.
     async fn differs(&self) -> Result<bool, Failure> {
         let first = self.view.first();
         let options = GetOptions::new().with_keys_only().with_serializable();
@@ -184,17 +185,17 @@ impl Observer {
             .await?;
         let found = answer.kvs().first();
         Ok(match first {
-            // It leads if nothing was heard of it since.
+            // Differs if its key is gone, or was written since.
             Some(first) => {
                 let modified = self.view.modified(&first.key);
                 found.is_none_or(|kv| kv.mod_revision() > modified)
             }
-            // What is there leads, unless it stands beside others.
+            // Differs if the empty queue has an entry now.
             None => self.view.is_empty() && found.is_some_and(|kv| role(kv.key()).kind().is_some()),
         })
     }
 
-    /// Notes what is to be told.
+    /// Queues news for the observer.
     async fn tell(&mut self, news: Vec<Option<First>>) -> Result<(), Failure> {
         let last = news.len().saturating_sub(1);
         for (n, first) in news.into_iter().enumerate() {
@@ -207,8 +208,8 @@ impl Observer {
         Ok(())
     }
 
-    /// The leader with what is known of it. Only who leads `now` is asked for: the note of another
-    /// is gone.
+    /// Returns the leader with its known facts. Reads the note only if it leads `now`: the note of
+    /// an earlier leader is gone.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
         let First { key, revision, role, value } = first;
         let (value, holder) = match role {
@@ -228,26 +229,26 @@ impl Observer {
                 )
             }
             Role::Foreign => (value, Holder::default()),
-            // Whether it was passed on is not known here.
+            // It is not known here whether it was passed on.
             _ => (Vec::new(), note::holder(&value, revision, true)),
         };
         if let (Some(_), Some(token)) = (&holder.description, holder.token) {
             self.floor = token.value().saturating_sub(revision.unsigned_abs());
         }
-        // Where its note is gone, or was never there, it counts as the one before.
+        // Without a note the token counts from the same floor as the leader before.
         let token = FencingToken::new(self.floor.saturating_add(revision.unsigned_abs()));
         Ok(Leader::new(token, value, holder))
     }
 
-    /// Tells what is noted, however long it takes the observer.
+    /// Delivers the queued news, however long the observer takes.
     async fn deliver(&mut self) {
         while let Some(now) = self.pending.pop_front() {
-            // Whoever has left needs no answer.
+            // An observer that has left needs no message.
             let _ = self.out.send(Ok(now)).await;
         }
     }
 
-    /// Tells what is noted if the observer has room for it; answers whether it had.
+    /// Delivers the queued news if the observer has room for it. Returns whether it had.
     fn deliver_now(&mut self) -> bool {
         while let Some(now) = self.pending.pop_front() {
             if let Err(TrySendError::Full(Ok(now))) = self.out.try_send(Ok(now)) {

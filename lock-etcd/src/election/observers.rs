@@ -14,21 +14,21 @@ use crate::{
     },
 };
 
-/// How many messages may wait for an observer that is asking etcd for something. One that falls
-/// behind watches again from where it stands.
+/// How many messages may wait for an observer that is asking etcd for something. An observer that
+/// falls behind watches again from its revision.
 const UNREAD: usize = 64;
 
-/// How often to see whether etcd is there: a connection may break without a sound.
+/// How often to check that etcd is there: a connection may break silently.
 const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// What a watch tells its observer.
+/// The news of a watch for its observer.
 #[derive(Debug)]
 pub(crate) enum News {
     Changes(Vec<Change>),
-    /// It cannot go on from there: read the queue.
+    /// The watch cannot continue from its revision: read the queue.
     Gone,
-    /// etcd refused it on this generation of the connection: the login has expired, or may not read
-    /// the queue.
+    /// etcd refused the watch on this generation of the connection: the login has expired, or may
+    /// not read the queue.
     Refused(u64),
 }
 
@@ -41,7 +41,7 @@ pub(crate) struct All {
     tell: HashMap<i64, mpsc::Sender<News>>,
 }
 
-/// A watch of one observer; it ends when this is dropped.
+/// A watch of one observer. It ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching {
     id: i64,
@@ -50,8 +50,8 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// What happens next; `None` if the watch was broken off and is to begin again from where the
-    /// observer stands.
+    /// Returns the next news. `None` if the watch was broken off: the observer must watch again
+    /// from its revision.
     pub(crate) async fn next(&mut self) -> Option<News> {
         self.news.recv().await
     }
@@ -65,7 +65,7 @@ impl Drop for Watching {
     }
 }
 
-/// Watches everything in a queue from a revision on.
+/// Watches all keys of a queue from a revision on.
 pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) -> Watching {
     let (tell, news) = mpsc::channel(UNREAD);
     let mut all = observers.side();
@@ -75,7 +75,7 @@ pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) ->
     Watching { id, news, observers: observers.clone() }
 }
 
-/// Watches for all of them until it is aborted.
+/// Watches for all observers until it is aborted.
 pub(crate) async fn run(observers: Arc<Observers>) {
     stream::run(&observers).await;
 }
@@ -99,7 +99,8 @@ impl Side for All {
         if !changes.is_empty()
             && self.tell.get(&id).is_some_and(|tell| tell.try_send(News::Changes(changes)).is_err())
         {
-            // It has too much to read: it sees the end, and begins again when it has.
+            // It has too much to read: it sees the end of its news, and begins again when it has
+            // read them.
             self.tell.remove(&id);
         }
         Ok(())
@@ -118,7 +119,8 @@ impl All {
         let compacted = message.compact_revision() != 0;
         let refused = message.created() && !compacted;
         if let Some(tell) = self.tell.remove(&id) {
-            // One that has left, or has too much to read, begins again by itself.
+            // An observer that has left needs no message. One with too much to read begins again by
+            // itself.
             _ = tell.try_send(if refused {
                 News::Refused(self.watches.generation)
             } else {

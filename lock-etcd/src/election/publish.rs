@@ -1,4 +1,4 @@
-//! A new value in the place of an old one.
+//! Publishing a value: it replaces the old one.
 
 use etcd_client::{Compare, CompareOp, GetOptions, Txn, TxnOp};
 
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A value that an entry is to have.
+/// A new value for an entry.
 pub(crate) struct Publish<'a> {
     pub(crate) key: &'a str,
     pub(crate) lease: i64,
@@ -21,9 +21,9 @@ pub(crate) struct Publish<'a> {
 }
 
 impl Publish<'_> {
-    /// Does it if the entry still stands, and answers whether it does. `modified` is the entry's last
-    /// modification that is known: each sending asks for it, so one that comes late does not put an
-    /// old value in the place of a newer one.
+    /// Publishes the value if the entry still stands. Returns whether it does. `modified` is the
+    /// entry's last known modification. Each sending compares it, so a late one does not replace a
+    /// newer value with an old one.
     pub(crate) async fn send(
         &self,
         connection: &Connection,
@@ -54,7 +54,7 @@ impl Publish<'_> {
             let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
             match found.filter(|kv| kv.create_revision == self.revision) {
                 None => return Ok(false),
-                // An earlier sending got through: once more after that, which changes nothing.
+                // An earlier sending took effect: send once more after it, which changes nothing.
                 Some(found) => *modified = found.mod_revision,
             }
         }

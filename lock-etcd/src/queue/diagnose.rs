@@ -1,4 +1,4 @@
-//! Why a wait was in vain.
+//! The reason for a failed wait.
 
 use etcd_client::{GetOptions, GetResponse, SortOrder, SortTarget, proto::PbKeyValue};
 use lock_core::{Diagnosis, Holder, LockName, Result};
@@ -22,12 +22,12 @@ use crate::{
 /// among them.
 const FIRST: i64 = 4;
 
-/// Tells who is first in line, by one read of that entry, and where the attempts stand, by what is
-/// known here.
+/// Returns the first holder in line, by one read of its entry, and the places of the attempts as
+/// far as this client knows them.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
+/// Same as [`DistributedLock::inspect`](lock_core::DistributedLock::inspect).
 pub(crate) async fn diagnose(
     store: &Store,
     name: &LockName,
@@ -49,7 +49,7 @@ pub(crate) async fn diagnose(
     Ok(Diagnosis::new(holder, places))
 }
 
-/// The holder whose entry this is; `None` if it is gone.
+/// Returns the holder of this entry; `None` if it is gone.
 async fn known(
     connection: &Connection,
     queue: &str,
@@ -74,8 +74,8 @@ async fn known(
     Ok(Some(holder.granted(granted_at)))
 }
 
-/// The holder whose entry is the first of a queue. etcd reads the whole queue for it, and sends the
-/// beginning only.
+/// Returns the holder of the first entry of a queue. etcd reads the whole queue for it, and sends
+/// only the beginning.
 async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>, Failure> {
     let options = GetOptions::new()
         .with_prefix()
@@ -89,7 +89,7 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
     Ok(known(connection, queue, &first.key).await?.or_else(nothing))
 }
 
-/// Asks the member at hand: it is for the text of an error, and may be a while ago.
+/// Reads from the member in use: the result is for the text of an error, and may be old.
 async fn get(
     connection: &Connection,
     key: impl Into<Vec<u8>>,

@@ -1,4 +1,4 @@
-//! What the watches of names tell, and the watches that are to be opened and closed.
+//! The messages of the watches of names, and the watches to open and close.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
 };
 
 impl Side for Names {
-    /// The keep-alives find out sooner.
+    /// Not needed: the keep-alives notice a broken connection sooner.
     const HEARTBEAT: Option<Duration> = None;
 
-    /// Deletions of the name's keys and nothing else.
+    /// Only deletions of the name's keys.
     fn options() -> WatchOptions {
         WatchOptions::new().with_filters([WatchFilterType::NoPut])
     }
@@ -31,7 +31,7 @@ impl Side for Names {
         &mut self.watches
     }
 
-    /// An outage may have ended what a watch was for.
+    /// Skips watches that are not needed any more after an outage.
     fn next_open(&mut self) -> Option<Open> {
         while let Some((id, queue)) = self.watches.next_queue() {
             if self.watched.get(&queue).is_some_and(|watched| !watched.is_over()) {
@@ -55,8 +55,8 @@ impl Side for Names {
         }
     }
 
-    /// The watches begin anew from "now", and what happened meanwhile is found out by lists:
-    /// replaying the history since then would make etcd read all of it.
+    /// The watches begin anew from "now", and lists find what happened meanwhile: replaying the
+    /// history since then would make etcd read all of it.
     fn lost(&mut self) {
         self.watches.clear();
         let queues: Vec<_> = self.watched.keys().cloned().collect();
@@ -76,7 +76,7 @@ impl Side for Names {
 }
 
 impl Names {
-    /// A watch has begun, or has something to tell.
+    /// Handles a message of a watch: it has begun, or reports events.
     fn news(&mut self, queue: &Arc<str>, message: &WatchResponse) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         if message.created() {
@@ -92,7 +92,7 @@ impl Names {
         }
         if synced_now {
             watched.step = STEPS.len();
-            // One that is left is not to be listed next, but to be closed.
+            // A name without attempts is not listed next, but closed.
             if !watched.queue.is_idle() {
                 let poll = watched.due.map(|_| watched.next_poll(Clock::Boot.now()));
                 self.set_due(queue, poll);
@@ -101,8 +101,8 @@ impl Names {
         self.judge(queue, None);
     }
 
-    /// etcd did not begin a watch: the login has expired, or may not read the queue. The words for both
-    /// are the same in some versions, so it is asked.
+    /// Handles a watch that etcd did not begin: the login has expired, or may not read the queue.
+    /// Some versions have the same text for both, so a read must decide.
     fn refused(&mut self, queue: &Arc<str>, id: i64, reason: &str) -> Result<(), Failure> {
         let words = ["permission denied", "auth", "user name"];
         if !words.iter().any(|words| reason.contains(words)) {
@@ -119,20 +119,21 @@ impl Names {
         Ok(())
     }
 
-    /// The watches that etcd refused.
+    /// Takes the watches that etcd refused.
     pub(crate) fn take_doubted(&mut self) -> Vec<Doubt> {
         std::mem::take(&mut self.doubted)
     }
 
-    /// The login may read a queue whose watch was refused: by the next try there may be another login.
+    /// Watches a queue again later: the login may read it although the watch was refused. By then
+    /// there may be another login.
     pub(crate) fn watch_again(&mut self, queue: &Arc<str>) {
         if self.watched.get(queue).is_some_and(|watched| watched.watch.is_none()) {
             self.set_due(queue, Some(Clock::Boot.now() + WATCH_LOGINS));
         }
     }
 
-    /// A name cannot be watched for want of rights. Its waiters are told; its holders keep what
-    /// they have, and are not told of a deletion. The watch is tried again by and by.
+    /// Handles a name that the login may not watch. Its waiters fail. Its holders keep their locks,
+    /// and do not learn of a deletion. The watch is tried again later.
     pub(crate) fn deny(&mut self, queue: &Arc<str>, reason: &str) {
         let Some(watched) = self.watched.get_mut(queue) else { return };
         watched.unwatched();
@@ -142,7 +143,7 @@ impl Names {
         let reason: Arc<str> = reason.into();
         for mine in watched.queue.leave_if(|mine| matches!(mine, Mine::Waiting(..))) {
             if let Mine::Waiting(_, tell) = mine {
-                // A waiter that has left needs no answer.
+                // A waiter that has left needs no message.
                 _ = tell.send(Told::Denied(reason.clone()));
             }
         }
@@ -152,7 +153,7 @@ impl Names {
         self.set_due(queue, Some(Clock::Boot.now() + LINGER));
     }
 
-    /// A watch has ended by etcd's word.
+    /// Notes that etcd has ended a watch.
     fn ended(&mut self, queue: &Arc<str>, id: i64) {
         self.watches.ended(id);
         if let Some(watched) = self.watched.get_mut(queue) {

@@ -16,7 +16,7 @@ fn deletion(key: &str, at: i64) -> PbEvent {
     PbEvent { r#type: 1, kv: Some(kv), ..Default::default() }
 }
 
-/// The first deletion that a watch tells may be that of the waiter for which it was opened.
+/// The first deletion that a watch reports may be that of the waiter for which it was opened.
 #[test]
 fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after_that() {
     let mut names = Names::default();
@@ -40,7 +40,7 @@ fn a_name_that_is_left_is_closed_in_time_also_if_its_watch_tells_something_after
 
 /// Watches have lost events (etcd#18089).
 #[test]
-fn a_loss_of_which_no_watch_tells_is_found_out_by_a_list() {
+fn a_list_finds_a_loss_that_no_watch_reported() {
     let mut names = Names::default();
     let now = Clock::Boot.now();
     let (name, until) = (LockName::new("job").unwrap(), now + Duration::from_secs(3600));

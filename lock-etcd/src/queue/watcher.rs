@@ -1,8 +1,9 @@
-//! The task on the watch side of a client: one stream with one watch for each name that needs one,
-//! and lists of the names whose watch cannot be relied on, and now and then while somebody waits.
+//! The task on the watch side of a client. It has one stream with one watch for each name that
+//! needs one. It lists the names whose watch cannot be relied on, and lists names now and then
+//! while an attempt waits.
 //!
-//! What it knows stands in [`Names`], under a mutex that is held for no longer than a change takes.
-//! Attempts call it directly: a lock is passed on within this process without a switch of tasks.
+//! Its state is in [`Names`], under a mutex that is held only for one change. Attempts call it
+//! directly: a lock is passed on within this process without a switch of tasks.
 
 use std::sync::Arc;
 
@@ -22,16 +23,16 @@ use crate::{
     },
 };
 
-/// How many lists may be under way: enough to hide the way to etcd, not enough to drown it.
+/// How many lists may be under way: enough to hide the latency of etcd, not enough to overload it.
 const AT_ONCE: usize = 4;
 
-/// What is known of the names that this client waits for or holds, and the stream that tells it.
+/// The state of the names that this client waits for or holds, and the stream that updates it.
 pub(crate) type Watcher = Stream<Names>;
 
-/// What is under way.
+/// A request under way.
 enum Work {
     List(ToList),
-    /// Whether the login may read what it was refused to watch.
+    /// Asks whether the login may read the queues that it was refused to watch.
     Ask(Vec<Doubt>),
 }
 
@@ -80,7 +81,7 @@ async fn wait_until(wake: Instant, now: Instant) {
     }
 }
 
-/// Answers whether it was a question.
+/// Returns whether it was an [`Ask`](Work::Ask).
 async fn work(watcher: &Watcher, work: Work) -> bool {
     match work {
         Work::List(todo) => {
@@ -106,7 +107,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
     if failed.is_empty() {
         return;
     }
-    // The longest pause at once: the watch is the fast way, and it is mended elsewhere.
+    // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
     tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
     let mut names = watcher.side();
     for queue in failed {
@@ -114,13 +115,13 @@ async fn list(watcher: &Watcher, todo: ToList) {
     }
 }
 
-/// Some versions say "permission denied" for whatever ails a login, and a watch may be refused on a
-/// login of before: a read has the last word. It renews a login that has expired, but not that of the
-/// stream of watches.
+/// Checks by a read which of the refused watches the login may have. Some versions say "permission
+/// denied" for any problem of a login, and a watch may be refused because of an earlier login, so a
+/// read decides. The read renews a login that has expired, but not that of the stream of watches.
 async fn ask(watcher: &Watcher, doubted: Vec<Doubt>) {
     let mut refused: Option<String> = None;
     for Doubt { queue, reason, generation } in doubted {
-        // A login that is refused is so for all names: it is tried once.
+        // A refused login is refused for all names: it is tried once.
         if let Some(refused) = &refused {
             watcher.side().deny(&queue, refused);
             continue;

@@ -19,7 +19,7 @@ use crate::{
     wire::{answer::Header, connection::Connection, reads},
 };
 
-/// One attempt's entry, or what may become it.
+/// One attempt's entry, made or not yet made.
 #[derive(Debug)]
 pub(crate) struct OwnEntry {
     pub(crate) store: Arc<Store>,
@@ -32,18 +32,18 @@ pub(crate) struct OwnEntry {
     pub(crate) form: Form,
     /// Changed by [`set_stake`](Self::set_stake).
     pub(crate) stake: Stake,
-    /// Of the answer that told of the entry.
+    /// The header of the answer that reported the entry.
     pub(crate) header: Header,
     /// The token floor that the entry counts from.
     pub(crate) floor: u64,
 }
 
-/// Whether an entry is still what its key says.
+/// Whether an entry still has the kind in its key.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Form {
     /// As it was made.
     Made,
-    /// A downgrade was sent, and its answer is not known.
+    /// A downgrade was sent, and its answer was lost.
     PerhapsShared,
     /// It was downgraded.
     Shared,
@@ -67,17 +67,17 @@ impl OwnEntry {
         role(self.key.as_bytes())
     }
 
-    /// Whether it has a value for everybody.
+    /// Whether it has a value for observers.
     pub(crate) fn is_candidate(&self) -> bool {
         self.role() == Role::Candidate
     }
 
-    /// Whether it shares the lock for sure.
+    /// Whether it certainly shares the lock.
     pub(crate) fn is_shared(&self) -> bool {
         self.form == Form::Shared || self.role() == Role::Ours(Kind::Shared)
     }
 
-    /// Whether it has the lock alone for sure.
+    /// Whether it is certainly exclusive.
     pub(crate) fn is_exclusive(&self) -> bool {
         self.form == Form::Made && self.role().kind() == Some(Kind::Exclusive)
     }
@@ -87,12 +87,12 @@ impl OwnEntry {
         self.stake = stake;
     }
 
-    /// Removes the entry: it is gone when this returns `Ok`, or goes with its session, and nothing
+    /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
     ///
     /// # Errors
     ///
-    /// As [`janitor::remove`].
+    /// Same as [`janitor::remove`].
     pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
         match self.leftover(then) {
             Some(leftover) => janitor::remove(&self.store, &self.session, leftover).await,
@@ -107,7 +107,7 @@ impl OwnEntry {
         }
     }
 
-    /// The entry, with this create revision, is another's from now on. Its key is not used again as
+    /// Gives the entry with this create revision to another process. Its key is not used again as
     /// long as it stands.
     pub(crate) fn give_away(&mut self, revision: i64) {
         drop(self.user.take());
@@ -121,7 +121,7 @@ impl OwnEntry {
         }
     }
 
-    /// What there is to remove. Whoever asks removes it: the attempt is over.
+    /// Ends the attempt and returns what there is to remove. The caller must remove it.
     pub(crate) fn leftover(&mut self, then: Option<Leftover>) -> Option<Leftover> {
         drop(self.user.take());
         let stake = std::mem::replace(&mut self.stake, Stake::Nothing);
@@ -131,7 +131,7 @@ impl OwnEntry {
         (stake != Stake::Nothing).then_some(Leftover { key, _slot, stake, belongs, then })
     }
 
-    /// What a waiter is told whose session has ended.
+    /// The error of a waiter whose session has ended.
     pub(crate) fn session_ended(&self) -> Error {
         match self.store.sessions.check_open() {
             Err(closed) => closed,
@@ -144,17 +144,16 @@ impl OwnEntry {
     }
 }
 
-/// The entry's deletion may come to us before the word that the lease has ended: what the caller
-/// does next is the same.
+/// The error of a waiter whose entry is gone. The deletion may arrive before the news that the
+/// lease has ended; the caller's next step is the same.
 pub(crate) fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
 }
 
-/// Removes what an attempt left: at once if its caller has left and only this is left to do, else
-/// in the background.
+/// Removes the entry that an attempt left: at once if its caller has left, else in the background.
 pub(crate) async fn give_up(mut entry: OwnEntry, attempt: &Attempt, error: Error) -> Error {
     if attempt.is_cancelled() {
-        // The janitor or the session's end removes it otherwise.
+        // Otherwise the janitor or the session's end removes it.
         drop(entry.remove(None).await);
     } else {
         entry.abandon(None);

@@ -1,4 +1,4 @@
-//! The end of a session's lease, and of its entries where etcd does not end it.
+//! The end of a session's lease, and of its entries if etcd does not end the lease.
 
 use std::sync::Arc;
 
@@ -14,8 +14,8 @@ const AT_ONCE: usize = 50;
 /// An entry that stands: its key and its create revision.
 type Entry = (Arc<str>, i64);
 
-/// Ends the lease of a session that has ended. If etcd refuses, because the login may not write one of
-/// its keys any more, the others are removed.
+/// Ends the lease of a session that has ended. If etcd refuses because the login may not write one
+/// of its keys any more, the others are removed.
 pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let revoke = || leases::revoke(connection, session.lease, || session.is_over());
     match revoke().await {
@@ -33,7 +33,7 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 ///
 /// # Errors
 ///
-/// Why one of them was not removed.
+/// The reason why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
     let (mut entries, mut refused) = (Vec::new(), Ok(()));
     for (key, revision) in session.entries.all() {
@@ -49,7 +49,7 @@ async fn remove(connection: &Connection, session: &Session) -> Result<(), Failur
     let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
     while let Some(mut batch) = batches.pop() {
         match delete(connection, session, &batch).await {
-            // One that is refused must not keep the others.
+            // A refused entry must not keep the others from being removed.
             Err(failure) if failure.kind == FailureKind::Denied && batch.len() > 1 => {
                 let rest = batch.split_off(batch.len() / 2);
                 batches.extend([batch, rest]);
@@ -75,8 +75,8 @@ async fn delete(
     session: &Session,
     entries: &[Entry],
 ) -> Result<(), Failure> {
-    // What the end of the lease would take, and nothing else: the answer that tells of a lock that
-    // was left may be on its way.
+    // Only the entries that the end of the lease would take: the answer that reports a left lock
+    // may be on its way.
     let remove = |(key, revision): &Entry| removals::remove_of(session.lease, key, *revision);
     let removals = entries.iter().map(remove);
     removals::remove_all(connection, removals.collect(), || session.is_over()).await?;
@@ -92,7 +92,7 @@ mod tests {
     use crate::wire::{answer, requests};
 
     #[tokio::test]
-    async fn an_entry_that_lives_by_another_lease_is_no_part_of_the_estate() {
+    async fn an_entry_with_another_lease_is_not_removed_with_the_session() {
         let etcd = lock_lab::Etcd::builder().in_memory().start().await.unwrap();
         let mut client = Client::connect([etcd.addr().to_string()], None).await.unwrap();
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());

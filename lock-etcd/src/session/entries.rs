@@ -1,7 +1,7 @@
-//! What a session has in the store, for the day on which etcd does not end its lease.
+//! The entries of a session in the store, for the case that etcd does not end its lease.
 //!
-//! The end of a lease takes all of its keys with it, and etcd refuses it if the login may not write one
-//! of them any more. The others are then removed key by key, so that nobody waits for them for a TTL.
+//! The end of a lease takes all its keys with it. etcd refuses it if the login may not write one of
+//! them any more. The others are then removed key by key, so that no waiter waits a TTL for them.
 
 use std::{
     collections::HashMap,
@@ -17,7 +17,7 @@ use crate::session::leftover::Stake;
 pub(crate) struct Entries(Mutex<HashMap<Arc<str>, Option<i64>>>);
 
 impl Entries {
-    /// What an attempt may have under its key from now on.
+    /// Notes the possible entry of an attempt under its key.
     pub(crate) fn note(&self, key: &Arc<str>, stake: Stake) {
         match stake {
             Stake::Nothing => lock(&self.0).remove(key),

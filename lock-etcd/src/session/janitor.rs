@@ -1,9 +1,9 @@
 //! Removes what attempts leave behind.
 //!
-//! A removal is sent by the one that wants it. What is left after that, because etcd refused it or
-//! there is nobody to wait for it, is the session's janitor's: one task that removes what there is
-//! in few requests, tries again what was refused as long as the session lives, and stops with it.
-//! The end of a session removes its entries without any of this.
+//! The caller that wants a removal sends it. The session's janitor takes the rest: removals that
+//! etcd refused, and those without a waiting caller. The janitor is one task. It removes leftovers
+//! in few requests, tries again as long as the session lives, and stops with it. The end of a
+//! session removes its entries without any of this.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,13 +23,13 @@ use crate::{
 /// How many entries are removed in one transaction; etcd allows 128 operations.
 const AT_ONCE: usize = 50;
 
-/// Removes a leftover: nothing of it stands when this returns `Ok`, and nothing makes it again. A
+/// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it again. A
 /// session that has ended takes its entries with it, so nothing is sent then.
 ///
 /// # Errors
 ///
-/// What etcd said if it refuses. The janitor tries again, and no attempt begins in the session any
-/// more.
+/// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the session
+/// any more.
 pub(crate) async fn remove(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -56,7 +56,7 @@ pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftov
     wake(store, session);
 }
 
-/// No attempt begins in this session any more, and it ends with the last one that lives by it.
+/// Retires the session: no attempt begins in it any more, and it ends with its last attempt.
 pub(crate) fn retire(store: &Arc<Store>, session: &Arc<Session>) {
     store.sessions.retire(session);
     wake(store, session);
@@ -94,7 +94,7 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
     left.clear();
 }
 
-/// Removes what it can, and returns what etcd refused to remove.
+/// Removes what it can. Returns the leftovers that etcd refused to remove.
 async fn remove_all(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -108,14 +108,14 @@ async fn remove_all(
                 .extend(batch.into_iter().filter_map(|leftover| leftover.then).map(|next| *next));
             continue;
         }
-        // One that is refused must not keep the others.
+        // A refused leftover must not keep the others from being removed.
         refused.extend(one_by_one(store, session, batch).await);
     }
     refused
 }
 
-/// Removes what it can, one after the other, and returns the rest: what is refused of a queue
-/// speaks for all that comes after it in the same.
+/// Removes what it can, one after the other, and returns the rest. After a refusal in a queue the
+/// rest of that queue is not tried.
 async fn one_by_one(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -141,7 +141,7 @@ async fn one_by_one(
     refused
 }
 
-/// Removes all of these or fails, and then some may be gone.
+/// Removes all of these. If it fails, some may be gone.
 async fn clean(
     store: &Arc<Store>,
     session: &Arc<Session>,
@@ -172,7 +172,7 @@ async fn clean(
     Ok(())
 }
 
-/// Finds out what there is of the doubtful ones. Nothing makes them any more.
+/// Reads which of the doubtful ones stand. Nothing makes them any more.
 async fn find(
     connection: &Connection,
     leftovers: &mut [Leftover],
@@ -206,7 +206,7 @@ async fn delete(
     let removals = entries.iter().map(|(key, revision, _)| removals::remove(key, *revision));
     let removed = removals::remove_all(connection, removals.collect(), &give_up).await?;
     for ((key, revision, belongs), removed) in entries.iter().zip(removed) {
-        // Somebody has deleted the entry, perhaps without what belongs to it.
+        // Another client has deleted the entry, perhaps without what belongs to it.
         if *belongs && !removed {
             removals::remove_belongings(connection, key, *revision, &give_up).await?;
         }

@@ -33,35 +33,35 @@ use crate::{
     wire::member::ANSWER_LIMIT,
 };
 
-/// The pauses before what etcd refused to remove is tried again: the first one, doubled up to the
-/// last.
+/// The pauses before a refused removal is tried again: the first one, and the last one. Each pause
+/// doubles the one before.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
 /// One etcd lease. All locks of a client with the same TTL share it, so one keep-alive renews them
 /// all.
 ///
-/// It ends once and is never used again: when etcd says that the lease is gone, when its deadline
-/// passed without a confirmed keep-alive, or when the client closes.
+/// It ends once and is never used again. It ends when etcd says that the lease is gone, when its
+/// deadline passed without a confirmed keep-alive, or when the client closes.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) lease: i64,
     pub(crate) ttl: Duration,
     state: Mutex<State>,
-    /// Cancelled when the session has ended: every waiter learns it at once.
+    /// Cancelled when the session has ended: all waiters learn it at once.
     pub(crate) ended: CancellationToken,
     /// Whether etcd itself said that the lease, and so every key of it, is gone.
     gone: AtomicBool,
     confirmed: Notify,
     pub(crate) epoch: Epoch,
     pub(crate) entries: Entries,
-    /// What is left to remove. The janitor is woken also when nothing lives by a retired session
-    /// any more.
+    /// The leftovers to remove. The janitor also wakes when the last attempt of a retired session
+    /// is over.
     pub(crate) left: Leftovers<Leftover>,
-    /// No attempt begins in it any more: etcd refused to remove what one left.
+    /// Whether no attempt begins in it any more: etcd refused to remove a leftover.
     retired: AtomicBool,
-    /// How many attempts live by it.
+    /// Number of attempts that live by it.
     users: AtomicUsize,
-    /// Where locks stand, perhaps, that were left to other processes.
+    /// The keys of locks that were left to other processes and may still stand.
     kept: Mutex<Kept>,
 }
 
@@ -81,12 +81,12 @@ impl Drop for User {
 struct State {
     /// When the last confirmed keep-alive was sent.
     renewed: Instant,
-    /// The keep-alive under way was sent at.
+    /// When the keep-alive under way was sent.
     pinged: Option<Instant>,
-    /// Somebody wants a keep-alive now.
+    /// Whether a caller wants a keep-alive now.
     hurry: bool,
-    /// etcd denied a keep-alive, and ended the stream of all sessions for it: the next ones go on
-    /// streams of their own.
+    /// etcd denied a keep-alive, and ended the stream of all sessions for it. The next ones of this
+    /// session go on streams of their own.
     alone: bool,
     grants: Vec<Option<Grant>>,
     free: Vec<usize>,
@@ -100,7 +100,7 @@ struct Grant {
 }
 
 impl Session {
-    /// A lease that was granted by a request sent at `sent`.
+    /// A session for a lease that a request sent at `sent` granted.
     pub(crate) fn new(lease: i64, ttl: Duration, sent: Instant) -> Self {
         Self {
             lease,
@@ -125,7 +125,7 @@ impl Session {
         }
     }
 
-    /// An attempt begins.
+    /// Registers an attempt.
     pub(crate) fn user(self: &Arc<Self>) -> User {
         self.users.fetch_add(1, Ordering::AcqRel);
         User(self.clone())
@@ -152,7 +152,7 @@ impl Session {
         lock(&self.state)
     }
 
-    /// Until when everything that lives by this session is safe.
+    /// Returns until when all holds of this session are safe.
     pub(crate) fn until(&self) -> Instant {
         safe_until(self.state().renewed, self.ttl)
     }
@@ -161,8 +161,8 @@ impl Session {
         !self.ended.is_cancelled() && Clock::Boot.now() < self.until()
     }
 
-    /// Whether the lease is gone from etcd: by its word, or because nobody renewed it for so long
-    /// that also a leader elected meanwhile has let it expire.
+    /// Whether the lease is gone from etcd: etcd said so, or it was not renewed for so long that
+    /// even a leader elected meanwhile has let it expire.
     pub(crate) fn is_over(&self) -> bool {
         self.is_gone() || Clock::Boot.now() > self.state().renewed + self.ttl * 2 + ANSWER_LIMIT
     }
@@ -172,7 +172,7 @@ impl Session {
         self.gone.load(Ordering::Acquire)
     }
 
-    /// etcd confirmed that the lease is gone after the session had ended.
+    /// Notes that etcd confirmed the end of the lease after the session had ended.
     pub(crate) fn set_gone(&self) {
         self.gone.store(true, Ordering::Release);
     }
@@ -218,7 +218,7 @@ impl Session {
         }
     }
 
-    /// Ends the session: every lock of it is lost, every waiter is told. Answers whether this was
+    /// Ends the session: all its locks are lost, and all its waiters fail. Returns whether this was
     /// the first end.
     pub(crate) fn end(&self, reason: LossReason) -> bool {
         let state = self.state();
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_told_to_everybody_once() {
+    fn the_end_loses_all_holds_once() {
         let session = Session::new(1, TTL, Clock::Boot.now());
         let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
         session.unhold(slot);

@@ -28,8 +28,8 @@ use crate::{
 /// How many different TTLs a client may use at a time.
 const MOST: usize = 64;
 
-/// How long closing tries. What is under way then ends within [`ANSWER_LIMIT`] more, so that
-/// nothing is left when `Locks::close` returns, after at most 5 s.
+/// How long closing tries. Requests under way then end within [`ANSWER_LIMIT`] more, so nothing is
+/// left when `Locks::close` returns, after at most 5 s.
 const CLOSE_LIMIT: Duration = Duration::from_secs(3);
 
 /// One etcd lease for each TTL in use, made when it is first asked for.
@@ -39,7 +39,7 @@ pub(crate) struct Sessions {
     closed: CancellationToken,
     /// Ends when the lease that connecting needed is revoked.
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
-    /// Wakes the keep-alive.
+    /// Wakes the renewal task.
     pub(crate) work: Notify,
     connection: Arc<Connection>,
 }
@@ -82,7 +82,7 @@ impl Sessions {
         }
     }
 
-    /// The session for a TTL, for a caller that asked at `asked`.
+    /// Returns the session for a TTL, for a caller that asked at `asked`.
     ///
     /// # Errors
     ///
@@ -101,7 +101,7 @@ impl Sessions {
         }
     }
 
-    /// The session, or where is told what comes of making it.
+    /// Returns the session, or a receiver for the result of making it.
     fn find(
         self: &Arc<Self>,
         ttl: Duration,
@@ -111,7 +111,7 @@ impl Sessions {
             Found::Opening(told) => Err(told),
             Found::Wanted { maker, told, instead_of } => {
                 if let Some(old) = instead_of {
-                    // Idle, or its time is over and its waiters have not been told yet.
+                    // It is idle, or it has expired and its waiters do not know yet.
                     self.end(&old, LossReason::Expired);
                 }
                 tokio::spawn(self.clone().make(ttl, maker));
@@ -120,7 +120,7 @@ impl Sessions {
         })
     }
 
-    /// Waits for the one attempt to make it, and no longer than a TTL.
+    /// Waits for the one attempt to make it, at most a TTL.
     async fn wait(
         self: &Arc<Self>,
         ttl: Duration,
@@ -149,7 +149,7 @@ impl Sessions {
                 }
                 Some(Ok(session)) => return Ok(session),
                 Some(Err(failure)) => break failure,
-                // The task that made it is gone, perhaps with its runtime.
+                // The task that was making it is gone, perhaps with its runtime.
                 None => pause.wait().await,
             }
             match self.find(ttl)? {
@@ -157,11 +157,11 @@ impl Sessions {
                 Err(again) => told = again,
             }
         };
-        // A lease that etcd made all the same is not renewed, ends by itself, and locks nothing.
+        // If etcd made a lease all the same, it is not renewed, ends by itself, and locks nothing.
         Err(failure.without_effect().into_error("acquire", false))
     }
 
-    /// Makes a session as long as there are callers that wait for it.
+    /// Makes a session as long as callers wait for it.
     async fn make(self: Arc<Self>, ttl: Duration, maker: Maker<Session, Failure>) {
         let made = tokio::select! {
             made = self.grant(ttl, &maker) => made,
@@ -177,8 +177,8 @@ impl Sessions {
         }
     }
 
-    /// Asks for a lease until etcd answers, with another id each time: so what an unanswered
-    /// request makes is nobody's, and the session's time counts from the request that was answered.
+    /// Asks for a lease until etcd answers. Each try has another id, so the lease of an unanswered
+    /// request is unused, and the session's time counts from the answered request.
     async fn grant(
         &self,
         ttl: Duration,
@@ -188,7 +188,7 @@ impl Sessions {
         loop {
             let (lease, sent) = (new_lease(), Clock::Boot.now());
             let granted = |member: &_| leases::send_grant(member, lease, ttl.as_secs());
-            // etcd does both at once: it is no longer under way than one of them.
+            // etcd does both at once, so it takes no longer than one of them.
             let (granted, ()) = tokio::join!(self.connection.call(granted), self.probed());
             match granted {
                 Ok(seconds) => {
@@ -202,13 +202,14 @@ impl Sessions {
         }
     }
 
-    /// No attempt begins in this session any more. It is renewed as long as some live by it.
+    /// Retires the session: no attempt begins in it any more. It is renewed as long as attempts
+    /// live by it.
     pub(crate) fn retire(&self, session: &Arc<Session>) {
         session.set_retired();
         self.pool.retire(session);
     }
 
-    /// Nothing lives by a retired session any more.
+    /// Ends a retired session by which no attempt lives any more.
     pub(crate) fn end_unused(&self, session: &Arc<Session>) {
         self.end(session, LossReason::SessionEnded);
     }
@@ -222,13 +223,13 @@ impl Sessions {
         }
     }
 
-    /// etcd said that a lease is gone.
+    /// Ends a session after etcd said that its lease is gone.
     pub(crate) fn gone(&self, session: &Arc<Session>) {
         session.set_gone();
         self.end(session, LossReason::SessionEnded);
     }
 
-    /// As [`gone`](Self::gone), of a session that may have ended before it was asked.
+    /// Same as [`gone`](Self::gone), for a session that may have ended before etcd was asked.
     pub(crate) fn gone_unless_ended(&self, session: &Arc<Session>) {
         if !session.ended.is_cancelled() {
             self.gone(session);
@@ -245,14 +246,14 @@ impl Sessions {
         }
     }
 
-    /// Waits until nothing of connecting is left.
+    /// Waits until the lease that connecting needed is revoked.
     async fn probed(&self) {
         if let Some(probe) = self.probe.lock().await.take() {
             drop(probe.await);
         }
     }
 
-    /// Ends all sessions, and none is made any more. Returns when etcd has confirmed, or after
+    /// Ends all sessions and makes none any more. Returns when etcd has confirmed, or after
     /// [`CLOSE_LIMIT`]; nothing is tried again after that.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();

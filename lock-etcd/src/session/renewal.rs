@@ -1,4 +1,4 @@
-//! The one keep-alive stream of a client: it renews all sessions.
+//! The one keep-alive stream of a client, which renews all sessions.
 
 use std::{sync::Arc, time::Duration};
 
@@ -18,7 +18,8 @@ use crate::{
 /// Renews all sessions until it is aborted.
 ///
 /// A keep-alive is sent a third of the TTL after the last confirmed one. Silence is a failure: etcd
-/// answers each one, and when it does not, the stream and the connection below it are given up.
+/// answers each keep-alive, and if it does not, the stream and the connection below it are given
+/// up.
 pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
     let mut pause = BACKOFF;
     loop {
@@ -64,8 +65,9 @@ pub(crate) async fn run(sessions: Arc<Sessions>, connection: Arc<Connection>) {
     }
 }
 
-/// Goes on to another member or connection, and waits for it no longer than for an answer: a member
-/// that is silent at the login must not use up a TTL in which the one at hand may answer again.
+/// Switches to another member or connection, and waits for it no longer than for an answer: a
+/// member that is silent at the login must not use up a TTL in which the current one may answer
+/// again.
 async fn mend(
     sessions: &Sessions,
     connection: &Arc<Connection>,
@@ -75,18 +77,19 @@ async fn mend(
     let limit = sessions.all().iter().map(|session| session.answer_limit()).min();
     let connection = connection.clone();
     let mending = tokio::spawn(async move { connection.failed(generation, &failure).await });
-    // Beyond the limit it goes on by itself.
+    // Beyond the limit it continues in the background.
     drop(timeout(limit.unwrap_or(ANSWER_LIMIT), mending).await);
 }
 
-/// The session whose keep-alive etcd denied: it takes them in order, and ends the stream at the first
-/// one that it denies.
+/// Returns the session whose keep-alive etcd denied. etcd handles keep-alives in order, and ends
+/// the stream at the first one that it denies.
 fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
     let under_way = sessions.iter().filter_map(|session| Some((session.under_way()?, session)));
     under_way.min_by_key(|(pinged, _)| *pinged).map(|(_, session)| session.clone())
 }
 
-/// Renews a session on streams of its own, until that is confirmed once or the session has ended.
+/// Renews a session on streams of its own, until one keep-alive is confirmed or the session has
+/// ended.
 async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
         let (sent, mut leases) = (Clock::Boot.now(), connection.member().lease.clone());
@@ -111,7 +114,7 @@ async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, sessi
     }
 }
 
-/// The session with the least time left of those whose keep-alive is due, when one is due.
+/// Waits until a keep-alive is due. Returns the due session with the least time left.
 async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Session> {
     loop {
         let now = Clock::Boot.now();
@@ -124,7 +127,7 @@ async fn wait_for_first(sessions: &Sessions, connection: &Connection) -> Arc<Ses
     }
 }
 
-/// The due session with the least time left, and when the next of the others is due.
+/// Returns the due session with the least time left, and when the next other one is due.
 fn due_first(
     sessions: &[Arc<Session>],
     now: Instant,
@@ -147,8 +150,9 @@ async fn wait(sessions: &Sessions, time: Duration) {
     }
 }
 
-/// Opens the stream; its first keep-alive is answered when this returns. Gives up when another session
-/// cannot wait for it, or another connection is in use: what is answered there says nothing of this one.
+/// Opens the stream. Its first keep-alive is answered when this returns. Gives up when another
+/// session cannot wait for it, or when another connection is in use: answers there say nothing
+/// about this one.
 async fn open(
     sessions: &Sessions,
     connection: &Connection,
@@ -183,7 +187,7 @@ async fn open(
     }
 }
 
-/// Sends what is due and takes the answers until something fails. `None` is no failure.
+/// Sends due keep-alives and takes the answers until something fails. `None` is no failure.
 async fn pump(
     sessions: &Sessions,
     connection: &Connection,
@@ -206,7 +210,7 @@ async fn pump(
     }
 }
 
-/// Sends the keep-alives that are due, and answers how long to wait for the next.
+/// Sends the keep-alives that are due. Returns how long to wait for the next.
 async fn ping_due(
     sessions: &Sessions,
     connection: &Connection,

@@ -1,4 +1,4 @@
-//! What all parts of one client share.
+//! The state that all parts of one client share.
 
 use std::sync::Arc;
 

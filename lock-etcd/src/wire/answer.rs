@@ -1,4 +1,4 @@
-//! Answers, taken apart.
+//! Reads the parts of answers.
 
 use etcd_client::{
     ResponseHeader, TxnResponse,
@@ -10,7 +10,7 @@ use crate::error::Failure;
 
 pub(crate) type Answer<T> = Result<T, etcd_client::Error>;
 
-/// Who answered, and when.
+/// The header of an answer: the member that answered, its cluster and term, and the revision.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Header {
     revision: i64,

@@ -1,8 +1,8 @@
-//! The way to etcd: one member at a time, and to the next one when it fails.
+//! The connection to etcd: one member at a time, and the next one when it fails.
 //!
 //! The client crate can spread requests over all members, but it keeps dead ones in rotation: with
-//! one of three down, a third of all requests fails for as long as it is down. So there is one
-//! client for one member here, and the choice is ours; unless the caller has given a client of its own.
+//! one of three down, a third of all requests fails for as long as it is down. So here each client
+//! has one member, and we choose it, unless the caller has given its own client.
 
 use std::{
     fmt,
@@ -32,16 +32,17 @@ use crate::{
     },
 };
 
-/// How long connecting may take in all, whatever the number of members.
+/// How long connecting may take in all, for any number of members.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
 
 /// The pauses between tries: from 10 ms to the longest.
 pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), LONGEST_PAUSE);
 
-/// The longest pause between tries. It is the only one before what another task mends.
+/// The longest pause between tries. It is the only pause before a retry of work that another task
+/// repairs.
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_millis(200);
 
-/// How long after a login for refused watches there is no other one.
+/// Shortest time between two logins for refused watches.
 pub(crate) const WATCH_LOGINS: Duration = Duration::from_secs(1);
 
 /// All members, and the one in use.
@@ -51,34 +52,34 @@ pub(crate) struct Connection {
     pub(super) member: RwLock<Arc<Member>>,
     pub(super) changes: watch::Sender<u64>,
     pub(super) dialing: tokio::sync::Mutex<()>,
-    /// When a new login was last asked for because a watch was refused.
+    /// When a new login was last requested because a watch was refused.
     pub(super) watch_login: tokio::sync::Mutex<Option<Instant>>,
-    /// How many rounds of dialing there were.
+    /// Number of rounds of dialing so far.
     pub(super) dialed: AtomicU64,
     pub(super) down: AtomicBool,
     pub(crate) reach: Reach,
-    /// When a request was answered last that no member answers without a leader.
+    /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
-    /// The member may crash at a read-only transaction.
+    /// Whether the member may crash at a read-only transaction.
     reads_alone: AtomicBool,
     /// Cancelled when the client is closed: nothing is tried again.
     pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
 }
 
-/// Whose word an answer is.
+/// The authority behind an answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Word {
-    /// A member without a leader does not give it.
+    /// It needs a leader: a member without one does not answer.
     Leader,
-    /// The member at hand gives it alone, also when it is cut off from all others.
+    /// The member in use answers alone, even if it is cut off from all others.
     Member,
 }
 
-/// What an idempotent request came to after some tries.
+/// The result of an idempotent request after some tries.
 pub(crate) struct Insisted<T> {
     pub(crate) result: Result<T, Failure>,
-    /// Some sending of it was not answered and may be carried out even now.
+    /// Whether a sending of it was not answered, and may still be carried out.
     pub(crate) ambiguous: bool,
 }
 
@@ -87,7 +88,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// What the last member answered, or the first one that refused the login.
+    /// The error of the last member, or of the first one that refused the login.
     pub(crate) async fn open<T, F>(
         source: Source,
         probe: impl Fn(Arc<Member>) -> F,
@@ -134,12 +135,13 @@ impl Connection {
         Err(failure)
     }
 
-    /// The member in use.
+    /// Returns the member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
         self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells when another member, or another connection to the same, is in use.
+    /// Returns a receiver that changes when another member, or another connection to the same one,
+    /// is in use.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -148,7 +150,7 @@ impl Connection {
     ///
     /// # Errors
     ///
-    /// As [`Turns::acquire`].
+    /// Same as [`Turns::acquire`].
     pub(crate) async fn turn(
         &self,
         wait: Wait,
@@ -158,17 +160,18 @@ impl Connection {
         self.turns.acquire(wait, attempt, until).await
     }
 
-    /// How long a caller goes on that asked at `asked`: until nothing was heard of the store for a TTL.
+    /// Returns until when a caller that asked at `asked` continues: until the store was silent for
+    /// a TTL.
     pub(crate) fn patience(&self, asked: Instant, ttl: Duration) -> Instant {
         asked.max(self.heard()) + ttl
     }
 
-    /// When a request was answered last that no member answers without a leader.
+    /// Time of the last answer that only a member with a leader gives.
     pub(crate) fn heard(&self) -> Instant {
         *lock(&self.heard)
     }
 
-    /// Sends a request once that needs the leader.
+    /// Sends a request that needs the leader, without a retry.
     pub(crate) async fn call<T, F>(&self, send: impl FnOnce(&Member) -> F) -> Result<T, Failure>
     where
         F: Future<Output = Result<T, etcd_client::Error>>,
@@ -180,7 +183,7 @@ impl Connection {
         self.send(Word::Leader, room, send).await
     }
 
-    /// Sends a request once that only looks, when its turn has come.
+    /// Sends a request that only reads, without a retry, when its turn has come.
     pub(crate) async fn look<T, F>(
         &self,
         word: Word,
@@ -211,19 +214,19 @@ impl Connection {
                 self.works(word);
                 return Ok(answer);
             }
-            // The caller's client need not log in again by itself.
+            // The caller's client possibly does not log in again by itself.
             Ok(Err(error)) if self.source.is_shared() => Failure::of_stream(error),
             Ok(Err(error)) => Failure::from(error),
             Err(_) => Failure::silent(ANSWER_LIMIT),
         };
-        // Boxed here and elsewhere: what is rare must not make every request's future large. What
-        // the login came to is told by the request that is sent next.
+        // Boxed here and elsewhere, so that rare cases do not make every request's future large.
+        // The next request reports the result of the login.
         drop(Box::pin(self.failed(member.generation, &failure)).await);
         Err(failure)
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
-    /// says so.
+    /// returns true.
     pub(crate) async fn insist<T, F>(
         &self,
         give_up: impl Fn() -> bool,
@@ -264,7 +267,7 @@ impl Connection {
         }
     }
 
-    /// The servers may crash at a read-only transaction: none is sent from now on.
+    /// Sends no read-only transactions from now on: the servers may crash at one.
     pub(crate) fn set_reads_alone(&self) {
         self.reads_alone.store(true, Ordering::Relaxed);
     }
@@ -273,12 +276,12 @@ impl Connection {
         self.reads_alone.load(Ordering::Relaxed)
     }
 
-    /// Nothing is tried again from now on.
+    /// Closes the connection: nothing is tried again from now on.
     pub(crate) fn close(&self) {
         self.closed.cancel();
     }
 
-    /// A request was answered.
+    /// Notes that a request was answered.
     pub(crate) fn works(&self, word: Word) {
         if word == Word::Leader {
             *lock(&self.heard) = Clock::Boot.now();
@@ -290,7 +293,8 @@ impl Connection {
     }
 }
 
-/// How long one member of several may take to answer, so that all of them are tried in time.
+/// Returns how long one member of several may take to answer, so that all of them are tried in
+/// time.
 pub(super) fn limit_of_each(members: usize) -> Duration {
     let members = u32::try_from(members.max(1)).unwrap_or(u32::MAX);
     (CONNECT_LIMIT / members).min(ANSWER_LIMIT)

@@ -1,4 +1,4 @@
-//! The requests about etcd's leases.
+//! The requests for etcd's leases.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use crate::{
     },
 };
 
-/// Makes a lease with an id of our own and answers the TTL that etcd granted.
+/// Makes a lease with an id of our own. Returns the TTL that etcd granted, in seconds.
 pub(crate) fn send_grant(
     member: &Member,
     lease: i64,
@@ -28,15 +28,15 @@ pub(crate) fn send_grant(
     }
 }
 
-/// A lease id that nobody else has: 63 random bits. etcd's own ids are no better.
+/// Returns a unique lease id: 63 random bits. etcd's own ids are no better.
 pub(crate) fn new_lease() -> i64 {
     let (high, low) = Uuid::new_v4().as_u64_pair();
-    // The fixed bits of a UUID stand in the middle; folding hides them.
+    // The fixed bits of a UUID are in the middle; folding hides them.
     let id = (high ^ low.rotate_left(32)) >> 1;
     i64::try_from(id).unwrap_or(i64::MAX).max(1)
 }
 
-/// How long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
+/// Returns how long a lease lasts unless it is renewed, in whole seconds; `None` if it is over.
 pub(crate) async fn ttl_left(
     connection: &Connection,
     lease: i64,
@@ -45,12 +45,12 @@ pub(crate) async fn ttl_left(
         let mut leases = member.lease.clone();
         async move { leases.time_to_live(lease, None).await }
     };
-    // The leader answers it by its own clock, also when it is cut off.
+    // The leader answers by its own clock, even if it is cut off.
     let left = connection.look(Word::Member, ask).await?.ttl();
     Ok(u64::try_from(left).ok().map(Duration::from_secs))
 }
 
-/// Ends a lease and deletes its keys. It has ended afterwards, whoever ended it.
+/// Ends a lease and deletes its keys. Returns `Ok` also if the lease had ended before.
 pub(crate) async fn revoke(
     connection: &Connection,
     lease: i64,

@@ -1,4 +1,4 @@
-//! The way to etcd: connections, requests and their answers, and the streams of watches.
+//! Communication with etcd: connections, requests and answers, and the streams of watches.
 
 pub(crate) mod answer;
 pub(crate) mod connection;

@@ -1,8 +1,8 @@
-//! Reads: of queues, of single entries, and of the token floor. The client takes no answer of more
-//! than 4 MB, so what may be longer comes in several.
+//! Reads of queues, of single entries, and of the token floor. The client takes no answer of more
+//! than 4 MB, so long reads come in several answers.
 //!
-//! A read-only transaction whose client leaves crashes the member that serves it, up to 3.4.22 and
-//! 3.5.6 (etcd#14110, #14891). Such a member is asked for one queue at a time.
+//! A read-only transaction crashes the member that serves it if the client leaves, up to 3.4.22 and
+//! 3.5.6 (etcd#14110, #14891). Such a member gets requests for one queue at a time.
 
 use std::sync::Arc;
 
@@ -30,15 +30,15 @@ const KEYS: i64 = 2000;
 /// How many keys are read in one request with their values, unless these are large.
 const VALUES: i64 = 500;
 
-/// A queue as it stands at a revision, or later.
+/// A queue at a revision, or later.
 pub(crate) struct Listed {
     pub(crate) revision: i64,
     pub(crate) entries: Vec<QueueEntry>,
 }
 
-/// Lists several queues in one request, or each by itself if they are long, or the login may not
-/// read all of them, or etcd takes no transaction for so many. Not `exact`: as the member at hand
-/// knows them, which may be a while ago, and asks no other member.
+/// Lists several queues in one request. Lists each by itself if they are long, if the login may not
+/// read all of them, or if etcd takes no transaction for so many. If not `exact`, the member in use
+/// answers alone, and its answer may be old.
 pub(crate) async fn list(
     connection: &Connection,
     queues: &[Arc<str>],
@@ -91,13 +91,13 @@ pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<
     asked.await.map(drop)
 }
 
-/// A queue with its notes, in order.
+/// Returns a queue with its notes, in order.
 pub(crate) async fn inspect(
     connection: &Connection,
     queue: &str,
 ) -> Result<Vec<Standing>, Failure> {
     let mut entries = listing::entries(read(connection, queue).await?.0.kvs);
-    // Later than the entries: a candidate without a note is gone by now.
+    // Read after the entries: a candidate without a note is gone by now.
     if entries.iter().any(|entry| entry.role == Role::Candidate) {
         let notes = read(connection, &keys::notes(queue)).await?;
         listing::add_notes(&mut entries, notes.0.kvs);
@@ -106,12 +106,12 @@ pub(crate) async fn inspect(
     Ok(entries)
 }
 
-/// A queue as it stands, with all values.
+/// Returns a queue with all values.
 pub(crate) async fn read(connection: &Connection, queue: &str) -> Result<GetResponse, Failure> {
     read_all(connection, queue, (&GetOptions::new(), Word::Leader), VALUES).await
 }
 
-/// A candidate's note; empty if the candidate is gone.
+/// Returns a candidate's note; empty if the candidate is gone.
 pub(crate) async fn note(
     connection: &Connection,
     key: &str,
@@ -122,7 +122,7 @@ pub(crate) async fn note(
     Ok(note.map(|kv| kv.value).unwrap_or_default())
 }
 
-/// Everything that starts with `start`, as it stands at one revision.
+/// Returns all keys that start with `start`, at one revision.
 async fn read_all(
     connection: &Connection,
     start: &str,
@@ -171,7 +171,7 @@ fn revision_of(answer: &GetResponse) -> Result<i64, Failure> {
     answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
 }
 
-/// Some keys of a range in their order, and where to go on if there are more.
+/// Returns some keys of a range in order, and where to continue if there are more.
 pub(crate) async fn page(
     connection: &Connection,
     from: &[u8],
@@ -188,7 +188,7 @@ pub(crate) async fn page(
     Ok((queue_entries(page.0.kvs), next))
 }
 
-/// Where an attempt's entry stands, if an earlier sending has made it.
+/// Returns an attempt's entry, if an earlier sending has made it.
 pub(crate) async fn standing(
     connection: &Connection,
     queue: &Arc<str>,
@@ -206,8 +206,9 @@ pub(crate) async fn standing(
     Ok(Some(Entered { header, revision, before }))
 }
 
-/// The create revisions of entries; `None` for those that do not stand. A read of several in one
-/// transaction may crash the member if the client leaves (see [above](self)).
+/// Returns the create revisions of entries; `None` for entries that do not stand. Reads each by
+/// itself: a read of several in one transaction may crash the member if the client leaves (see
+/// [above](self)).
 pub(crate) async fn created(
     connection: &Connection,
     keys: &[&str],
@@ -234,7 +235,7 @@ fn send_get(
     async move { kv.get(key, Some(options)).await }
 }
 
-/// Whether an entry is there, by the word of the whole cluster.
+/// Returns whether an entry is there, confirmed by the whole cluster.
 pub(crate) async fn exists(
     connection: &Connection,
     key: &str,
@@ -249,7 +250,7 @@ pub(crate) async fn exists(
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
-/// The token floor's record, and the store's revision.
+/// Returns the token floor's record, and the store's revision.
 pub(crate) async fn floor(
     connection: &Connection,
     floor: &Floor,

@@ -14,14 +14,14 @@ use crate::{
     },
 };
 
-/// The transaction that removes an entry and what belongs to it, if it is still the one that was
-/// seen. Sent again, it does nothing.
+/// The transaction that removes an entry and what belongs to it, if the entry is still the one that
+/// was seen. Sent again, it does nothing.
 pub(crate) fn remove(key: &str, revision: i64) -> Txn {
     Txn::new().when([stands(key, revision)]).and_then(delete_entry(key))
 }
 
-/// As [`remove`], as long as the entry lives by this lease: one that was left to another process,
-/// or that another has adopted, stays.
+/// Same as [`remove`], but only while the entry lives by this lease. An entry that was left to
+/// another process, or that another has adopted, stays.
 pub(crate) fn remove_of(lease: i64, key: &str, revision: i64) -> Txn {
     let lives = Compare::lease(key, CompareOp::Equal, lease);
     Txn::new().when([stands(key, revision), lives]).and_then(delete_entry(key))
@@ -41,8 +41,8 @@ fn with_belongings(key: &str) -> DeleteOptions {
     DeleteOptions::new().with_range(end_of_entry(key))
 }
 
-/// Sends removals, several in one transaction. Answers which of them found what they were to
-/// remove; nothing of the others is there any more.
+/// Sends removals, several in one transaction. Returns which of them found their entry. The entries
+/// of the others were gone already.
 pub(crate) async fn remove_all(
     connection: &Connection,
     mut removals: Vec<Txn>,
@@ -68,8 +68,8 @@ pub(crate) async fn remove_all(
     Ok(answer.0.responses.into_iter().filter_map(removed).collect())
 }
 
-/// Removes what belongs to an entry that is gone, and had this create revision. The key must not be
-/// in use.
+/// Removes what belongs to an entry that is gone, and that had this create revision. The key must
+/// not be in use.
 pub(crate) async fn remove_belongings(
     connection: &Connection,
     key: &str,

@@ -26,12 +26,12 @@ use crate::{
 /// A stream that ends sooner than this is opened again after a longer pause each time.
 const LASTED: Duration = Duration::from_secs(1);
 
-/// What has watches on one stream, and what their messages change.
+/// The owner of the watches on one stream, and the state that their messages change.
 pub(crate) trait Side: Send {
-    /// How often to see whether etcd is there, if nothing else does.
+    /// How often to check that etcd is there, if nothing else does.
     const HEARTBEAT: Option<Duration>;
 
-    /// What all watches have in common.
+    /// The common options of all watches.
     fn options() -> WatchOptions;
 
     fn watches(&mut self) -> &mut Watches;
@@ -41,11 +41,11 @@ pub(crate) trait Side: Send {
         self.watches().next_open()
     }
 
-    /// A message of the stream.
+    /// Handles a message of the stream.
     ///
     /// # Errors
     ///
-    /// Why the stream is of no more use.
+    /// The reason why the stream is of no more use.
     fn message(&mut self, message: &WatchResponse) -> Result<(), Failure> {
         match self.watches().about(message) {
             About::Watch(id) => return self.told(id, message),
@@ -55,14 +55,14 @@ pub(crate) trait Side: Send {
         Ok(())
     }
 
-    /// A message about a watch that is wanted.
+    /// Handles a message about a watch that is wanted.
     ///
     /// # Errors
     ///
-    /// As [`message`](Self::message).
+    /// Same as [`message`](Self::message).
     fn told(&mut self, id: i64, message: &WatchResponse) -> Result<(), Failure>;
 
-    /// The stream is gone, and with it all watches.
+    /// Handles the loss of the stream and of all its watches.
     fn lost(&mut self);
 }
 
@@ -97,10 +97,10 @@ pub(crate) async fn run<S: Side>(stream: &Stream<S>) {
         let failure = match open::<S>(connection, first).await {
             Ok(opened) => {
                 let (requests, messages) = opened.split();
-                // Sending waits when etcd is slow to take it, and must not keep us from reading:
-                // etcd would be slow for ever.
+                // Sending waits while etcd is slow to read. It must not keep us from reading: etcd
+                // would stay slow for ever.
                 tokio::select! {
-                    // What is told goes before what is asked for.
+                    // Messages are read before requests are sent.
                     biased;
                     failure = read(stream, messages) => Some(failure),
                     failure = feed(stream, requests) => Some(failure),
@@ -116,7 +116,7 @@ pub(crate) async fn run<S: Side>(stream: &Stream<S>) {
             pause = BACKOFF;
         }
         if let Some(failure) = failure {
-            // If a login is refused, those who watch find out when they ask.
+            // If a login is refused, the watches' owners learn it from their next request.
             drop(connection.failed(generation, &failure).await);
             pause.wait().await;
         }
@@ -145,7 +145,7 @@ fn options<S: Side>(open: &Open) -> WatchOptions {
     S::options().with_prefix().with_watch_id(open.id).with_start_revision(open.start)
 }
 
-/// Asks etcd now and then. What fails is dealt with as for every request.
+/// Asks etcd now and then. Failures are handled as for every request.
 async fn beat<S: Side>(connection: &Connection) {
     let Some(pause) = S::HEARTBEAT else { return std::future::pending().await };
     loop {
@@ -202,7 +202,7 @@ async fn read<S: Side>(stream: &Stream<S>, mut messages: WatchResponseStream) ->
     }
 }
 
-/// What to say of a message that belongs to nothing.
+/// The text about a message that belongs to no watch.
 fn unexpected(message: &WatchResponse) -> String {
     let (created, cancelled) = (message.created(), message.canceled());
     format!(
