@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_of_the_table() {
+    fn each_error_has_its_meaning() {
         let rows = [
             (ZkError::NoNode, Meaning::Answered),
             (ZkError::NodeExists, Meaning::Answered),

@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_told_in_order_and_nothing_twice() {
+    fn missed_values_are_told_in_order_and_none_twice() {
         let first = seen(1, 0, &["a"]);
         assert_eq!(news(&[first.clone(), seen(1, 0, &["a", "b", "c"])]), some(&["b", "c"]));
         assert_eq!(news(&[first.clone(), first.clone()]), some(&[]));
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_before_a_raise_keeps_its_token() {
+    fn a_leader_from_before_a_raise_keeps_its_token() {
         let mut told = Told::default();
         let mut token = |id, above: Option<u64>, value: &[&str]| {
             let token = above.map(|above| FencingToken::new(above + i64::unsigned_abs(id)));

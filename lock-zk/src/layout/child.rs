@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sequences_of_all_clients() {
+    fn sequences_of_all_clients_are_read() {
         let id = Uuid::new_v4();
         for (child, expected) in [
             (format!("_c_{id}-lock-0000000007"), Some(7)),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_else_is_exclusive() {
+    fn names_of_other_clients_are_exclusive() {
         let id = Uuid::new_v4();
         for child in [
             format!("{}__lock__0000000012", id.simple()),

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn a_written_note_is_read_back() {
         assert_eq!(note(None).write(), br#"{"holder":"the \"importer\"","since":7}"#);
         for became in [Became::Shared, Became::Admitted] {
             let mut data = note(Some(became)).write();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_no_note() {
+    fn data_of_other_clients_is_no_note() {
         for data in [&b"10.0.0.1"[..], b"", b"{}", b"\xff"] {
             assert!(Note::read(data).is_none());
         }

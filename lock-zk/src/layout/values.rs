@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_read_in_order() {
+    fn said_values_are_read_in_order() {
         let values = Values::new(Some(b"a\nb"[..].into())).with(b"").with(b"\0{}");
         let data = data(&values);
         assert_eq!(data, b"{\"holder\":\"h\",\"since\":7,\"values\":[3,0,3]}\na\nb\0{}");
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_one_value() {
+    fn data_of_other_clients_is_one_value() {
         for data in
             [&b"10.0.0.1"[..], b"", b"{}", b"\n", br#"{"holder":"h","since":1,"values":[9]}"#]
         {
