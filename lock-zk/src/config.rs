@@ -83,7 +83,7 @@ impl ZkConfig {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) or
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names what is wrong.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the mistake.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();

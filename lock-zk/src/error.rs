@@ -1,4 +1,4 @@
-//! What the client's errors mean.
+//! The meaning of the client crate's errors.
 
 use lock_core::{
     BoxError, Effect, Error,
@@ -8,7 +8,7 @@ use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
 
-/// What an error says about the failed request.
+/// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Meaning {
     /// The server answered, and did not do it.

@@ -146,7 +146,7 @@
 //! |---|---|---|
 //! | `prefix` | directory of the locks, below the chroot | `/locks` |
 //! | `layout` | `escaped`: one directory per name, percent-encoded; `native`: the name is a path | `escaped` |
-//! | `ttl` | TTL of a lock whose builder names none | 15 s, or what the server grants for it |
+//! | `ttl` | TTL of a lock whose builder sets none | 15 s, or what the server grants for it |
 //! | `tick` | `tickTime` of the servers, if they do not tell it | as told, or guessed from the timeouts |
 //! | `acl` | `open`: any login may touch our nodes; `creator`: our login only | `open` |
 //!
@@ -184,8 +184,8 @@
 //!
 //! Names are percent-encoded: letters, digits, `-`, `_` and `.` stay, everything else becomes
 //! `%XX`, so that any name is one directory. With `layout=native` a name is a path, as Curator and
-//! kazoo take it; what ZooKeeper forbids in a path is refused, and so is `a/x-0000000001`, which
-//! would count as an entry of the lock `a`.
+//! kazoo take it; a name that ZooKeeper forbids as a path is refused, and so is `a/x-0000000001`,
+//! which would count as an entry of the lock `a`.
 //!
 //! ## Requests
 //!

@@ -1,4 +1,4 @@
-//! What an election costs, counted by the server.
+//! The costs of an election, counted by the server.
 
 mod support;
 

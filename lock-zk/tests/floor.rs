@@ -25,7 +25,7 @@ struct Scene {
     granted: Arc<Mutex<Vec<FencingToken>>>,
 }
 
-/// What happens to the answer that the proxy holds.
+/// When the answer arrives that the proxy holds.
 #[derive(Clone, Copy)]
 enum Answer {
     Late,

@@ -57,7 +57,7 @@ struct Observer {
     directory: String,
 }
 
-/// What was seen, and the watch that tells of a change.
+/// The leader that was seen, and the watch that tells of a change.
 struct Sight {
     /// The entry that is watched.
     first: Option<String>,
@@ -203,7 +203,7 @@ fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     (entry.kind == Kind::Exclusive).then_some(Seen { id, token, holder: entry.holder, values })
 }
 
-/// What was told last.
+/// The last news that was told.
 #[derive(Default)]
 struct Told {
     /// `None` before anything was told. Then the leader, if any, and the number of its next value.

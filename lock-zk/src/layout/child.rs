@@ -1,4 +1,4 @@
-//! What the name of a lock directory's child says. Pure.
+//! The meaning of the names of a lock directory's children. Pure.
 //!
 //! Everything but the sequence stands before `-lock-`. Curator sorts by the text after it, so it
 //! sees an entry of every kind, and takes it for a lock of its own.
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 const PREFIX: &str = "_c_";
 const MARK: &str = "-lock-";
-/// What kazoo puts before its sequences.
+/// Kazoo puts this before its sequences.
 const KAZOO: &str = "__lock__";
 /// The length of a UUID with its hyphens.
 const ID: usize = 36;

@@ -1,11 +1,11 @@
-//! The record of the token floor: what is added to transaction ids.
+//! The record of the token floor: the number that is added to transaction ids.
 
 use lock_core::{Effect, Error, FencingToken, Result};
 use zookeeper_client::Stat;
 
 use crate::error::STORE;
 
-/// What is added to the transaction ids of newer nodes. By default nothing is added, to any node.
+/// The number that is added to the transaction ids of newer nodes. By default 0, for all nodes.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Above {
     pub(crate) number: u64,

@@ -24,7 +24,7 @@ pub(crate) struct Note<S = String> {
     pub(crate) values: Vec<usize>,
 }
 
-/// What an entry became without a new name, so that it keeps its place. Never taken back.
+/// A change of an entry that keeps its name, and so its place. Never taken back.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Became {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn native_refuses_what_zookeeper_forbids_and_what_collides() {
+    fn native_refuses_forbidden_and_colliding_names() {
         assert_eq!(directory("/", Layout::Native, "a/b").unwrap(), "/a/b");
         assert_eq!(directory("/l", Layout::Native, "a0000000001").unwrap(), "/l/a0000000001");
         for name in ["/a", "a/", "a//b", ".", "a/..", "a\u{1}", "\u{fff5}", "a/x-0000000001"] {

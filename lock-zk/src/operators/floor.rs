@@ -108,7 +108,7 @@ impl Session {
                 return Ok(());
             }
             let (path, data) = (&*self.floor.path, data.as_bytes());
-            // It may be a lock's directory: servers delete those when their last child is gone.
+            // It may be a lock's directory, which servers delete when its last child is gone.
             if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
                 return Err(broken(format!("{path} has had children; delete it, and try again")));
             }

@@ -7,7 +7,7 @@ use crate::{
     session::attempt::Ending,
 };
 
-/// What an attempt knows of the entries before it. Entries only ever leave, so an old view may
+/// An attempt's view of the entries before it. Entries only ever leave, so an old view may
 /// delay the attempt but never admits it wrongly.
 #[derive(Debug)]
 pub(crate) struct Ahead {
@@ -21,7 +21,7 @@ pub(crate) struct Ahead {
     admitted: Option<String>,
 }
 
-/// What an attempt does next.
+/// The next step of an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Duty {
     /// It holds the lock.
@@ -37,7 +37,7 @@ pub(crate) enum Duty {
     AfterAny,
 }
 
-/// What a waiter does next.
+/// The next step of a waiter.
 pub(crate) enum Next {
     /// Judge again by what it knows.
     Judge,

@@ -36,7 +36,7 @@ impl Acquire {
         }
     }
 
-    /// Waits until an entry ends or becomes what is wanted.
+    /// Waits until an entry ends or becomes `wanted`.
     ///
     /// If the rest of the view then admits the own entry, that is the grant: lower sequences never
     /// appear later, and the news came over a live session. The own node must be there, too: behind
@@ -103,7 +103,7 @@ impl Acquire {
         }
     }
 
-    /// Asks whether an entry is gone, or has become what is wanted.
+    /// Asks whether an entry is gone, or has become `wanted`.
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         match self.session.data(path, self.turn()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
@@ -130,7 +130,7 @@ impl Acquire {
         }
     }
 
-    /// Waits until the node of another client's entry is gone, or its note says what is wanted.
+    /// Waits until the node of another client's entry is gone, or its note says `wanted`.
     async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
@@ -149,7 +149,7 @@ impl Acquire {
             match watch.changed().await {
                 EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
                 EventType::NodeDataChanged => {
-                    // Most likely it is what is wanted, and then no other watch is needed.
+                    // Most likely it became `wanted`, and then no other watch is needed.
                     let news = self.read(path, Some(wanted)).await?;
                     if news.is_some() {
                         return Ok(news);

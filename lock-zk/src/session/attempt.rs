@@ -64,7 +64,7 @@ enum Watching {
     Server,
 }
 
-/// What the server created for the attempt.
+/// The node that the server created for the attempt.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) path: String,
@@ -283,7 +283,7 @@ impl Attempt {
         }
     }
 
-    /// Waits until the attempt ended or became what is wanted.
+    /// Waits until the attempt ended or became `wanted`.
     pub(crate) async fn news(&self, wanted: Option<Became>) -> News {
         loop {
             let changed = self.changed.notified();

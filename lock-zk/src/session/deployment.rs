@@ -1,5 +1,5 @@
-//! What the servers say about themselves: how many vote, whether one stands alone, and whether this
-//! login may read the locks.
+//! Answers of the servers about themselves: how many vote, whether one stands alone, and whether
+//! this login may read the locks.
 
 use std::sync::{Arc, Weak};
 

@@ -1,4 +1,4 @@
-//! What an attempt may have left, until the [janitor](super::janitor) removes it.
+//! Nodes that an attempt may have left, until the [janitor](super::janitor) removes it.
 
 use uuid::Uuid;
 

@@ -58,7 +58,7 @@ pub(crate) struct Session {
     client: Mutex<Option<Client>>,
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
-    /// What is left to remove.
+    /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     pub(crate) watches: Watches,
     pub(crate) floor: Floor,

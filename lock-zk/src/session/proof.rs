@@ -48,7 +48,7 @@ impl Proof {
     }
 }
 
-/// What a session's answers have shown so far.
+/// The evidence of a session's answers so far.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Evidence {
     tick: Duration,
@@ -225,7 +225,7 @@ mod tests {
         for ttl in [3, 4, 6, 8, 10, 20, 100].map(|ticks| TICK * ticks) {
             let pace = pace(ttl, TICK);
             assert!(pace >= ttl / 17 && pace <= ttl / 8, "{ttl:?}: {pace:?}");
-            // What the last write proves is this old when it was sent.
+            // How old the last write's proof is when the write is sent.
             let lag = (1..).map(|steps| pace * steps).find(|lag| *lag > TICK).unwrap();
             let least = ttl - lag - pace * 2;
             assert!(least >= ttl / 4, "{ttl:?}: {least:?}");

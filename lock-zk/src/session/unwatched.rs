@@ -71,7 +71,7 @@ impl Unwatched {
         self.crowded.notify_one();
     }
 
-    /// Returns the attempts without a watch that still wait or hold. After a loss no look is needed.
+    /// Returns the attempts without a watch that wait or hold. After a loss no look is needed.
     pub(super) fn left_out(&self) -> Vec<Arc<Attempt>> {
         let mut left_out = lock(&self.left_out);
         let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();

@@ -20,7 +20,7 @@ const UNFIT: [(&str, &str); 3] = [
 ///
 /// # Errors
 ///
-/// [`Error::InvalidUrl`] that names what is wrong.
+/// [`Error::InvalidUrl`] that names the mistake.
 pub(crate) fn parse(cluster: &str) -> Result<(Vec<String>, String)> {
     let wrong = |reason: String| Error::InvalidUrl { url: cluster.to_owned(), reason };
     let (first, last) = cluster.rsplit_once(',').map_or((None, cluster), |(f, l)| (Some(f), l));

@@ -29,7 +29,7 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 /// The tick of a server that is not configured (`ZooKeeperServer.DEFAULT_TICK_TIME`).
 const USUAL_TICK: Duration = Duration::from_secs(3);
 
-/// What a server says about its time.
+/// A server's timeouts and tick.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Timing {
     /// The session timeouts that it grants.
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_handshake_is_what_zookeeper_reads() {
+    fn the_handshake_has_the_format_of_zookeeper() {
         let bytes = frame(&handshake(0x0102_0304));
         assert_eq!(bytes.len(), 4 + 45);
         assert_eq!(&bytes[..4], 45_i32.to_be_bytes());

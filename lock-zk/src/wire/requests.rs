@@ -146,7 +146,7 @@ impl Exchange {
         self.written(self.client.set_data(path, data, Some(version)))
     }
 
-    /// Makes a directory and those above it, one after the other.
+    /// Makes a directory and all directories above it, one after the other.
     pub(crate) async fn mkdir(&self, path: &str, options: &CreateOptions<'_>) -> Answer<()> {
         self.read(self.client.mkdir(path, options)).await
     }

@@ -15,7 +15,7 @@ const TRIES: usize = 32;
 /// How many looks: requests of operators and observers, and diagnoses of waits in vain.
 const LOOKS: usize = 64;
 
-/// What a request is for.
+/// The purpose of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Turn {
     /// Goes before all others.

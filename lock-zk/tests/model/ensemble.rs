@@ -21,7 +21,7 @@ pub enum At {
     Leader,
 }
 
-/// What may go wrong in one run.
+/// The rule, and the faults of one run.
 #[derive(Clone, Debug)]
 pub struct Ensemble {
     pub rule: Rule,

@@ -1,4 +1,4 @@
-//! What the two servers and the client know, and the packets on their way between them.
+//! The state of the two servers and of the client, and the packets on their way between them.
 
 use std::{collections::VecDeque, time::Duration};
 

@@ -144,7 +144,7 @@ pub async fn queue_up(
     task
 }
 
-/// Drives a driver directly where the facade would hide what it does.
+/// Drives a driver directly where the facade would hide its behaviour.
 pub fn as_dyn(driver: ZkLock) -> Arc<dyn DistributedLock> {
     Arc::new(driver)
 }
