@@ -10,7 +10,7 @@ use support::{PATIENCE, SHORT, open, soon};
 
 type Outcome = Result<(), Box<dyn Error>>;
 
-/// Followers and leaders give each other up after 2 s.
+/// Followers and leaders leave each other after 2 s.
 const SYNC_LIMIT: &str = "4";
 
 async fn cluster(network: &Network) -> Result<ZooKeeperCluster, Box<dyn Error>> {

@@ -96,7 +96,7 @@ fn a_departure_wakes_each_entry_that_it_admits() {
             let woken = match duty {
                 Duty::After(index) => gone == index,
                 Duty::AfterAny => true,
-                // By the one before, which is admitted too and says so.
+                // By the entry before, which is admitted, too, and says so.
                 Duty::Turn(index) => gone == index || without(index + 1) == Duty::Hold,
                 Duty::Hold => false,
             };

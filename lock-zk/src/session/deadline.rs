@@ -32,7 +32,7 @@ struct State {
 }
 
 impl State {
-    /// The only way to a later deadline.
+    /// Moves the deadline. Nothing else does.
     fn confirm(&mut self, proof: Option<Proof>) {
         if let Some(proof) = proof {
             self.confirmed = self.confirmed.max(proof.since());

@@ -59,7 +59,7 @@ fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, ZkError>) -> bo
     if alive.left.count() <= AT_ONCE || alive.is_used() {
         return false;
     }
-    // An acquire that is about to begin in it begins again in another one.
+    // An acquire that is about to begin in it begins again in another session.
     pool.retire(&alive);
     alive.finish(End::Ended);
     true

@@ -66,7 +66,7 @@ pub(crate) struct Session {
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
     over: CancellationToken,
-    /// The client crate has reached a final state: the server confirmed the end, or will by itself.
+    /// The client crate has reached a final state: the server confirmed the end, or ends it itself.
     pub(crate) terminated: CancellationToken,
 }
 

@@ -1,4 +1,4 @@
-//! Which answers prove until when a session lives. Pure.
+//! The answers that prove how long a session lives. Pure.
 //!
 //! Only the leader of an ensemble ends sessions. It counts from the last time it was *told* that a
 //! session is alive, so an answer proves something only if it shows that the leader was told. What

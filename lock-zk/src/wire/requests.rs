@@ -15,10 +15,10 @@ use crate::error;
 
 /// Counts the answers of a session's requests.
 pub(crate) trait Answers: Send + Sync {
-    /// A read that was sent then was answered.
+    /// Counts a read that was sent at `sent` and is answered now.
     fn read(&self, sent: Instant);
 
-    /// A write that was sent then was answered.
+    /// Counts a write that was sent at `sent` and is answered now.
     fn written(&self, sent: Instant);
 }
 
