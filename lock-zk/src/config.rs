@@ -1,4 +1,4 @@
-//! What a URL says.
+//! The driver's configuration, and how a URL is read.
 
 use std::{fmt, time::Duration};
 
@@ -18,10 +18,10 @@ const DEFAULT_PREFIX: &str = "/locks";
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Access {
-    /// All, and clients without one.
+    /// Any login, and clients without a login.
     #[default]
     Open,
-    /// The same login as this client's.
+    /// Only this client's own login.
     Creator,
 }
 
@@ -34,8 +34,8 @@ impl Access {
     }
 }
 
-/// How to reach ZooKeeper, and where the locks are. [The front page](crate#options) lists the
-/// options of a URL.
+/// How to reach ZooKeeper, and the directory of the locks. [The front page](crate#options) lists
+/// the options of a URL.
 ///
 /// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
 /// and `tick` as in a URL. `Debug` does not show the password.
@@ -44,16 +44,16 @@ impl Access {
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct ZkConfig {
-    /// The servers, `host` or `host:port`, with `tcp+tls://` in front of one that is reached by
-    /// TLS. Default: `127.0.0.1:2181`.
+    /// The servers, `host` or `host:port`, with `tcp+tls://` before a host that is reached by TLS.
+    /// Default: `127.0.0.1:2181`.
     pub hosts: Vec<String>,
-    /// The path that all others are below, as `/app`. Default: nothing.
+    /// The path that contains all other paths, such as `/app`. Default: none.
     pub chroot: String,
     /// The user. Default: no login.
     pub user: Option<String>,
     /// The password.
     pub password: Option<String>,
-    /// The TTL of locks that name none. Default: 15 s, or what the server grants for it.
+    /// The TTL of locks that set none. Default: 15 s, or what the server grants for it.
     #[cfg_attr(
         feature = "serde",
         serde(default, deserialize_with = "lock_core::duration::deserialize")
@@ -65,8 +65,8 @@ pub struct ZkConfig {
     pub layout: Layout,
     /// Which logins may touch our nodes. Default: [`Access::Open`].
     pub access: Access,
-    /// The servers' `tickTime`, for those that do not tell it. Too long a tick costs time, too
-    /// short a tick costs safety. Default: as told, or guessed from the timeouts.
+    /// The servers' `tickTime`, if they do not tell it. A tick that is too long costs time, one
+    /// that is too short costs safety. Default: as told, or guessed from the timeouts.
     #[cfg_attr(
         feature = "serde",
         serde(default, deserialize_with = "lock_core::duration::deserialize")
@@ -83,7 +83,7 @@ impl ZkConfig {
     /// # Errors
     ///
     /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) or
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names what is wrong.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the mistake.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let prefix = options.text("prefix").unwrap_or(DEFAULT_PREFIX).to_owned();
@@ -111,18 +111,18 @@ impl ZkConfig {
         Ok(Self { hosts, chroot, user, password, ttl, prefix, layout, access, tick, given: None })
     }
 
-    /// These servers, `host` or `host:port`; everything else by default.
+    /// A configuration for these servers, `host` or `host:port`; everything else by default.
     pub fn new(hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         Self { hosts: hosts.into_iter().map(Into::into).collect(), ..Self::default() }
     }
 
-    /// Sessions made by a connector, with its login, SASL and TLS; everything else by default.
-    /// Nothing is sent. [The front page](crate#your-own-client) says why it is no client, and what
-    /// of the connector counts.
+    /// A configuration whose sessions a connector makes, with its login, SASL and TLS; everything
+    /// else by default. Nothing is sent. [The front page](crate#your-own-client) says why it takes
+    /// no client, and which settings of the connector count.
     ///
     /// `cluster` is the client crate's connect string: `host[:2181][,host..][/chroot]`, with
-    /// `tcp+tls://` in front of a host that is reached by TLS. If all are, [`tick`](Self#structfield.tick)
-    /// must be given.
+    /// `tcp+tls://` before a host that is reached by TLS. If all hosts are,
+    /// [`tick`](Self#structfield.tick) must be given.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_zk as zookeeper; }
@@ -138,7 +138,7 @@ impl ZkConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is none,
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if `cluster` is no connect string,
     /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if the connector continues a
     /// session, is detached, or fails eagerly.
     pub fn from_connector(connector: Connector, cluster: &str) -> Result<Self> {
@@ -194,8 +194,8 @@ impl ZkConfig {
         self.hosts.iter().filter(|host| !host.starts_with(own_client::TLS)).cloned().collect()
     }
 
-    /// What makes a session of this TTL. The rest of a connector's options would let a session end
-    /// later than its deadlines, or be good for nothing.
+    /// Returns the connector for sessions of this TTL. It overrides the other options of a given
+    /// connector: they would let a session end later than its deadlines, or make it useless.
     pub(crate) fn connector(&self, ttl: Duration) -> Connector {
         let mut connector = self.given.clone().unwrap_or_else(Client::connector);
         if let (Some(user), Some(password)) = (&self.user, &self.password) {
@@ -205,7 +205,7 @@ impl ZkConfig {
         connector.with_connection_timeout(Duration::ZERO)
     }
 
-    /// Checks what a URL was not the source of, and gives each host its port.
+    /// Checks the fields, which need not come from a URL, and gives each host its port.
     ///
     /// # Errors
     ///
@@ -242,8 +242,8 @@ impl ZkConfig {
         }
     }
 
-    /// What the client crate calls a connect string, with each host so often that there are at
-    /// least so many.
+    /// Returns the client crate's connect string. It repeats the hosts until there are at least
+    /// this many.
     pub(crate) fn ensemble(&self, hosts: usize) -> String {
         let rounds = hosts.div_ceil(self.hosts.len());
         let all = vec![self.hosts.join(","); rounds].join(",");

@@ -1,4 +1,4 @@
-//! What the client's errors mean.
+//! The meaning of the client crate's errors.
 
 use lock_core::{
     BoxError, Effect, Error,
@@ -8,25 +8,25 @@ use zookeeper_client::Error as ZkError;
 
 pub(crate) const STORE: &str = "zookeeper";
 
-/// What an error says about the request that got it.
+/// The meaning of an error for the failed request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Meaning {
-    /// The server answered: it did not do it.
+    /// The server answered, and did not do it.
     Answered,
-    /// The server answered: we may not.
+    /// The server answered: this login may not do it.
     Denied,
-    /// Nobody knows whether it was done.
+    /// It is not known whether it was done.
     Unanswered,
-    /// It was not done, and may be later.
+    /// It was not done, but may succeed later.
     NotNow,
-    /// The session is over, and whatever it owned goes with it.
+    /// The session is over, and everything that it owned goes with it.
     Over,
-    /// It was not done, and never will be like this.
+    /// It was not done, and never will be in this form.
     Refused,
 }
 
-/// The client reports a broken connection as any of five errors, whatever its documentation says:
-/// a closed one is `ConnectionLoss`, a reset or silent one `Custom`.
+/// Returns what an error means. The client reports a broken connection as any of five errors,
+/// unlike its documentation: a closed one is `ConnectionLoss`, a reset or silent one `Custom`.
 pub(crate) fn meaning(error: &ZkError) -> Meaning {
     match error {
         ZkError::NoNode | ZkError::NodeExists | ZkError::NotEmpty | ZkError::BadVersion => {
@@ -43,8 +43,8 @@ pub(crate) fn meaning(error: &ZkError) -> Meaning {
         | ZkError::QuotaExceeded
         | ZkError::Unimplemented
         | ZkError::UnexpectedErrorCode(_) => Meaning::Refused,
-        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and what is not known
-        // yet.
+        // ConnectionLoss, Custom, Timeout, UnexpectedError, UnmarshalError, and errors that are not
+        // known yet.
         _ => Meaning::Unanswered,
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn may_succeed_later(error: &ZkError) -> bool {
     matches!(meaning(error), Meaning::Unanswered | Meaning::NotNow)
 }
 
-/// Whether the server answered with this error, and so had the request.
+/// Whether the server answered with this error, and so received the request.
 pub(crate) fn is_an_answer(error: &ZkError) -> bool {
     meaning(error) == Meaning::Answered
 }
@@ -86,12 +86,12 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     errors::unavailable(STORE, op, effect, source)
 }
 
-/// Nobody reads it.
+/// The result of an attempt whose caller has left: no caller reads it.
 pub(crate) fn cancelled() -> Error {
     unavailable("acquire", Effect::None, "the caller has left")
 }
 
-/// A waiter's node was deleted by somebody else: it lost its place, and is told.
+/// The error of a waiter that lost its place, since its node was deleted.
 pub(crate) fn vanished() -> Error {
     Error::PlaceLost { store: STORE }
 }
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_row_of_the_table() {
+    fn each_error_has_its_meaning() {
         let rows = [
             (ZkError::NoNode, Meaning::Answered),
             (ZkError::NodeExists, Meaning::Answered),
@@ -134,7 +134,8 @@ mod tests {
         }
     }
 
-    /// Of each write in it: so it is no proof that the leader still has the session.
+    /// The leader refuses each write of it, so it is no proof that the leader still has the
+    /// session.
     #[test]
     fn a_transaction_that_is_refused_because_the_session_is_over_is_no_answer() {
         let refused = |source| ZkError::from(MultiWriteError::OperationFailed { index: 0, source });

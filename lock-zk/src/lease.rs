@@ -27,11 +27,11 @@ pub struct ZkLease {
     pub(crate) session: Arc<Session>,
     pub(crate) request: Request,
     pub(crate) acls: Acls<'static>,
-    /// An upgrade brings another one.
+    /// An upgrade replaces it.
     attempt: Mutex<Arc<Attempt>>,
     validity: Validity,
-    /// What was said last. Also lets one change of the grant happen at a time: each means the
-    /// attempt of that moment.
+    /// The values that were said last. Its guard also lets one change of the grant happen at a
+    /// time, since each change is for the current attempt.
     said: tokio::sync::Mutex<Values>,
 }
 
@@ -48,7 +48,7 @@ impl ZkLease {
     }
 
     /// The path of the lock's node, below the chroot. It exists as long as the lock is held, and no
-    /// other attempt ever has it, so it is the condition for a guarded write of your own: ZooKeeper
+    /// other attempt ever has it. So it is the condition for a guarded write of your own: ZooKeeper
     /// itself refuses a holder that has lost the lock. An upgrade moves the lock to a new node.
     ///
     /// ```no_run
@@ -72,9 +72,9 @@ impl ZkLease {
         lock(&self.attempt).clone()
     }
 
-    /// A holder who overran its term was told at the safe deadline, but nobody knows whether it has
-    /// stopped yet. It has until the term's real end, as it would have with a store that expires
-    /// terms by itself.
+    /// A holder that overran its term was told at the safe deadline, but may still be working. It
+    /// has until the term's real end to stop, the same as with a store that expires terms by
+    /// itself.
     async fn let_the_holder_stop(&self) {
         if let Some(LossReason::TermOver | LossReason::Expired) = self.validity.loss() {
             let end = self.validity.until() + margin(self.session.ttl());
@@ -86,12 +86,12 @@ impl ZkLease {
         Error::Lost { name: self.request.name.clone(), reason }
     }
 
-    /// What a call is told after the end of the session.
+    /// The error of a call after the end of the session.
     fn ended(&self) -> Error {
         self.lost(self.validity.loss().unwrap_or(LossReason::SessionEnded))
     }
 
-    /// Writes into the grant's node what has become of it.
+    /// Writes a note into the grant's node.
     async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<()> {
         match self.session.write(attempt, note).await {
             Ok(true) => Ok(()),
@@ -105,7 +105,7 @@ impl ZkLease {
     }
 }
 
-/// A grant always has a node.
+/// Returns the path of a grant's node. A grant always has one.
 pub(crate) fn path(attempt: &Attempt) -> &str {
     attempt.node().map_or("", |node| &node.path)
 }
@@ -126,8 +126,9 @@ impl Lease for ZkLease {
         &self.validity
     }
 
-    /// A node's session never changes, and all locks of a client share one: to keep one of them alive
-    /// for another process would keep all of them, and to hand over the session would give away all.
+    /// A node's session never changes, and all locks of a client share one. To keep one lock alive
+    /// for another process would keep all of them, and to hand over the session would give all of
+    /// them away.
     async fn detach(&self) -> Result<String> {
         let what = "leave a lock to another process: its node lives by the session that made it, which \
                     all locks of this client share";
@@ -173,7 +174,7 @@ impl Lease for ZkLease {
         let (attempt, all) = (self.attempt(), said.with(value));
         let became = attempt.is_shared().then_some(Became::Shared);
         let written = self.write(&attempt, &attempt.note(became, &all)).await;
-        // Without an answer somebody may have seen it: the next one has another number.
+        // Without an answer an observer may have seen it: the next value has another number.
         if matches!(written, Ok(()) | Err(Error::Unavailable { .. })) {
             *said = all;
         }
@@ -220,7 +221,7 @@ impl Lease for ZkLease {
         self.let_the_holder_stop().await;
         let _said = self.said.lock().await;
         let attempt = self.attempt();
-        // Whoever waits right behind in this process need not wait for the server.
+        // A waiter right behind in this process need not wait for the server.
         attempt.pass();
         let removed = match self.validity.loss() {
             // All locks of the session were lost at the same moment, and their nodes go together.

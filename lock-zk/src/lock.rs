@@ -1,4 +1,4 @@
-//! The driver.
+//! The driver: connects, and tells what ZooKeeper guarantees.
 
 use std::{sync::Arc, time::Duration};
 
@@ -31,12 +31,12 @@ use crate::{
     wire::probe::{self, Timing},
 };
 
-/// How long a first connection may take in all.
+/// How long the first connection may take in all.
 const CONNECT_LIMIT: Duration = Duration::from_secs(4);
-/// A proof of life is more than a tick old, so beside an ensemble shorter sessions leave no time to
+/// A proof of life is more than a tick old. So beside an ensemble shorter sessions leave no time to
 /// find another server.
 const LEAST_TICKS: u32 = 3;
-/// Shorter sessions leave the client no time to notice a broken connection and build another.
+/// Shorter sessions leave the client no time to notice a broken connection and make a new one.
 const SHORTEST_TTL: Duration = Duration::from_millis(500);
 
 /// Locks in ZooKeeper.
@@ -47,7 +47,7 @@ pub struct ZkLock {
 }
 
 impl ZkLock {
-    /// Makes its sessions with a connector. The same as [`connect`](Self::connect) with
+    /// Connects with sessions that a connector makes. The same as [`connect`](Self::connect) with
     /// [`ZkConfig::from_connector`].
     ///
     /// ```no_run
@@ -62,7 +62,7 @@ impl ZkLock {
     ///
     /// # Errors
     ///
-    /// Those of [`ZkConfig::from_connector`] and [`connect`](Self::connect).
+    /// Same as [`ZkConfig::from_connector`] and [`connect`](Self::connect).
     ///
     /// # Cancel safety
     ///
@@ -71,7 +71,7 @@ impl ZkLock {
         Self::connect(ZkConfig::from_connector(connector, cluster)?).await
     }
 
-    /// Connects, learns which TTLs the server grants, and opens the session of the default TTL.
+    /// Connects, asks which TTLs the server grants, and opens the session of the default TTL.
     ///
     /// # Errors
     ///
@@ -102,12 +102,12 @@ impl ZkLock {
         }
     }
 
-    /// A session for questions.
+    /// Returns any session, for requests that hold nothing.
     async fn any_session(&self) -> Result<Arc<Session>> {
         self.sessions.any(self.guarantees.default_ttl).await
     }
 
-    /// The wishes in one session, which one request needs.
+    /// Makes the attempts of all wishes in one session, as one request needs it.
     fn acquires(
         &self,
         session: Arc<Session>,
@@ -130,7 +130,8 @@ impl ZkLock {
     }
 }
 
-/// Servers that are reached by TLS alone cannot be asked: their timeouts are taken for the usual ones.
+/// Returns the servers' timeouts and tick. Servers that are reached by TLS alone cannot be asked:
+/// the usual multiples of the tick count as their timeouts.
 async fn timing(config: &ZkConfig) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),

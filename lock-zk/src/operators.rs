@@ -1,5 +1,5 @@
-//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and to
-//! see and raise the token floor.
+//! Requests of operators: the holders and waiters of a lock, the names in use, taking a lock away,
+//! and seeing and raising the token floor.
 
 mod floor;
 
@@ -16,14 +16,14 @@ use crate::{
     wire::turns::Turn,
 };
 
-/// Beyond this place only the attempts are told, not what they say about themselves.
+/// How many entries of a queue are read. Of the later ones only the attempts are told.
 const MOST_NOTES: usize = 256;
 /// How many directories are listed at the same time.
 const AT_ONCE: usize = 64;
 
-/// Holders and waiters of a lock's directory, the holders first. None has a `ttl_left`: a node
-/// lives as long as its session, and ZooKeeper tells no client how long another's session still
-/// does.
+/// Returns the holders and waiters of a lock's directory, the holders first. None has a `ttl_left`:
+/// a node lives as long as its session, and ZooKeeper tells no client how long another client's
+/// session still lives.
 pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<Entry>> {
     let names = listing::in_order(session.list(directory, Turn::Look).await?);
     let notes = names.iter().take(MOST_NOTES).map(|name| async move {
@@ -55,8 +55,8 @@ pub(crate) async fn inspect(session: &Session, directory: &str) -> Result<Vec<En
     Ok(entries)
 }
 
-/// Whether nobody has come or gone since the only entry was made, so that it was granted at once.
-/// ZooKeeper has no history, and when a node was deleted is written nowhere.
+/// Whether no attempt has come or gone since the only entry was made, so that it was granted at
+/// once. ZooKeeper has no history, and does not record when a node was deleted.
 async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bool> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     match exchange.stat(directory).await {
@@ -65,8 +65,8 @@ async fn came_last(session: &Session, directory: &str, only: &Stat) -> Result<bo
     }
 }
 
-/// Who is in the way, and where these attempts stand: with one list, and the data of the first
-/// node.
+/// Returns which holder is in the way, and the places of these attempts. Costs one list, and a read
+/// of the first node.
 pub(crate) async fn diagnose(
     session: &Session,
     directory: &str,
@@ -76,7 +76,7 @@ pub(crate) async fn diagnose(
     let mut entries: Vec<_> = names.iter().map(|name| listing::unread(name)).collect();
     if let (Some(name), Some(entry)) = (names.first(), entries.first_mut()) {
         let exchange = session.begin_in_turn(Turn::Look).await?;
-        // Only the first one can be something else than its name says: a writer that shares by now.
+        // Only the first entry can differ from its name: a writer that shares the lock by now.
         if let Ok((note, stat)) = exchange.data(&format!("{directory}/{name}")).await {
             *entry = listing::read(name, &note, &stat, session.above().await?);
         }
@@ -85,14 +85,14 @@ pub(crate) async fn diagnose(
     Ok(Diagnosis::of(&entries, attempts))
 }
 
-/// A directory of locks, or one above such.
+/// A directory of a lock, or one above such directories.
 struct Directory {
     path: String,
     name: LockName,
     is_used: bool,
 }
 
-/// The names with an entry that start with `prefix`, in order.
+/// Returns the names with an entry that start with `prefix`, in order.
 pub(crate) async fn names(
     session: &Session,
     config: &ZkConfig,
@@ -106,7 +106,7 @@ pub(crate) async fn names(
     Ok(names)
 }
 
-/// The directories of locks whose names may start with `prefix`, level by level.
+/// Returns the directories of locks whose names may start with `prefix`, level by level.
 async fn directories(
     session: &Session,
     config: &ZkConfig,
@@ -135,7 +135,7 @@ async fn directories(
     Ok(levels)
 }
 
-/// The lock whose directory this is, if it or one below it may have a name with the prefix.
+/// Returns the lock of this directory, if its name or one below it may start with the prefix.
 fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, String)> {
     let name = match config.layout {
         Layout::Escaped => LockName::from_escaped(path)?,
@@ -148,7 +148,7 @@ fn lock_at(config: &ZkConfig, path: &str, prefix: &str) -> Option<(LockName, Str
 }
 
 impl Session {
-    /// Deletes the entry of an attempt of whatever client; answers whether there was one.
+    /// Deletes the entry of any client's attempt. Returns whether there was one.
     pub(crate) async fn revoke(&self, directory: &str, attempt: Uuid) -> Result<bool> {
         loop {
             let queue = listing::in_order(self.list_after_sync(directory, Turn::First).await?);
@@ -163,11 +163,11 @@ impl Session {
             if !moved {
                 return Ok(false);
             }
-            // Its grant has gone to another node since the list, or it has released.
+            // Since the list the grant has moved to another node, or the holder has released it.
         }
     }
 
-    /// The node of an upgrade says in its note whose grant it took over.
+    /// Deletes the node of an upgrade that took over this attempt's grant, as its note says.
     async fn revoke_upgraded(
         &self,
         directory: &str,

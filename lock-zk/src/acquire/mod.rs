@@ -52,7 +52,7 @@ impl Acquire {
         Self { session, directory, acls, request, caller, attempt, began }
     }
 
-    /// Waits for the lock. Whatever the attempt left in the store is gone again when this fails.
+    /// Waits for the lock. If it fails, the attempt leaves nothing in the store.
     pub(crate) async fn run(&self) -> Result<Box<dyn Lease>> {
         self.session.add(&self.attempt);
         let result = tokio::select! {
@@ -67,9 +67,9 @@ impl Acquire {
         result
     }
 
-    /// Whether the same attempt may begin again, before it had a place in the queue to lose: the token
-    /// floor was raised, or the session was over, and nobody had noticed. Somebody who has already
-    /// waited for a good part of the TTL is told of the outage instead.
+    /// Whether the same attempt may begin again, since it had no place in the queue to lose: the
+    /// token floor was raised, or the session ended unnoticed. An attempt that has waited for half
+    /// of the TTL returns the outage instead.
     pub(crate) fn may_begin_again(&self) -> bool {
         let ended_before = match self.session.end() {
             Some(End::Ended) => true,
@@ -80,7 +80,7 @@ impl Acquire {
         ended_before && self.attempt.node().is_none()
     }
 
-    /// The same attempt anew: whoever stands behind the old node knows that it is gone.
+    /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
         Self::new(session, self.directory, self.acls, self.request, self.caller)
     }
@@ -89,7 +89,7 @@ impl Acquire {
         self.request.ttl
     }
 
-    /// What its requests wait for.
+    /// Which turn its requests take.
     pub(crate) fn turn(&self) -> Turn {
         match self.request.wait {
             Wait::Try => Turn::Try,
@@ -131,8 +131,8 @@ impl Acquire {
         }
     }
 
-    /// Whether a try would be admitted. A node of ours would make others wait for it, so there is
-    /// none before this look.
+    /// Whether a try would be admitted. Others would wait for a node of ours, so it looks before it
+    /// makes one.
     pub(crate) async fn look(&self) -> Result<Ahead> {
         let mut ahead = Ahead::new(self.request.kind);
         ahead.see_all(self.session.list(&self.directory, self.turn()).await?);
@@ -146,7 +146,7 @@ impl Acquire {
         loop {
             match ahead.duty() {
                 Duty::Hold => return Ok(()),
-                // The first one may share the lock by now, which its name does not tell.
+                // The first entry may share the lock by now, which its name does not tell.
                 Duty::After(0) if self.request.kind == Kind::Shared => {
                     let path = format!("{}/{}", self.directory, ahead.names()[0]);
                     let data = self.session.data(&path, self.turn()).await?.unwrap_or_default();
@@ -167,8 +167,8 @@ impl Acquire {
         }
     }
 
-    /// Lets whoever may have seen this attempt waiting know that it holds its permits; nobody need
-    /// know who can only go on when they come back. Nobody waits for the answer.
+    /// Tells an attempt that may have seen this one waiting that it holds its permits now. Not
+    /// needed if others can only go on when these permits come back. Does not wait for the answer.
     fn tell_admission(&self, was_seen: bool) {
         match self.request.kind {
             Kind::Permit { weight, limit } if was_seen && weight < limit => {}
@@ -185,14 +185,14 @@ impl Acquire {
         });
     }
 
-    /// Creates the node and lists the queue in one flight: the server keeps the order of a
-    /// session's requests, so the list shows everybody who is before the node.
+    /// Creates the node and lists the queue in one flight. The server keeps the order of a
+    /// session's requests, so the list shows all entries before the node.
     pub(crate) async fn enter(&self) -> Result<(&Node, Vec<String>)> {
         let (stem, note) = self.wanted();
         let options = CreateMode::EphemeralSequential.with_acls(self.acls);
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
-            // Not before its turn: a caller that leaves meanwhile has nothing to clean up.
+            // Not before its turn: a caller that leaves until then has nothing to clean up.
             self.attempt.ask();
             let create = exchange.create(&stem, &note, &options);
             let list = exchange.list(&self.directory);
@@ -223,7 +223,7 @@ impl Acquire {
         (format!("{}/{stem}", self.directory), note)
     }
 
-    /// Writes down the node, and lists the queue if the list of the same flight does not show it.
+    /// Records the node, and lists the queue if the list of the same flight does not show the node.
     pub(crate) async fn entered(
         &self,
         node: Node,
@@ -237,7 +237,7 @@ impl Acquire {
         }
     }
 
-    /// Makes the lock's directory. The server deletes containers that have become empty.
+    /// Makes the lock's directory, a container: the server deletes it when it has become empty.
     pub(crate) async fn make_directory(&self) -> Result<()> {
         let exchange = self.session.begin_in_turn(self.turn()).await?;
         let options = CreateMode::Container.with_acls(self.acls);
@@ -247,7 +247,7 @@ impl Acquire {
         }
     }
 
-    /// Becomes the holder. While the session is not sure to live, it asks the leader.
+    /// Becomes the holder. Asks the leader as long as the session is not sure to live.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
         let until = loop {
             let until = self.session.safe_until();
@@ -263,14 +263,14 @@ impl Acquire {
             return Err(vanished());
         }
         if self.session.end().is_some() {
-            // It may have ended before it could tell this grant.
+            // It may have ended before it could tell this grant of its end.
             return Err(self.session.error("acquire"));
         }
         let (session, request) = (self.session.clone(), self.request.clone());
         Ok(Box::new(ZkLease::new(session, request, self.acls, self.attempt.clone(), validity)))
     }
 
-    /// Asks the leader whether the node is there. Returns after a while, in which other answers may
+    /// Asks the leader whether the node is there. Returns after a pause, in which other answers may
     /// come.
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
@@ -282,8 +282,8 @@ impl Acquire {
         Ok(())
     }
 
-    /// Removes what the attempt may have left, or leaves it to the session's janitor if it is
-    /// refused.
+    /// Removes all that the attempt may have left. If the removal fails, the session's janitor does
+    /// it later.
     pub(crate) async fn leave(&self) {
         let (session, id) = (&self.session, self.caller.id());
         let removed = match self.attempt.node() {
@@ -297,7 +297,7 @@ impl Acquire {
         self.left();
     }
 
-    /// Whatever the attempt left is gone.
+    /// Marks the attempt as gone: nothing of it is left in the store.
     pub(crate) fn left(&self) {
         self.session.forget(self.caller.id());
         self.attempt.gone();

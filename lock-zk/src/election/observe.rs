@@ -1,8 +1,8 @@
-//! Who leads, told to those who observe.
+//! Tells observers of the leader and its values.
 //!
-//! Whoever has the lowest sequence leads, and no lower one ever appears. So one watch is enough: on
-//! the data of that entry's node, which tells of its end, too; on the directory while there is no
-//! entry; on the directory's creation while there is no directory.
+//! The entry with the lowest sequence leads, and no lower one ever appears. So one watch is enough:
+//! on the data of that entry's node, which also tells of its end; on the directory while there is
+//! no entry; on the directory's creation while there is no directory.
 
 use std::{
     pin::pin,
@@ -23,10 +23,10 @@ use crate::{
     wire::{turns::Turn, watches::Watch},
 };
 
-/// Before another try to reach the store.
+/// The pause before another try to reach the store.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// Looks who leads, and starts a task that tells it and each change until the receiver or the
+/// Looks for the leader, and starts a task that sends it and each change until the receiver or the
 /// client is gone.
 pub(crate) async fn observe(
     sessions: &Arc<Sessions>,
@@ -34,7 +34,7 @@ pub(crate) async fn observe(
     directory: String,
 ) -> Result<mpsc::Receiver<Observed>> {
     let session = sessions.any(ttl).await?;
-    // A new question must not get an old answer, whatever server this session talks to.
+    // A new call must not get an old answer, whichever server this session talks to.
     let first = first_of(session.list_after_sync(&directory, Turn::Look).await?);
     let sight = look(&session, &directory, first).await?;
     let (out, changes) = mpsc::channel(UNREAD);
@@ -57,7 +57,7 @@ struct Observer {
     directory: String,
 }
 
-/// What was seen, and the watch on whatever changes it.
+/// The leader that was seen, and the watch that tells of a change.
 struct Sight {
     /// The entry that is watched.
     first: Option<String>,
@@ -65,7 +65,7 @@ struct Sight {
     watch: Watch,
 }
 
-/// Who leads, and what it says and said before, each with its number.
+/// The leader, with its newest and earlier values, each with its number.
 #[derive(Clone)]
 struct Seen {
     /// The transaction that made its node.
@@ -85,7 +85,8 @@ impl Observer {
                     return;
                 }
             }
-            // Dropped only after the next look: a watch on the same node is not taken off then.
+            // Dropped only after the next look, so that a watch on the same node is not removed in
+            // between.
             let mut changed = pin!(sight.watch.changed());
             let event = tokio::select! {
                 biased;
@@ -120,8 +121,8 @@ impl Observer {
         }
     }
 
-    /// Who is first, as the next session sees it if this one is over. Who is known to have been
-    /// first still is, unless its node is gone.
+    /// Returns the first entry. Asks in the next session if this one is over. A known first entry
+    /// stays the first until its node is gone.
     async fn first(&mut self, known: Option<String>) -> Result<Option<String>> {
         if self.session.is_over() {
             let sessions = self.sessions.upgrade().ok_or_else(|| Error::closed(STORE))?;
@@ -137,7 +138,7 @@ impl Observer {
     }
 }
 
-/// Who leads, if this entry is the first one, or whoever has become the first.
+/// Looks at this entry if it is still the first one, or at the one that has become the first.
 async fn look(session: &Session, directory: &str, mut first: Option<String>) -> Result<Sight> {
     loop {
         let sight = match first {
@@ -155,12 +156,12 @@ fn first_of(children: Vec<String>) -> Option<String> {
     listing::in_order(children).into_iter().next()
 }
 
-/// `None` if the node is gone.
+/// Reads and watches the first entry; returns `None` if its node is gone.
 async fn watch_first(session: &Session, directory: &str, name: String) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let path = format!("{directory}/{name}");
     let armed = session.watches.watch_data(&exchange, &path).await;
-    // The client ends its session when nobody has a copy of it.
+    // The client ends its session when its last copy is dropped.
     drop(exchange);
     match armed {
         Ok(((data, stat), watch)) => {
@@ -172,7 +173,7 @@ async fn watch_first(session: &Session, directory: &str, name: String) -> Result
     }
 }
 
-/// `None` if somebody is there meanwhile.
+/// Watches an empty directory; returns `None` if it has an entry by now.
 async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sight>> {
     let exchange = session.begin_in_turn(Turn::Look).await?;
     let armed = session.watches.watch_children(&exchange, directory).await;
@@ -192,7 +193,8 @@ async fn watch_vacancy(session: &Session, directory: &str) -> Result<Option<Sigh
     }
 }
 
-/// Who leads if this entry is the first one: nobody if it shares the lock or holds permits.
+/// Returns the leader if this entry is the first one: `None` if it shares the lock or holds
+/// permits.
 fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     let entry = listing::read(name, data, stat, above);
     let token = above.token(stat);
@@ -201,18 +203,18 @@ fn leader(name: &str, data: &[u8], stat: &Stat, above: Above) -> Option<Seen> {
     (entry.kind == Kind::Exclusive).then_some(Seen { id, token, holder: entry.holder, values })
 }
 
-/// What was told last.
+/// The last news that was told.
 #[derive(Default)]
 struct Told {
-    /// Whether anything was, who leads, and the number of its next value.
+    /// `None` before anything was told. Then the leader, if any, and the number of its next value.
     last: Option<Option<(i64, u64)>>,
-    /// What the last leader's token counts from.
+    /// The number from which the last leader's token counts.
     above: u64,
 }
 
 impl Told {
-    /// What is new. Of a leader that was not seen before all values that are left, but at the very
-    /// beginning only the newest.
+    /// Returns what is new: of a new leader all values that its node still has, but at the first
+    /// look only the newest one.
     fn news(&mut self, now: Option<Seen>) -> Vec<Option<Leader>> {
         let Some(Seen { id, token, holder, values }) = now else {
             let known = self.last.replace(None) == Some(None);
@@ -230,8 +232,8 @@ impl Told {
         news.map(|(_, value)| Some(Leader::new(token, value, holder.clone()))).collect()
     }
 
-    /// The token of who leads now. One that is not known any more counts as the one before: no later
-    /// leader's is below it.
+    /// Returns the leader's token. If it is not known any more, it counts from the same number as
+    /// the last one: no later leader's token is below it.
     fn token(&mut self, id: i64, known: Option<FencingToken>) -> FencingToken {
         let id = id.unsigned_abs();
         if let Some(token) = known {
@@ -252,7 +254,7 @@ mod tests {
         Some(Seen { id, token, holder: Holder::default(), values })
     }
 
-    /// What is told of the last of several sights.
+    /// Returns what is told of the last of several sights.
     fn news(sights: &[Option<Seen>]) -> Vec<Option<String>> {
         let mut told = Told::default();
         let news = sights.iter().map(|now| told.news(now.clone())).last().unwrap_or_default();
@@ -271,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_missed_is_told_in_order_and_nothing_twice() {
+    fn missed_values_are_told_in_order_and_none_twice() {
         let first = seen(1, 0, &["a"]);
         assert_eq!(news(&[first.clone(), seen(1, 0, &["a", "b", "c"])]), some(&["b", "c"]));
         assert_eq!(news(&[first.clone(), first.clone()]), some(&[]));
@@ -288,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_there_before_a_raise_keeps_its_token() {
+    fn a_leader_from_before_a_raise_keeps_its_token() {
         let mut told = Told::default();
         let mut token = |id, above: Option<u64>, value: &[&str]| {
             let token = above.map(|above| FencingToken::new(above + i64::unsigned_abs(id)));

@@ -1,7 +1,8 @@
-//! What a leader says to everybody, as it lies in its node. Pure.
+//! The values of a leader, as its node keeps them. Pure.
 //!
 //! A watch tells that a node has changed, but not how often. So the node keeps some of the earlier
-//! values beside the newest one, and numbers them: whoever looks too late finds what it missed.
+//! values beside the newest one, and numbers them: an observer that looks late finds what it
+//! missed.
 
 use std::sync::Arc;
 
@@ -9,14 +10,15 @@ use lock_core::{Error, Result};
 
 use crate::layout::note::Note;
 
-/// How many values a node keeps at most, the newest one included.
+/// The most values that a node keeps, the newest one included.
 const MOST: usize = 16;
-/// How many bytes the earlier ones may have together.
+/// The most bytes of the earlier values together.
 const MOST_BYTES: usize = 16 * 1024;
-/// A server breaks the connection of whoever sends more than 1 MiB at once (`jute.maxbuffer`).
+/// A server breaks the connection of a client that sends more than 1 MiB at once
+/// (`jute.maxbuffer`).
 pub(crate) const LONGEST: usize = 900_000;
 
-/// The newest values of a leader, the newest one last; none if it holds a plain lock.
+/// The newest values of a leader, in order; none if it holds a plain lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     first: u64,
@@ -28,7 +30,7 @@ impl Values {
         Self { first: 0, kept: value.into_iter().collect() }
     }
 
-    /// The same with a newer one.
+    /// Returns the same values with a newer one.
     pub(crate) fn with(&self, value: &[u8]) -> Self {
         let mut all = self.clone();
         if all.kept.is_empty() {
@@ -68,8 +70,8 @@ impl Values {
     }
 }
 
-/// The values in a node's data, the newest one last, each with its number. What is not ours is one
-/// value as a whole, and its number is how often the node was written to.
+/// Returns the values in a node's data, the newest one last, each with its number. Data that is not
+/// ours is one value as a whole; its number is how often the node was written to.
 pub(crate) fn read(data: &[u8], version: i32) -> Vec<(u64, Vec<u8>)> {
     read_ours(data).unwrap_or_else(|| vec![(version.unsigned_abs().into(), data.to_vec())])
 }
@@ -124,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_said_is_read_in_order() {
+    fn said_values_are_read_in_order() {
         let values = Values::new(Some(b"a\nb"[..].into())).with(b"").with(b"\0{}");
         let data = data(&values);
         assert_eq!(data, b"{\"holder\":\"h\",\"since\":7,\"values\":[3,0,3]}\na\nb\0{}");
@@ -165,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_write_is_one_value() {
+    fn data_of_other_clients_is_one_value() {
         for data in
             [&b"10.0.0.1"[..], b"", b"{}", b"\n", br#"{"holder":"h","since":1,"values":[9]}"#]
         {

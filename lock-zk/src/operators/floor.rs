@@ -1,4 +1,4 @@
-//! To see and raise the token floor.
+//! Seeing and raising the token floor.
 
 use futures_util::{StreamExt, TryStreamExt, stream};
 use lock_core::{Error, FencingToken, LockName, Result, TokenFloor};
@@ -19,7 +19,7 @@ use crate::{
 };
 
 impl Session {
-    /// The record as it is, if there is one.
+    /// Returns the current record, if there is one.
     async fn record(&self) -> Result<Option<(Above, Stat)>> {
         loop {
             let exchange = self.begin()?;
@@ -33,18 +33,19 @@ impl Session {
         }
     }
 
-    /// How far tokens have come.
+    /// Returns the floor and the newest token.
     pub(crate) async fn token_floor(&self, config: &ZkConfig) -> Result<TokenFloor> {
         let newest = match self.newest_made(config).await {
             Err(Error::Denied { .. }) => self.newest_seen(config).await?,
             newest => newest?,
         };
-        // Read last: a raise meanwhile makes it too great rather than too small.
+        // Read last: a raise meanwhile makes the result too great rather than too small.
         let above = self.record().await?.map_or(Above::default(), |(above, _)| above);
         Ok(TokenFloor::new(FencingToken::new(above.number), above.token_of(newest)))
     }
 
-    /// A transaction that no earlier one is newer than: a node is made for a moment.
+    /// Returns the id of a transaction that is newer than all earlier ones: it creates a node for a
+    /// moment.
     async fn newest_made(&self, config: &ZkConfig) -> Result<i64> {
         let path = format!("{}-{}", self.floor.path, Uuid::new_v4().simple());
         let options = CreateMode::Ephemeral.with_acls(config.access.acls());
@@ -55,7 +56,7 @@ impl Session {
                 Err(ZkError::NoNode) => {
                     self.make_prefix(&config.prefix, config.access.acls()).await?
                 }
-                // Made by a request that was not answered.
+                // Made by a request whose answer was lost.
                 Err(ZkError::NodeExists) => {
                     if let Some(stat) = self.stat(&path).await? {
                         break stat;
@@ -68,13 +69,14 @@ impl Session {
         Ok(stat.czxid)
     }
 
-    /// The newest transaction that has made an entry, or a later one, for a login that may only read:
-    /// each directory knows when an entry was made in it last, and that above it when it was deleted.
+    /// Returns the newest transaction that has made an entry, or a later one. For a login that may
+    /// only read: each directory records when the last entry was made in it, and the directory
+    /// above records its deletion.
     async fn newest_seen(&self, config: &ZkConfig) -> Result<i64> {
         let synced = self.begin()?.sync(&config.prefix).await;
         synced.map_err(|error| error::read_failed("token floor", error))?;
         let mut newest = 0;
-        // What is deleted meanwhile is known to the one above it, which is asked later.
+        // The deletion of a directory meanwhile is recorded in the one above, which is read later.
         for level in directories(self, config, "").await?.into_iter().rev() {
             let mut changed = stream::iter(level)
                 .map(|directory| async move { self.changed(&directory.path).await })
@@ -90,13 +92,13 @@ impl Session {
         Ok(newest)
     }
 
-    /// When a child of this node was made or deleted last; 0 if there is no such node.
+    /// Returns when a child of this node was made or deleted last; 0 if there is no such node.
     async fn changed(&self, path: &str) -> Result<i64> {
         Ok(self.stat(path).await?.map_or(0, |stat| stat.pzxid))
     }
 
-    /// Raises the floor, unless it is as high. Of two who do so at once, the second finds the first
-    /// one's.
+    /// Raises the floor, unless it is as high already. Of two clients that raise it at once, the
+    /// second one finds the first one's record.
     pub(crate) async fn raise_floor(&self, config: &ZkConfig, to: FencingToken) -> Result<()> {
         let (data, acls) = (to.to_string(), config.access.acls());
         let options = CreateMode::Persistent.with_acls(acls);
@@ -106,7 +108,7 @@ impl Session {
                 return Ok(());
             }
             let (path, data) = (&*self.floor.path, data.as_bytes());
-            // A lock's directory, perhaps: servers delete those when their last child has gone.
+            // It may be a lock's directory, which servers delete when its last child is gone.
             if record.is_some_and(|(above, stat)| above.since == 0 && stat.cversion > 0) {
                 return Err(broken(format!("{path} has had children; delete it, and try again")));
             }
@@ -117,7 +119,7 @@ impl Session {
             };
             match (written, record) {
                 (Err(ZkError::NoNode), None) => self.make_prefix(&config.prefix, acls).await?,
-                // Whatever it is, the record tells.
+                // In each of these cases the next look at the record tells the result.
                 (Ok(()) | Err(ZkError::NoNode | ZkError::NodeExists | ZkError::BadVersion), _) => {}
                 (Err(error), _) => self.again("raise the token floor", error).await?,
             }
@@ -132,7 +134,7 @@ impl Session {
         }
     }
 
-    /// The attempts with nodes that were made before the floor was raised the last time.
+    /// Returns the attempts with nodes that were made before the last raise of the floor.
     pub(crate) async fn before_floor(&self, config: &ZkConfig) -> Result<Vec<(LockName, Uuid)>> {
         let Some((above, _)) = self.record().await? else { return Ok(Vec::new()) };
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
-//! Waiting in line: for whom, and what wakes a waiter.
+//! Waiting in line: which entry a waiter follows, and what wakes it.
 //!
-//! Each waiter follows one entry, so that a release wakes those who can enter and nobody else; only
-//! the first one who waits for permits follows all who hold some, by a watch on the directory. An
-//! entry of the same session is followed in memory, at no request.
+//! Each waiter follows one entry, so that a release wakes the waiters that can enter, and no
+//! others. Only the first waiter for permits follows all holders of permits, by a watch on the
+//! directory. An entry of the same session is followed in memory, without a request.
 
 use futures_util::{FutureExt, StreamExt, future, stream::FuturesUnordered};
 use lock_core::{Kind, Result};
@@ -18,7 +18,7 @@ use crate::{
 };
 
 impl Acquire {
-    /// Waits for what the duty says, or until it is time to look again.
+    /// Waits as the duty says, or until it is time to look again.
     pub(crate) async fn wait(&self, ahead: &mut Ahead, duty: Duty) -> Result<Next> {
         let shared = (self.request.kind == Kind::Shared).then_some(Became::Shared);
         let turn = async {
@@ -36,10 +36,10 @@ impl Acquire {
         }
     }
 
-    /// Waits until an entry ends or becomes what is wanted.
+    /// Waits until an entry ends or becomes `wanted`.
     ///
-    /// If what is left then admits the own entry, that is the grant: lower sequences never appear
-    /// later, and the news came over a live session. The own node must be there, too: behind
+    /// If the rest of the view then admits the own entry, that is the grant: lower sequences never
+    /// appear later, and the news came over a live session. The own node must be there, too: behind
     /// another client's entry it is watched, or looked for.
     async fn follow(
         &self,
@@ -80,19 +80,19 @@ impl Acquire {
         }
     }
 
-    /// Whether it may enter by what it knows: nobody has told yet that its own node is there. What
-    /// this client itself has passed on is no sign that somebody removes nodes.
+    /// Whether it may enter by its view, or must look whether its own node is there. If this client
+    /// itself has passed the lock on, nothing suggests that nodes are being removed.
     fn enters(&self, ahead: &Ahead, passed_on: bool) -> Next {
         let known = passed_on || self.attempt.is_watched();
         if known && ahead.duty() == Duty::Hold { Next::Judge } else { Next::Look }
     }
 
-    /// A wake-up that never comes must not stop a waiter for ever. Returns when there is something
-    /// to look at.
+    /// Looks once per TTL: a lost wake-up must not stop a waiter for ever. Returns when there is
+    /// news, or when it is time for a new list.
     async fn look_now_and_then(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         loop {
             tokio::time::sleep(self.session.ttl()).await;
-            // Whether somebody holds permits is found out by who else is there, too.
+            // Whether the entry holds permits also depends on the other entries, so list them.
             if wanted == Some(Became::Admitted) {
                 return Ok(None);
             }
@@ -103,7 +103,7 @@ impl Acquire {
         }
     }
 
-    /// Asks whether an entry is gone, or has become what is wanted.
+    /// Asks whether an entry is gone, or has become `wanted`.
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         match self.session.data(path, self.turn()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
@@ -111,7 +111,8 @@ impl Acquire {
         }
     }
 
-    /// Waits until the node of another client's entry is gone, whatever is written to it meanwhile.
+    /// Waits until the node of another client's entry is gone. Writes to the node do not end the
+    /// wait.
     async fn watch_end(&self, path: &str) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
@@ -129,13 +130,13 @@ impl Acquire {
         }
     }
 
-    /// Waits until the node of another client's entry is gone or says what is wanted.
+    /// Waits until the node of another client's entry is gone, or its note says `wanted`.
     async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
             let armed = self.session.watches.watch_data(&exchange, path).await;
-            // The client ends its session when nobody has a copy of it.
+            // The client ends its session when its last copy is dropped.
             drop(exchange);
             let (data, watch) = match armed {
                 Ok(((data, _), watch)) => (data, watch),
@@ -148,7 +149,7 @@ impl Acquire {
             match watch.changed().await {
                 EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
                 EventType::NodeDataChanged => {
-                    // Most likely it is what is wanted, and then no other watch is.
+                    // Most likely it became `wanted`, and then no other watch is needed.
                     let news = self.read(path, Some(wanted)).await?;
                     if news.is_some() {
                         return Ok(news);
@@ -159,7 +160,7 @@ impl Acquire {
         }
     }
 
-    /// Waits until any of those before the own entry has ended.
+    /// Waits until any entry before the own one has ended.
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
         let watch = match ahead.names().iter().all(|name| self.session.own_attempt(name).is_some())
         {
@@ -171,7 +172,7 @@ impl Acquire {
         };
         let own = ahead.names().iter().filter_map(|name| self.ending_of(name));
         let mut endings: FuturesUnordered<_> = own.collect();
-        // The list may be older than what has been released here.
+        // The list may be older than a release in this process.
         while let Some(Some((name, ending))) = endings.next().now_or_never() {
             end(ahead, &name, ending);
         }
@@ -185,7 +186,7 @@ impl Acquire {
             }
         };
         tokio::select! {
-            // Who is gone is seen by a look, and one's own entry may be gone, too.
+            // A look shows which entry is gone, and the own one may be gone, too.
             biased;
             () = changed => Ok(Next::Look),
             Some((name, ending)) = endings.next() => {
@@ -196,7 +197,7 @@ impl Acquire {
         }
     }
 
-    /// Sets a watch on the directory and takes in who is there.
+    /// Sets a watch on the directory and takes in its entries.
     async fn watch_directory(&self, ahead: &mut Ahead) -> Result<Option<Watch>> {
         let exchange = self.session.begin_in_turn(self.turn()).await?;
         let armed = self.session.watches.watch_children(&exchange, &self.directory).await;
@@ -212,7 +213,7 @@ impl Acquire {
         }
     }
 
-    /// The end of an entry of this session, with its name.
+    /// Waits for the end of an entry of this session; returns it with the entry's name.
     fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, Ending)> + use<>> {
         let (attempt, name) = (self.session.own_attempt(name)?, name.to_owned());
         Some(async move {

@@ -1,4 +1,4 @@
-//! One attempt from before its node is asked for to its end: what this process knows of it.
+//! What this process knows of one attempt, from before the request for its node to its end.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
@@ -14,18 +14,17 @@ use crate::layout::{
     values::Values,
 };
 
-/// One attempt. The session keeps it from before its node is asked for until the node's deletion is
-/// confirmed, so that whoever stands behind it in the same process need not ask the server how it
-/// fares.
+/// One attempt. The session keeps it from before the request for its node until the node's deletion
+/// is confirmed. So a waiter behind it in the same process learns of its end without a request.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) id: Uuid,
     pub(crate) term: Term,
-    /// The attempt whose grant it takes over.
+    /// The attempt whose grant this one takes over.
     upgraded: Option<Uuid>,
     holder: Arc<str>,
     since: u64,
-    /// `None` is one that is not to be used, since it is older than the token floor.
+    /// `None` inside if the node must not be used, since it is older than the token floor.
     node: OnceLock<Option<Node>>,
     validity: OnceLock<Validity>,
     state: Mutex<State>,
@@ -45,7 +44,7 @@ struct State {
 /// How far an attempt has come.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stage {
-    /// No node was asked for.
+    /// No node was requested.
     New,
     /// A node may exist.
     Asked,
@@ -55,17 +54,17 @@ enum Stage {
     Gone,
 }
 
-/// Who watches the node.
+/// Whether the node is watched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Watching {
     Nobody,
-    /// A task has begun to look after it.
+    /// A task has begun to look after the node.
     Begun,
-    /// The server, by its own word.
+    /// The server has confirmed its watch.
     Server,
 }
 
-/// What the server created for the attempt.
+/// The node that the server created for the attempt.
 #[derive(Debug)]
 pub(crate) struct Node {
     pub(crate) path: String,
@@ -80,7 +79,7 @@ impl Node {
     }
 }
 
-/// How an attempt ended, for whoever stands behind it.
+/// How an attempt ended, for a waiter behind it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Ending {
     /// It held the lock and gave it up, whether or not the node's deletion has reached the server
@@ -91,7 +90,7 @@ pub(crate) enum Ending {
     Gone,
 }
 
-/// What somebody behind an attempt waits for.
+/// The events for which a waiter behind an attempt waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum News {
     Ended(Ending),
@@ -119,7 +118,7 @@ impl Attempt {
         }
     }
 
-    /// An attempt that takes a grant over, which others know by its first attempt.
+    /// An attempt that takes a grant over. Other clients know the grant by its first attempt.
     pub(crate) fn upgrade(old: &Self, id: Uuid, request: &Request) -> Self {
         let upgraded = Some(old.upgraded.unwrap_or(old.id));
         Self { upgraded, ..Self::new(id, request) }
@@ -142,7 +141,7 @@ impl Attempt {
         self.state().stage
     }
 
-    /// Whether it is, or has become, a reader's.
+    /// Whether it is a reader's, or has become one.
     pub(crate) fn is_shared(&self) -> bool {
         self.state().kind == Kind::Shared
     }
@@ -157,7 +156,7 @@ impl Attempt {
         self.stage() != Stage::New
     }
 
-    /// Remembers that its node is older than the token floor, and is not to be used.
+    /// Remembers that its node is older than the token floor, and must not be used.
     pub(crate) fn overtake(&self) {
         self.node.get_or_init(|| None);
     }
@@ -171,17 +170,17 @@ impl Attempt {
         self.node.get()?.as_ref()
     }
 
-    /// Writes down the confirmed node; the first one counts. `None` if it is not to be used.
+    /// Records the confirmed node; the first one counts. Returns `None` if it must not be used.
     pub(crate) fn created(&self, node: Node) -> Option<&Node> {
         self.node.get_or_init(|| Some(node)).as_ref()
     }
 
-    /// The grant's validity, once it is granted.
+    /// The grant's validity, once there is a grant.
     pub(crate) fn validity(&self) -> Option<&Validity> {
         self.validity.get()
     }
 
-    /// Lets the grant of a fixed term last until then, if the session does.
+    /// Lets the grant of a fixed term last until `end`, if the session lives that long.
     pub(crate) fn set_term_end(&self, end: Instant) {
         if self.term == Term::Fixed {
             self.state().term_end = end;
@@ -199,7 +198,7 @@ impl Attempt {
         true
     }
 
-    /// Turns the waiting attempt into the holder; `false` if it is gone.
+    /// Turns the waiting attempt into the holder; returns `false` if it is gone.
     pub(crate) fn hold(&self, validity: Validity) -> bool {
         // An attempt is granted once; setting it twice cannot happen.
         let _ = self.validity.set(validity);
@@ -210,7 +209,7 @@ impl Attempt {
         holds
     }
 
-    /// The holder gives the lock up; `false` if it has ended before.
+    /// Gives the lock up; returns `false` if the grant has ended before.
     pub(crate) fn pass(&self) -> bool {
         let passed = self.turn(&[Stage::Held], Stage::Passed).is_some();
         if passed {
@@ -219,20 +218,20 @@ impl Attempt {
         passed
     }
 
-    /// The server knows that the holder shares the lock from now on.
+    /// Records that the server knows of a downgrade: the holder shares the lock from now on.
     pub(crate) fn downgrade(&self) {
         self.state().kind = Kind::Shared;
         self.changed.notify_waiters();
     }
 
-    /// Goes on from one of these stages, which is returned.
+    /// Moves on to a stage if the current one is in `from`. Returns the stage before.
     fn turn(&self, from: &[Stage], to: Stage) -> Option<Stage> {
         let mut state = self.state();
         let turns = from.contains(&state.stage);
         turns.then(|| std::mem::replace(&mut state.stage, to))
     }
 
-    /// The node is gone, and nobody gave the lock up. A holder is told.
+    /// Records that the node is gone without a release. A holder is told.
     pub(crate) fn gone(&self) {
         let before = self.turn(&[Stage::New, Stage::Asked, Stage::Held], Stage::Gone);
         if before == Some(Stage::Held)
@@ -250,7 +249,7 @@ impl Attempt {
         self.validity().is_some_and(Validity::has_ended)
     }
 
-    /// Begins to look after the node; `false` if a task does already.
+    /// Begins to look after the node; returns `false` if a task does already.
     pub(crate) fn guard(&self) -> bool {
         let mut state = self.state();
         let first = state.watching == Watching::Nobody;
@@ -260,12 +259,12 @@ impl Attempt {
         first
     }
 
-    /// The server watches the node from now on.
+    /// Records that the server watches the node from now on.
     pub(crate) fn watch(&self) {
         self.state().watching = Watching::Server;
     }
 
-    /// Whether the end of the node would have been told.
+    /// Whether the server would have told of the node's end.
     pub(crate) fn is_watched(&self) -> bool {
         self.state().watching == Watching::Server
     }
@@ -284,7 +283,7 @@ impl Attempt {
         }
     }
 
-    /// Waits until the attempt ended or became what is wanted.
+    /// Waits until the attempt ended or became `wanted`.
     pub(crate) async fn news(&self, wanted: Option<Became>) -> News {
         loop {
             let changed = self.changed.notified();

@@ -44,7 +44,7 @@ fn a_deleted_waiter_is_never_granted() {
 }
 
 #[tokio::test]
-async fn who_waits_for_it_learns_that_a_holder_shares_the_lock() {
+async fn a_waiter_learns_that_the_holder_shares_the_lock() {
     let (attempt, _) = held();
     let (reader, writer) = (attempt.news(Some(Became::Shared)), attempt.ended());
     tokio::pin!(reader, writer);
@@ -57,7 +57,7 @@ async fn who_waits_for_it_learns_that_a_holder_shares_the_lock() {
 }
 
 #[tokio::test]
-async fn who_waits_for_it_learns_that_permits_are_granted() {
+async fn a_waiter_learns_that_permits_are_granted() {
     let attempt = attempt(Kind::Permit { weight: 1, limit: 2 });
     let next = attempt.news(Some(Became::Admitted));
     tokio::pin!(next);

@@ -10,7 +10,7 @@ use lock_core::{Clock, Instant, deadline::safe_until, keep::poison::lock};
 use super::proof::{self, Evidence, Proof};
 use crate::wire::requests::Answers;
 
-/// Until when one session lives, as proven. Requests hold it without holding the session.
+/// The proven life of one session. Requests hold it without holding the session.
 #[derive(Debug)]
 pub(crate) struct Deadline {
     ttl: Duration,
@@ -32,7 +32,7 @@ struct State {
 }
 
 impl State {
-    /// The only way to a later deadline.
+    /// Moves the deadline. Nothing else does.
     fn confirm(&mut self, proof: Option<Proof>) {
         if let Some(proof) = proof {
             self.confirmed = self.confirmed.max(proof.since());
@@ -41,7 +41,7 @@ impl State {
 }
 
 impl Deadline {
-    /// The life of a session whose handshake began at `sent`, with servers of this tick.
+    /// The life of a session whose handshake began at `sent`. The servers have this tick.
     pub(crate) fn new(ttl: Duration, tick: Duration, sent: Instant) -> Self {
         let (evidence, proof) = Evidence::of_handshake(tick, sent);
         let confirmed = proof.since();
@@ -57,17 +57,17 @@ impl Deadline {
         self.ttl
     }
 
-    /// Whether the server of this connection stands alone.
+    /// Records whether the server of this connection stands alone.
     pub(crate) fn set_standalone(&self, standalone: bool) {
         self.state().evidence.set_standalone(standalone);
     }
 
-    /// Whether there are attempts, which need proofs.
+    /// Records whether there are attempts, which need proofs.
     pub(crate) fn set_used(&self, used: bool) {
         self.state().used = used.then(|| Clock::Boot.now());
     }
 
-    /// When the next renewal is due, and whether it is to be a write: only a write proves
+    /// Returns when the next renewal is due, and whether it must be a write: only a write proves
     /// something beside an ensemble.
     pub(crate) fn due(&self) -> (Instant, bool) {
         let state = self.state();
@@ -77,7 +77,7 @@ impl Deadline {
         }
     }
 
-    /// How often a used session writes.
+    /// The time between two writes of a used session.
     pub(crate) fn pace(&self) -> Duration {
         proof::pace(self.ttl, self.tick)
     }
@@ -87,11 +87,11 @@ impl Deadline {
         safe_until(self.state().confirmed, self.ttl)
     }
 
-    /// Waits until the session is given up: for one TTL no write was answered, or nothing at all
+    /// Waits until the session is given up: for one TTL no write was answered, or no request at all
     /// while there were no attempts.
     ///
     /// Writes may be answered too slowly to prove anything. Then each holder is told by its own
-    /// deadline, which stays once it has passed, and waiters need not leave.
+    /// deadline, which stays once it has passed, and waiters can stay.
     pub(crate) async fn silence(&self) {
         while Clock::Boot.now() < self.last_moment() {
             Clock::Boot.sleep_until(self.last_moment()).await;

@@ -1,5 +1,5 @@
-//! What the servers say about themselves: how many vote, whether one stands alone, and whether this
-//! login may read the locks.
+//! Answers of the servers about themselves: how many vote, whether one stands alone, and whether
+//! this login may read the locks.
 
 use std::sync::{Arc, Weak};
 
@@ -13,8 +13,8 @@ use crate::{
     wire::{probe, requests::Answers},
 };
 
-/// How many servers vote; none if the server does not know of others. `None` if the server does not
-/// say: it is older than 3.5, or forbids it.
+/// Returns how many servers vote; 0 if the server does not know of others. `None` if the server
+/// does not say: it is older than 3.5, or forbids it.
 pub(crate) async fn members(session: &Session) -> Option<usize> {
     let (config, _) = session.begin().ok()?.config().await.ok()?;
     Some(voters(&String::from_utf8_lossy(&config)))
@@ -25,9 +25,10 @@ fn voters(config: &str) -> usize {
     servers.filter(|line| !line.contains(":observer")).count()
 }
 
-/// A wrong password is no error in ZooKeeper: the login is then just somebody else, and is refused
-/// where permissions are set. So this looks at once whether the directory of the locks is readable:
-/// behind a `sync`, as a server that lags behind the others may not know a new chroot yet.
+/// Checks that this login may read the directory of the locks. A wrong password is no error in
+/// ZooKeeper: the client then has another login, and is refused only where permissions are set. The
+/// check follows a `sync`, since a server that lags behind the others may not know a new chroot
+/// yet.
 pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result<()> {
     let exchange = session.begin()?;
     let (synced, root, prefix) =
@@ -51,7 +52,7 @@ pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result
 
 /// Asks whether the server of this connection stands alone: it says so, and has no members.
 ///
-/// Either alone does not suffice: an ensemble that began as a standalone server may have lost the
+/// One of the two does not suffice. An ensemble that began as a standalone server may have lost the
 /// list of its members, and behind one address there may be several servers.
 pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
@@ -64,8 +65,8 @@ pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>)
         && probe::stands_alone(&hosts).await
     {
         deadline.set_standalone(true);
-        // Only now the answer is known to prove something: after an outage there may be no time for
-        // another one.
+        // Only now the answer is known to prove something. After an outage there may be no time for
+        // another answer.
         deadline.read(sent);
         let _ = session.upgrade().inspect(|session| session.renew_all());
     }

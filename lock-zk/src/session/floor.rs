@@ -1,8 +1,8 @@
 //! The token floor, as a session knows it.
 //!
 //! Its record is the data of one node, which each session watches. A server applies transactions in
-//! order and tells a session of a change before it answers with anything later, so whoever has an
-//! answer about a node that was made after a raise has been told of the raise: that costs no request.
+//! order, and tells a session of a change before any later answer. So a session that gets an answer
+//! about a node from after a raise has been told of the raise: that costs no request.
 
 use std::{fmt, pin::Pin};
 

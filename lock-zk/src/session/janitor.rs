@@ -1,5 +1,5 @@
-//! Removes what could not be removed at once: nodes whose removal the server refused, and those of
-//! grants that were lost in an outage. One task per session, several nodes per request.
+//! Removes nodes that could not be removed at once: the server refused it, or their grants were
+//! lost in an outage. One task per session, several nodes per request.
 
 use std::{
     sync::{Arc, Weak},
@@ -17,10 +17,11 @@ use crate::session::{End, Session, leftover::Leftover};
 
 /// How many nodes one request removes.
 const AT_ONCE: usize = 64;
-/// Before a try, so that losses of the same moment go together.
+/// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes what attempts have left until the session is over or dropped, which removes all nodes.
+/// Removes what attempts have left, until the session is over or dropped: its end removes all
+/// nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
     pool: WeakPool<Session, ZkError>,
@@ -37,8 +38,8 @@ pub(crate) async fn work(
             let due = left.take(Clock::Boot.now());
             let refused = remove(&session, [due.again, due.new].concat()).await;
             if !refused.is_empty() {
-                // Other locks of this session live on; new ones get another session, so that this
-                // one can end, and with it the node, when its last lock is released.
+                // Other locks of this session live on, and new ones get another session. So this
+                // session can end when its last lock is released, and its end removes the node.
                 let Some(alive) = session.upgrade() else { return };
                 pool.retire(&alive);
             }
@@ -51,20 +52,20 @@ pub(crate) async fn work(
     }
 }
 
-/// Ends a session all of whose many locks were lost: one request removes what is left of it.
+/// Ends a session that has lost many locks and has no others: one request removes all nodes.
 /// Returns whether it is over.
 fn end_if_lost(session: &Weak<Session>, pool: &WeakPool<Session, ZkError>) -> bool {
     let Some(alive) = session.upgrade() else { return true };
     if alive.left.count() <= AT_ONCE || alive.is_used() {
         return false;
     }
-    // An acquire that is about to begin in it begins again in another one.
+    // An acquire that is about to begin in it begins again in another session.
     pool.retire(&alive);
     alive.finish(End::Ended);
     true
 }
 
-/// Tries to remove each once. Returns what was refused.
+/// Tries to remove each leftover once. Returns the refused ones.
 async fn remove(session: &Weak<Session>, leftovers: Vec<Leftover>) -> Vec<Leftover> {
     let mut refused = Vec::new();
     for some in leftovers.chunks(AT_ONCE) {

@@ -1,4 +1,4 @@
-//! What an attempt may have left, until the [janitor](super::janitor) removes it.
+//! Nodes that an attempt may have left, until the [janitor](super::janitor) removes it.
 
 use uuid::Uuid;
 
@@ -8,12 +8,12 @@ use crate::session::attempt::Node;
 pub(crate) enum Leftover {
     /// A node.
     Node(String),
-    /// Whatever an attempt may have left in a directory.
+    /// All nodes that an attempt may have left in a directory.
     Attempt(String, Uuid),
 }
 
 impl Leftover {
-    /// Of an attempt: its node, or whatever there is if none is known.
+    /// The leftover of an attempt: its node, or all that it may have left if no node is known.
     pub(crate) fn of(node: Option<&Node>, directory: &str, attempt: Uuid) -> Self {
         match node {
             Some(node) => Self::Node(node.path.clone()),

@@ -49,7 +49,7 @@ use crate::{
 /// How long the server may take to confirm the end of a session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
-/// One ZooKeeper session. All attempts of a client with the same TTL live in it.
+/// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
     id: i64,
     deadline: Arc<Deadline>,
@@ -58,7 +58,7 @@ pub(crate) struct Session {
     client: Mutex<Option<Client>>,
     turns: Turns,
     attempts: Mutex<HashMap<Uuid, Arc<Attempt>>>,
-    /// What is left to remove.
+    /// Nodes that are still to be removed.
     pub(crate) left: Arc<Leftovers<Leftover>>,
     pub(crate) watches: Watches,
     pub(crate) floor: Floor,
@@ -66,7 +66,7 @@ pub(crate) struct Session {
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
     over: CancellationToken,
-    /// The client crate has reached a final state: the server confirmed the end, or will by itself.
+    /// The client crate has reached a final state: the server confirmed the end, or ends it itself.
     pub(crate) terminated: CancellationToken,
 }
 
@@ -75,10 +75,10 @@ pub(crate) struct Session {
 pub(crate) enum End {
     /// By [`DistributedLock::close`](lock_core::DistributedLock::close).
     Closed,
-    /// The store's word.
+    /// The server ended it, or all of its locks were lost.
     Ended,
-    /// Nothing was heard for one TTL: every holder has been told by its deadline, so nothing is
-    /// left to save.
+    /// No answer came for one TTL: every holder has been told by its deadline, so nothing is left
+    /// to save.
     Silent,
 }
 
@@ -91,7 +91,7 @@ impl Session {
         sent: Instant,
         floor: Floor,
     ) -> Self {
-        // Before what the server refused to remove is tried again.
+        // The pause before a refused removal is tried again.
         let again = jitter(ttl.clamp(Duration::from_secs(1), Duration::from_secs(10)));
         Self {
             id: client.session_id().0,
@@ -109,7 +109,7 @@ impl Session {
         }
     }
 
-    /// The owner of our ephemeral nodes.
+    /// The session's id, which owns our ephemeral nodes.
     pub(crate) fn id(&self) -> i64 {
         self.id
     }
@@ -122,7 +122,7 @@ impl Session {
         &self.deadline
     }
 
-    /// Starts an exchange at once: a renewal, a release, a revoke.
+    /// Starts an exchange at once, for a renewal, a release or a revoke.
     ///
     /// # Errors
     ///
@@ -131,8 +131,8 @@ impl Session {
         self.exchange(None)
     }
 
-    /// Starts an exchange when it is its turn, so that a burst of acquires or looks waits in this
-    /// process, and the requests of those that hold do not wait behind it.
+    /// Starts an exchange when it is its turn. So a burst of acquires or looks waits in this
+    /// process, and the requests of holders do not wait behind it.
     ///
     /// # Errors
     ///
@@ -142,7 +142,7 @@ impl Session {
     }
 
     fn exchange(&self, turn: Option<OwnedSemaphorePermit>) -> Result<Exchange> {
-        // Before the sending: a request is as old as that.
+        // Taken before the sending: a request must not count as younger than it is.
         let sent = Clock::Boot.now();
         match &*lock(&self.client) {
             Some(client) => Ok(Exchange::new(self.deadline.clone(), client.clone(), sent, turn)),
@@ -155,7 +155,7 @@ impl Session {
         self.deadline.safe_until()
     }
 
-    /// Adds an attempt before its node is asked for.
+    /// Adds an attempt before the request for its node.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut attempts = lock(&self.attempts);
         if attempts.is_empty() {
@@ -164,13 +164,14 @@ impl Session {
         attempts.insert(attempt.id, attempt.clone());
     }
 
-    /// Whether anything is held or has a place in a queue. What was lost and is not released yet
-    /// does not count, and what has no place yet can begin again in another session.
+    /// Whether an attempt holds a lock or has a place in a queue. A lock that was lost and is not
+    /// released yet does not count. An attempt without a place does not count: it can begin again
+    /// in another session.
     pub(crate) fn is_used(&self) -> bool {
         !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
     }
 
-    /// Whether all that was held in it was lost by its deadline. New locks get another session, so
+    /// Whether all of its locks were lost by its deadline. New locks get another session then, so
     /// that one request can end this one.
     pub(crate) fn has_lost_all(&self) -> bool {
         let passed = Clock::Boot.now() >= self.safe_until();
@@ -186,13 +187,13 @@ impl Session {
         }
     }
 
-    /// The attempt of this session behind a child's name.
+    /// Returns the attempt of this session to which a child's name belongs.
     pub(crate) fn own_attempt(&self, child: &str) -> Option<Arc<Attempt>> {
         let attempt = lock(&self.attempts).get(&child::attempt(child)?)?.clone();
         attempt.node().is_none_or(|node| node.name() == child).then_some(attempt)
     }
 
-    /// Moves the deadlines of all locks that have not passed theirs.
+    /// Moves the deadlines of all locks, except those that have passed.
     pub(crate) fn renew_all(&self) {
         let (now, until) = (Clock::Boot.now(), self.safe_until());
         let attempts = lock(&self.attempts);
@@ -244,7 +245,7 @@ impl Session {
         self.end.get().copied()
     }
 
-    /// What a call is told after the end.
+    /// The error of a call after the end.
     pub(crate) fn error(&self, op: &'static str) -> Error {
         match self.end() {
             Some(End::Closed) => Error::closed(STORE),
@@ -279,7 +280,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // Its tasks end.
+        // This ends its tasks.
         self.over.cancel();
     }
 }

@@ -1,11 +1,11 @@
-//! Watches our own nodes, so that an operator who deletes one is noticed.
+//! Watches our own nodes, so that their deletion by an operator is noticed.
 //!
-//! A watch costs a request, and most locks are held for a moment only. So a node is watched once
-//! it is [100 ms](super::unwatched) old, whether its attempt waits or holds: an uncontended
-//! acquire and release stay at three requests, and a deletion is told within about that time. A
-//! waiter behind another client's entry is watched at once: the end of that entry would admit it,
-//! even if its own node were gone. Where there is no room for a watch, one look per second finds
-//! all nodes that are gone.
+//! A watch costs a request, and most locks are held for a moment only. So a node is watched once it
+//! is [100 ms](super::unwatched) old, whether its attempt waits or holds. An uncontended acquire
+//! and release stay at three requests, and a deletion is noticed within about that time. A waiter
+//! behind another client's entry is watched at once: the end of that entry would admit it, even if
+//! its own node were gone. Where there is no room for a watch, one look per second finds all nodes
+//! that are gone.
 
 use std::{
     collections::HashSet,
@@ -24,9 +24,9 @@ use crate::{
     wire::watches::{LOOK, Watch},
 };
 
-/// Looks after the nodes for which there was no room, with one request for all of them. A server
-/// before 3.6 does not know it: their ends are noticed by their releases. Returns whether there are
-/// such nodes.
+/// Looks for the nodes that got no watch, with one request for all of them. A server before 3.6
+/// does not know this request: there only a release notices that its node is gone. Returns whether
+/// there are nodes without a watch.
 async fn look_after(session: &Weak<Session>) -> bool {
     let Some(alive) = session.upgrade() else { return false };
     let unwatched = alive.unwatched.left_out();
@@ -45,7 +45,7 @@ async fn look_after(session: &Weak<Session>) -> bool {
     true
 }
 
-/// Looks after the nodes for which there was no room until the session is over or dropped.
+/// Looks for the nodes that got no watch until the session is over or dropped.
 pub(crate) async fn look(session: Weak<Session>, over: CancellationToken, crowded: Arc<Notify>) {
     let looks = async {
         loop {
@@ -97,9 +97,9 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
 async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
     let weak = Arc::downgrade(&attempt);
     let mut attempt = Some(attempt);
-    // Held only for the time of a request: a lock's memory is not a watch's business.
+    // Held only during a request: a watch must not keep a lock's memory.
     while let Some(alive) = attempt.take().or_else(|| weak.upgrade()) {
-        // Boxed, since it is over soon, and what is left here stays as long as the lock is held.
+        // Boxed, since it is over soon, but this future stays as long as the lock is held.
         match Box::pin(arm(&session, &alive)).await {
             Ok(Some(watch)) if !watch.is_armed() => {
                 let Some(session) = session.upgrade() else { return };
@@ -118,7 +118,7 @@ async fn watch_one(session: Weak<Session>, attempt: Arc<Attempt>) {
                 }
             }
             Err(ZkError::NoNode) => return alive.gone(),
-            // As in `Session::again`: a loop without a pause might hold up a shutdown.
+            // Same as in `Session::again`: a loop without a pause might hold up a shutdown.
             Err(error) if error::may_succeed_later(&error) => tokio::time::sleep(STEP).await,
             Ok(None) => return,
             Err(error) => {

@@ -22,7 +22,7 @@ use crate::{
     wire::{connection::connect, nodelay},
 };
 
-/// More distinct TTLs than any program has reason for; each costs a connection and a renewal.
+/// More distinct TTLs than a program needs; each costs a connection and a renewal.
 const MOST_SESSIONS: usize = 8;
 
 /// A client's sessions.
@@ -35,7 +35,7 @@ pub(crate) struct Sessions {
     hosts: Arc<[String]>,
     pool: Pool<Session, ZkError>,
     pub(crate) reach: Reach,
-    /// For what works in the background: the client is closed or dropped.
+    /// Cancelled when the client is closed or dropped, for background tasks.
     closed: CancellationToken,
 }
 
@@ -55,8 +55,8 @@ impl Pooled for Session {
 }
 
 impl Sessions {
-    /// No session yet. Their tasks will run in the current runtime. `tick` is that of the servers,
-    /// or longer.
+    /// Makes a pool without sessions. Their tasks will run in the current runtime. `tick` is that
+    /// of the servers, or longer.
     pub(crate) fn new(config: ZkConfig, tick: Duration) -> Arc<Self> {
         let ports = config.hosts.iter().filter_map(|host| host.rsplit_once(':')?.1.parse().ok());
         Arc::new(Self {
@@ -75,7 +75,7 @@ impl Sessions {
         &self.config
     }
 
-    /// The live session of a TTL; opens one if there is none.
+    /// Returns the live session of a TTL; opens one if there is none.
     ///
     /// # Errors
     ///
@@ -105,11 +105,12 @@ impl Sessions {
         }
     }
 
-    /// Any live session, for questions; opens one of this TTL if there is none.
+    /// Returns any live session, for requests that hold nothing; opens one of this TTL if there is
+    /// none.
     ///
     /// # Errors
     ///
-    /// As [`get`](Self::get).
+    /// Same as [`get`](Self::get).
     pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
         match self.pool.any() {
             Some(session) => Ok(session),
@@ -122,7 +123,7 @@ impl Sessions {
         self.closed.clone()
     }
 
-    /// Starts something in the client's runtime.
+    /// Starts a task in the client's runtime.
     pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         self.runtime.spawn(task);
     }
@@ -131,7 +132,7 @@ impl Sessions {
     ///
     /// # Errors
     ///
-    /// The last session's that the server did not confirm.
+    /// The error of the first session whose end the server did not confirm.
     pub(crate) async fn close(&self) -> Result<()> {
         self.closed.cancel();
         let open = self.pool.close();
@@ -154,7 +155,7 @@ impl Sessions {
             if opened.is_ok() {
                 sessions.reach.works();
             }
-            // One that the pool does not take ends when those that waited for it have seen it.
+            // A session that the pool does not take ends when its waiters have seen it.
             maker.done(opened);
         });
     }
@@ -178,9 +179,9 @@ impl Sessions {
         self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
         self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
         self.runtime.spawn(own_nodes::look(weak.clone(), over, session.unwatched.crowded()));
-        // A break meanwhile is told below.
+        // `renewal::follow` below is told of a break meanwhile.
         deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
-        // So that the first acquire need not. If it fails, that one does.
+        // So that the first acquire need not read it. If this fails, that acquire reads it.
         drop(tokio::time::timeout(ttl / 4, session.above()).await);
         self.runtime.spawn(renewal::follow(
             weak,

@@ -1,4 +1,4 @@
-//! What keeps a session's deadlines moving, and notices its end.
+//! Keeps a session's deadlines moving, and notices its end.
 //!
 //! The client crate pings the server by itself, but a ping proves nothing (see `proof.rs`), and it
 //! reports `Expired` long after the server has given our nodes to others (7/5 of the timeout). So
@@ -37,7 +37,7 @@ pub(crate) async fn renew(
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
             alive.hear_of_end(&error);
-            // A request that is sent while the connection is down waits for the next one.
+            // A request that is sent while the connection is down waits for the next connection.
             pause = alive.ttl() / 100;
         }
         alive.renew_all();
@@ -50,9 +50,10 @@ pub(crate) async fn renew(
     }
 }
 
-/// Sends a renewal; `None` if the session's last moment passed before the answer.
+/// Sends a renewal; returns `None` if the session's last moment passed before the answer.
 ///
-/// Whoever counts the references to a session must not take this one for a user of it.
+/// Holds no reference to the session while it waits: a count of references must not take it for a
+/// user.
 async fn ask(
     session: &Weak<Session>,
     write: bool,
@@ -96,7 +97,8 @@ pub(crate) async fn follow(
             state = states.changed() => state,
             () = &mut asking => continue,
         };
-        // The next connection may lead to a member of an ensemble; a short break is told as one.
+        // The next connection may lead to a member of an ensemble. A short break is told as a new
+        // connection only.
         asking = Fuse::terminated();
         let _ = session.upgrade().inspect(|session| session.deadline().set_standalone(false));
         match state {
@@ -112,7 +114,7 @@ pub(crate) async fn follow(
                 asking = ask();
                 reconnected.notify_one();
             }
-            // `Closed` comes after our own end of it, and that counted first.
+            // `Closed` follows our own end of the session, which counted first.
             SessionState::AuthFailed | SessionState::Closed | SessionState::Expired => break,
         }
     }

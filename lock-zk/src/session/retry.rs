@@ -20,11 +20,11 @@ use crate::{
     wire::turns::Turn,
 };
 
-/// Before a request is repeated.
+/// The pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(50);
 
 impl Session {
-    /// The children of a lock's directory; none if it does not exist.
+    /// Returns the children of a lock's directory; none if it does not exist.
     pub(crate) async fn list(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
         loop {
             let exchange = self.begin_in_turn(turn).await?;
@@ -37,14 +37,15 @@ impl Session {
     }
 
     /// Like [`list`](Self::list), but sees every write that was sent before, also over a connection
-    /// that has broken since: the `sync` overtakes none of them on its way through the leader.
+    /// that is broken by now: the `sync` overtakes none of them on its way through the leader.
     pub(crate) async fn list_after_sync(&self, directory: &str, turn: Turn) -> Result<Vec<String>> {
         loop {
             let exchange = self.begin_in_turn(turn).await?;
             let (sync, list) = (exchange.sync(directory), exchange.list(directory));
             let (synced, listed) = tokio::join!(sync, list);
             match (synced, listed) {
-                // Also after the end of the client's runtime, so it must not be tried again at once.
+                // Also the answer after the end of the client's runtime, so it must not be tried
+                // again at once.
                 (Err(error), _) if error::is_unanswered(&error) => {
                     self.again("list", error).await?
                 }
@@ -68,7 +69,7 @@ impl Session {
         self.own(attempt, path, &stat).await
     }
 
-    /// Deletes whatever an attempt may have left.
+    /// Deletes all nodes that an attempt may have left.
     pub(crate) async fn sweep(&self, directory: &str, attempt: Uuid) -> Result<()> {
         for name in self.nodes_of(directory, attempt).await? {
             self.remove(&format!("{directory}/{name}")).await?;
@@ -82,14 +83,14 @@ impl Session {
         Ok(listing::in_order(children))
     }
 
-    /// The node as the attempt's, if it is ours: a node of a session that came before this one is
-    /// as good as gone.
+    /// Returns the attempt's node, if this session owns it. A node of an earlier session counts as
+    /// gone.
     ///
     /// # Errors
     ///
     /// [`Error::PlaceLost`] if the token floor was raised after the node was made: the attempt is
-    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as those behind
-    /// it do: with the new one its token would be above theirs.
+    /// [overtaken](Attempt::was_overtaken). The node counts from an earlier floor, as the nodes
+    /// behind it do: with the new floor its token would be above theirs.
     pub(crate) async fn own(
         &self,
         attempt: &Attempt,
@@ -107,8 +108,9 @@ impl Session {
         Ok(Some(Node { path, sequence, token }))
     }
 
-    /// What to add for nodes that answers before this call have told of: at least what counts for
-    /// each of them. A request is sent only for the first call, and after a raise.
+    /// Returns the record for nodes that earlier answers have told of. It is at least as new as the
+    /// one that counts for each of them. Only the first call sends a request, and the first after a
+    /// raise.
     ///
     /// # Errors
     ///
@@ -128,7 +130,7 @@ impl Session {
         loop {
             let exchange = self.begin()?;
             let path = &*self.floor.path;
-            // In this order: what changes after the read is told.
+            // In this order, so that the watch tells of each change after the read.
             let (watched, data) = tokio::join!(exchange.watch_stat(path), exchange.data(path));
             let above = match data {
                 Ok((data, stat)) => Ok(Above::read(path, &data, &stat)?),
@@ -145,7 +147,7 @@ impl Session {
         }
     }
 
-    /// The state of a node; `None` if it does not exist.
+    /// Returns the state of a node; `None` if it does not exist.
     pub(crate) async fn stat(&self, path: &str) -> Result<Option<Stat>> {
         loop {
             let exchange = self.begin()?;
@@ -156,7 +158,7 @@ impl Session {
         }
     }
 
-    /// The data of a node; `None` if it does not exist.
+    /// Returns the data of a node; `None` if it does not exist.
     pub(crate) async fn data(&self, path: &str, turn: Turn) -> Result<Option<Vec<u8>>> {
         loop {
             let exchange = self.begin_in_turn(turn).await?;
@@ -168,7 +170,7 @@ impl Session {
         }
     }
 
-    /// Writes into an attempt's node what has become of it; answers whether it is still there.
+    /// Writes a note into an attempt's node. Returns whether the node is still there.
     pub(crate) async fn write(&self, attempt: &Attempt, note: &[u8]) -> Result<bool> {
         loop {
             let (Some(node), false) = (attempt.node(), attempt.has_ended()) else {
@@ -188,8 +190,8 @@ impl Session {
         }
     }
 
-    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Answers whether
-    /// it was there, as far as anybody knows.
+    /// Deletes a node. A node of ours is gone afterwards, or goes with the session. Returns whether
+    /// the node was there, as far as is known.
     pub(crate) async fn remove(&self, path: &str) -> Result<bool> {
         let mut unanswered = false;
         loop {
@@ -201,7 +203,7 @@ impl Session {
             };
             match deleted {
                 Ok(()) => return Ok(true),
-                // By the request that was not answered, maybe.
+                // Perhaps the request that was not answered has deleted it.
                 Err(ZkError::NoNode) => return Ok(unanswered),
                 Err(error) if error::meaning(&error) == Meaning::Over => return Ok(unanswered),
                 Err(error) => {
@@ -212,8 +214,8 @@ impl Session {
         }
     }
 
-    /// Deletes several nodes with one request, and does not repeat it. Answers whether they are
-    /// gone for sure.
+    /// Deletes several nodes with one request, and does not repeat it. Returns whether they are
+    /// certainly gone.
     pub(crate) async fn remove_all(&self, paths: &[&str]) -> bool {
         let Ok(exchange) = self.begin() else { return false };
         let mut multi = exchange.transaction();
@@ -228,11 +230,11 @@ impl Session {
         }
     }
 
-    /// Returns if the request shall be repeated.
+    /// Returns after a pause if the request is to be repeated.
     ///
-    /// With a pause: a request that is sent while the connection is down waits in the client for
-    /// the next one, but a client whose runtime is shutting down answers at once, and a loop
-    /// without a pause would never let go of the runtime.
+    /// A request that is sent while the connection is down waits in the client for the next
+    /// connection. But a client whose runtime is shutting down answers at once, and a loop without
+    /// a pause would keep the runtime from its end.
     pub(crate) async fn again(&self, op: &'static str, error: ZkError) -> Result<(), Error> {
         self.hear_of_end(&error);
         match error::meaning(&error) {

@@ -13,10 +13,10 @@ use super::attempt::Attempt;
 
 /// How old a node gets before it is watched.
 const YOUTH: Duration = Duration::from_millis(100);
-/// The task looks at most this often.
+/// The shortest time between two looks of the task.
 pub(super) const STEP: Duration = Duration::from_millis(50);
 
-/// Attempts in order of age, all of which have the same time to go; and those that found no room.
+/// Attempts in order of age, each of which waits equally long; and attempts that found no room.
 #[derive(Debug, Default)]
 pub(crate) struct Unwatched {
     queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
@@ -51,7 +51,7 @@ impl Unwatched {
         self.first.clone()
     }
 
-    /// Takes those that are old enough; answers when to come back, if anybody is left.
+    /// Takes the attempts that are old enough. Returns also when to come back, if any are left.
     pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Option<Duration>) {
         let mut queue = lock(&self.queue);
         let mut grown = Vec::new();
@@ -71,7 +71,7 @@ impl Unwatched {
         self.crowded.notify_one();
     }
 
-    /// Those without a watch that still wait or hold: whoever was told of a loss needs no look.
+    /// Returns the attempts without a watch that wait or hold. After a loss no look is needed.
     pub(super) fn left_out(&self) -> Vec<Arc<Attempt>> {
         let mut left_out = lock(&self.left_out);
         let matters = |attempt: Arc<Attempt>| !attempt.has_ended() && !attempt.is_lost();

@@ -1,9 +1,9 @@
 //! Asks a server which session timeouts it grants, and for its tick.
 //!
 //! The command `conf` tells both, where the server permits it. Otherwise ZooKeeper does not say; it
-//! clamps what a client asks for. So two short-lived sessions ask for the least and the most. The
-//! client crate cannot do that (a timeout of 1 ms is also its time to connect), and the handshake
-//! is 45 bytes. It is also the first contact, and tells why there is none.
+//! clamps the timeout that a client asks for. So two short-lived sessions ask for the least and the
+//! most. The client crate cannot do that (a timeout of 1 ms is also its time to connect), and the
+//! handshake is 45 bytes. It is also the first contact, and its error says why there is none.
 
 use std::{io, ops::RangeInclusive, time::Duration};
 
@@ -18,18 +18,18 @@ const CLOSE_SESSION: i32 = -11;
 const MOST_BYTES: usize = 1024;
 /// Longer than any answer to `conf` or `srvr`.
 const MOST_WORD_BYTES: u64 = 64 * 1024;
-/// How long all hosts may take together, and each of them at least.
+/// The time for all hosts together, and the least that each of them gets.
 const LIMIT: Duration = Duration::from_secs(3);
 const HOST_LIMIT: Duration = Duration::from_millis(200);
-/// How long the question may take whether a server stands alone.
+/// The most time for the question whether a server stands alone.
 const MODE_LIMIT: Duration = Duration::from_secs(1);
-/// How long the end of a session that was asked for may take.
+/// The most time for the answer to a handshake, and then for the end of that session.
 const CLOSE_LIMIT: Duration = Duration::from_secs(2);
 
 /// The tick of a server that is not configured (`ZooKeeperServer.DEFAULT_TICK_TIME`).
 const USUAL_TICK: Duration = Duration::from_secs(3);
 
-/// What a server says about its time.
+/// A server's timeouts and tick.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Timing {
     /// The session timeouts that it grants.
@@ -39,8 +39,8 @@ pub(crate) struct Timing {
 }
 
 impl Timing {
-    /// Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another ratio were
-    /// configured: one of them may still tell the tick, or neither, so the tick is not taken for
+    /// Guesses the tick. Unless configured otherwise, timeouts are 2 to 20 ticks. Bounds of another
+    /// ratio were configured: one of them may still tell the tick, or neither, so the guess is not
     /// shorter than a server's own default.
     fn of_timeouts(least: Duration, most: Duration) -> Self {
         let guess = (least / 2).max(most / 20);
@@ -81,8 +81,8 @@ async fn timing_of(host: &str) -> io::Result<Timing> {
     Ok(Timing::of_timeouts(grant(host, 1).await?, grant(host, i32::MAX).await?))
 }
 
-/// Whether whatever serves at these hosts says that it stands alone. Servers permit the question
-/// (`srvr`) unless they are configured not to; what is not known counts as an ensemble.
+/// Whether all servers at these hosts say that they stand alone. Servers permit the question
+/// (`srvr`) unless they are configured not to; without an answer they count as an ensemble.
 pub(crate) async fn stands_alone(hosts: &[String]) -> bool {
     let answers = async {
         let mut answers = Vec::new();
@@ -139,7 +139,8 @@ async fn grant(host: &str, wish: i32) -> io::Result<Duration> {
             .ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
-        // So that the session is gone when we are; some servers close the connection instead.
+        // So that the session is gone on return; some servers close the connection instead of an
+        // answer.
         let _ = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await;
         Ok(granted)
     });
@@ -192,7 +193,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_handshake_is_what_zookeeper_reads() {
+    fn the_handshake_has_the_format_of_zookeeper() {
         let bytes = frame(&handshake(0x0102_0304));
         assert_eq!(bytes.len(), 4 + 45);
         assert_eq!(&bytes[..4], 45_i32.to_be_bytes());

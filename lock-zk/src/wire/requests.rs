@@ -15,10 +15,10 @@ use crate::error;
 
 /// Counts the answers of a session's requests.
 pub(crate) trait Answers: Send + Sync {
-    /// A read that was sent then was answered.
+    /// Counts a read that was sent at `sent` and is answered now.
     fn read(&self, sent: Instant);
 
-    /// A write that was sent then was answered.
+    /// Counts a write that was sent at `sent` and is answered now.
     fn written(&self, sent: Instant);
 }
 
@@ -70,8 +70,8 @@ impl Exchange {
         self.read(self.client.list_children(directory))
     }
 
-    /// Lets the requests after it see every write that was sent before, over whatever connection.
-    /// It is not counted as an answer.
+    /// Lets the requests after it see every write that was sent before, over any connection. It is
+    /// not counted as an answer.
     pub(crate) fn sync(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         self.client.sync(path)
     }
@@ -84,12 +84,12 @@ impl Exchange {
         self.read(self.client.get_data(path))
     }
 
-    /// The paths of all ephemeral nodes of this session. Not before ZooKeeper 3.6.
+    /// Returns the paths of all ephemeral nodes of this session. Not before ZooKeeper 3.6.
     pub(crate) fn own_nodes(&self) -> impl Future<Output = Answer<Vec<String>>> + Send {
         self.read(self.client.list_ephemerals("/"))
     }
 
-    /// The members of the ensemble; nothing from a standalone server.
+    /// Returns the members of the ensemble; empty on a standalone server.
     pub(crate) fn config(&self) -> impl Future<Output = Answer<(Vec<u8>, Stat)>> + Send {
         self.read(self.client.get_config())
     }
@@ -136,7 +136,7 @@ impl Exchange {
         self.written(self.client.set_data(path, data, None))
     }
 
-    /// Writes data if they are still of this version.
+    /// Writes data if the node still has this version.
     pub(crate) fn replace_data(
         &self,
         path: &str,
@@ -146,12 +146,12 @@ impl Exchange {
         self.written(self.client.set_data(path, data, Some(version)))
     }
 
-    /// Makes a directory and those above it, one after the other.
+    /// Makes a directory and all directories above it, one after the other.
     pub(crate) async fn mkdir(&self, path: &str, options: &CreateOptions<'_>) -> Answer<()> {
         self.read(self.client.mkdir(path, options)).await
     }
 
-    /// A write that changes nothing: it asks the leader and a majority whether a node is there.
+    /// A write that changes nothing: it asks the leader and a majority whether a node exists.
     pub(crate) fn confirm(&self, path: &str) -> impl Future<Output = Answer<()>> + Send {
         let mut multi = self.client.new_multi_writer();
         let added = multi.add_check_version(path, -1);
@@ -167,14 +167,14 @@ impl Exchange {
         self.client.new_multi_writer()
     }
 
-    /// Sends a transaction, all of which is done or nothing.
+    /// Sends a transaction, which is done as a whole or not at all.
     pub(crate) fn commit(
         &self,
         mut multi: MultiWriter<'_>,
     ) -> impl Future<Output = Answer<Vec<MultiWriteResult>>> + Send {
         let reply = multi.commit();
-        // If the leader found one of the writes impossible, a majority knows. But it refuses each
-        // of them if the session is over.
+        // If the leader found one of the writes impossible, a majority knows. But it also refuses
+        // each write if the session is over.
         self.written(async { reply.await.map_err(ZkError::from) })
     }
 }

@@ -1,11 +1,11 @@
 //! Watches, and the room for them.
 //!
-//! After a reconnect the client crate tells the server again what is watched. Its version 0.11.2
-//! does so in frames of 128 KiB, and gives all of them the same number: when the second one is
-//! answered it breaks the connection, and so after every reconnect, until the session is dead. (It
-//! also repeats the watches on children in each frame, until a server refuses it.) So only as many
-//! watches exist in a session as fit into one frame. Whatever else is to be watched is looked at
-//! now and then.
+//! After a reconnect the client crate tells the server again which paths are watched. Its version
+//! 0.11.2 does so in frames of 128 KiB, and gives all of them the same number. When the second one
+//! is answered it breaks the connection, and so after every reconnect, until the session is dead.
+//! (It also repeats the watches on children in each frame, until a server refuses it.) So only as
+//! many watches exist in a session as fit into one frame. All other nodes are looked at now and
+//! then.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,9 +15,9 @@ use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
 use crate::wire::requests::Exchange;
 
-/// How long all watched paths of a session may be together. The client crate's limit is 128 KiB.
+/// The most bytes of all watched paths of a session together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
-/// How often whatever found no room is looked at.
+/// How often a node without a watch is looked at.
 pub(crate) const LOOK: Duration = Duration::from_secs(1);
 
 /// The watches of a session, as many as there is room for.
@@ -36,7 +36,8 @@ pub(crate) struct Watch {
 type Answer<T> = Result<T, ZkError>;
 
 impl Watches {
-    /// All room is free. Paths are longer by that of the chroot than we know them.
+    /// Makes the watches of a session; all room is free. The server's paths are longer by the
+    /// chroot.
     pub(crate) fn new(chroot: &str) -> Self {
         Self { free: Arc::new(Semaphore::new(MOST_BYTES)), chroot: chroot.len() }
     }
@@ -46,7 +47,7 @@ impl Watches {
         self.free.clone().try_acquire_many_owned(bytes).ok()
     }
 
-    /// Watches what there is room for, and looks at the rest.
+    /// Watches if there is room, and only looks otherwise.
     async fn watch<T, W, L>(
         &self,
         path: &str,
@@ -66,8 +67,8 @@ impl Watches {
         }
     }
 
-    /// Watches the end of an ephemeral node: it has no children, so a watch on them tells of
-    /// nothing else.
+    /// Watches the end of an ephemeral node. Such a node has no children, so a watch on them tells
+    /// of nothing else.
     ///
     /// # Errors
     ///
@@ -95,7 +96,7 @@ impl Watches {
         self.watch(path, watched, || exchange.data(path)).await
     }
 
-    /// Lists a directory, and watches who comes and goes.
+    /// Lists a directory, and watches which entries come and go.
     ///
     /// # Errors
     ///
@@ -112,7 +113,7 @@ impl Watches {
     ///
     /// # Errors
     ///
-    /// Those of the client crate.
+    /// Any error of the client crate.
     pub(crate) async fn watch_stat(
         &self,
         exchange: &Exchange,
@@ -128,8 +129,8 @@ impl Watch {
         self.watcher.is_some()
     }
 
-    /// Waits for an event. Without room it returns after a while as if the data had changed: it is
-    /// time to look again.
+    /// Waits for an event. Without room it returns after a while as if the data had changed, since
+    /// it is time to look again.
     pub(crate) async fn changed(self) -> EventType {
         match self.watcher {
             Some(watcher) => watcher.changed().await.event_type,
