@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_candidate_is_exclusive_and_its_value_is_not_what_it_says_about_itself() {
+    fn a_candidate_is_exclusive_and_its_value_is_not_in_its_description() {
         let word = candidate(7, "the ñight");
         assert_eq!(parse(&word), Kind::Exclusive);
         assert_eq!(description(&word, "the ñight shift"), "the ñight");
