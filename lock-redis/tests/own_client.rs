@@ -102,7 +102,7 @@ async fn the_end_of_a_client_and_of_its_connections_does_not_affect_the_locks() 
 }
 
 #[tokio::test]
-async fn a_wrong_password_is_denied_and_not_told() {
+async fn a_wrong_password_is_denied_and_not_shown() {
     let server = Redis::builder().appendonly(false).password("right").start().await.unwrap();
     let client = Client::open(format!("redis://:wr0ng@{}", server.addr())).unwrap();
     let refused = RedisLock::with_client(&client).await.unwrap_err();
