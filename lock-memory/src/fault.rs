@@ -115,8 +115,8 @@ impl Faults {
         self.network.change(|t| *t = Trouble { crashed: t.crashed, ..Trouble::default() });
     }
 
-    /// Acts as if the client's process had died: its entries stay until they expire, it sends
-    /// nothing any more, and it does not come back.
+    /// Acts as if the client's process had died: its entries stay until they expire, and it sends
+    /// and receives nothing any more, for ever.
     pub fn crash(&self) {
         self.network.change(|t| t.crashed = Some(Clock::Tokio.now()));
     }
