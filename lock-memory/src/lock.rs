@@ -141,7 +141,7 @@ impl DistributedLock for MemoryLock {
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.session.check_open()?;
         let mut revoked = false;
-        // A repeated request does not find what the first one has revoked.
+        // A repeated request does not find the attempt that the first one has revoked.
         let revoke = |store: &MemoryStore| {
             revoked |= store.revoke(name, attempt);
             revoked

@@ -73,7 +73,7 @@ impl RedisLease {
         self.attempt.ticket.text()
     }
 
-    /// Sends a request that changes what was granted.
+    /// Sends a request that changes the grant.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.attempt.ttl / 2;
         let (_, value) = self

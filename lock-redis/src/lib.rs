@@ -173,7 +173,7 @@
 //! | `{K}` FF `members` | hash | per member: token, kind, client; the value of `K` by which they hold; the permits taken; expires with `K` |
 //! | `{K}` FF `leader` | hash | the leader's ticket, token, database, client, value, and how often that was changed; expires with `K` |
 //! | `{K}` FF `fence` | string | the last token; expires a day after the last grant |
-//! | prefix + FF `floor` | string | after the token floor was raised: what is added to the server's time, and what it was raised to |
+//! | prefix + FF `floor` | string | after the token floor was raised: the offset added to the server's time, and the highest floor |
 //! | `{distlock}` FF `client:<client>` | string | a client's description; expires after an hour |
 //!
 //! FF is the byte 0xFF, which no name contains, so no name can be another's companion. All keys of

@@ -12,10 +12,10 @@ use crate::{
     wire::{answer::bytes, clock::CLOCK, connection::Connection, turns::Lane},
 };
 
-/// How long a client's description outlives it, and how often it is written again.
+/// Time until a client's description expires, and the period at which it is written again.
 const TTL: Duration = Duration::from_secs(3600);
 pub(super) const PERIOD: Duration = Duration::from_secs(1200);
-/// How long a request that writes a description, or removes one, waits for its answer.
+/// Time limit of a request that writes a description, or removes one.
 pub(super) const WRITE_LIMIT: Duration = Duration::from_secs(1);
 const READ_LIMIT: Duration = Duration::from_secs(2);
 

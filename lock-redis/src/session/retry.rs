@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// Same as [`insist`](Self::insist). Returns also whether a request before the last one may
-    /// have been executed, for any result of the last one.
+    /// have been executed.
     pub(crate) async fn insist_and_tell(
         &self,
         lane: Lane,

@@ -28,7 +28,7 @@ fn of_name(script: &Lua, key: &Key, arguments: usize, bytes: usize) -> Cmd {
     command
 }
 
-/// Adds the token floor's key, the last key of a script that may grant. All keys of one client
+/// Adds the token floor's key, the last key of a script that may grant. All names of one client
 /// share it.
 fn floor_of(command: &mut Cmd, any: Option<&Key>) {
     match any {

@@ -4,7 +4,7 @@
 -- grant any more; -1 if another attempt has it; -2 if the token floor is as high as its token: a
 -- raise that looks for it would not find it under the next name.
 --
--- Sent again, it finds what it did, and renews it.
+-- A repeated request finds its own effect, and renews it.
 --@token
 local value, last = redis.pcall('GET', KEYS[1]), redis.call('GET', KEYS[2])
 if value ~= ARGV[1] and value ~= ARGV[2] then
