@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use lock_core::{Result, StoreUrl};
 
-/// Which of the process's stores is meant.
+/// The name of a store of this process, and the default TTL.
 ///
-/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// With the feature `serde` it can be read from a configuration file: fields by their names, `ttl`
 /// as in a URL.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
@@ -14,9 +14,9 @@ use lock_core::{Result, StoreUrl};
 #[non_exhaustive]
 pub struct MemoryConfig {
     /// The store's name, as in [`MemoryStore::named`](crate::MemoryStore::named). Default: the
-    /// empty one, of `memory:`.
+    /// empty name, of `memory:`.
     pub name: String,
-    /// The TTL of locks that name none, 200 ms to 24 h. Default: 15 s.
+    /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
     #[cfg_attr(
         feature = "serde",
         serde(default, deserialize_with = "lock_core::duration::deserialize")
@@ -25,8 +25,8 @@ pub struct MemoryConfig {
 }
 
 impl MemoryConfig {
-    /// Reads `memory:`, `memory:NAME`, and the option `ttl`: the TTL of locks that name none.
-    /// Default: 15 s.
+    /// Reads `memory:`, `memory:NAME`, and the option `ttl`: the TTL of locks without one of their
+    /// own. Default: 15 s.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl MemoryConfig {
         Ok(Self { name: url.path().to_owned(), ttl })
     }
 
-    /// The store of a name; everything else by default.
+    /// Uses the store with this name; everything else has its default.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
     }

@@ -1,5 +1,5 @@
 //! Deliberately broken locks. Each has one defect, which exactly one executable property rejects.
-//! [`Hooks`] is where those of the store come in.
+//! The store calls [`Hooks`] to apply its defects.
 
 use std::{borrow::Cow, collections::VecDeque, sync::Arc};
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::store::entry::{Stored, place_of};
 
-/// What is wrong with a broken store, or with its driver.
+/// The defect of a broken store, or of its driver.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(not(feature = "properties"), allow(dead_code, reason = "nobody can ask for one"))]
 #[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
@@ -19,11 +19,12 @@ pub enum Defect {
     GrantsTwoOfACrowd,
     /// A holder that crashed never expires. Rejected by `liveness`.
     KeepsCrashedHolders,
-    /// A release removes the holder's entry, whoever it is. Rejected by `symmetry`.
+    /// A release removes the holder's entry, also if it is another attempt's. Rejected by
+    /// `symmetry`.
     ReleasesByName,
     /// Deleting a lock's keys restarts the tokens. Rejected by `fencing`.
     RestartsTokens,
-    /// A grant whose caller has left is kept and renewed. Rejected by `cancellation`.
+    /// A grant is kept and renewed although its caller has left. Rejected by `cancellation`.
     KeepsGrantsOfTheDeparted,
     /// A holder believes in its lock for twice its TTL. Rejected by `loss`.
     TellsTooLate,
@@ -33,7 +34,7 @@ pub enum Defect {
     TriesForAWhile,
     /// Names that differ in case are one lock. Rejected by `names`.
     FoldsCase,
-    /// Waiters do not survive a restart, and nobody tells them. Rejected by `reconnect`.
+    /// Waiters do not survive a restart, and get no push. Rejected by `reconnect`.
     ForgetsWaitersInARestart,
     /// Only the first renewals are sent. Rejected by `renewal`.
     StopsRenewing,
@@ -41,18 +42,19 @@ pub enum Defect {
     LetsReadersPass,
     /// A holder of many permits counts as one. Rejected by `permits`.
     CountsHoldersInsteadOfPermits,
-    /// Of a set of which not all are free, it takes what it can, and says no. Rejected by `sets`.
+    /// If not all locks of a set are free, it keeps the free ones, and refuses the set. Rejected by
+    /// `sets`.
     KeepsPartsOfSets,
-    /// Whose lock is revoked is not told. Rejected by `operators`.
+    /// A holder whose lock is revoked gets no push. Rejected by `operators`.
     RevokesInSilence,
-    /// A leader's new values are thrown away. Rejected by `election`.
+    /// A leader's new values are discarded. Rejected by `election`.
     ProclaimsNothing,
-    /// A wait in vain does not say who holds the lock. Rejected by `timeouts`.
+    /// A wait in vain does not name the holder. Rejected by `timeouts`.
     HidesTheHolder,
-    /// A grant that is given back because nobody collected it is kept and renewed. Rejected by
-    /// `unpolled`.
+    /// A grant that its caller did not collect is kept and renewed after it is given back. Rejected
+    /// by `unpolled`.
     KeepsTheUncollected,
-    /// Nobody is told that the store has answered that an attempt waits. Rejected by `vain_waits`.
+    /// The caller does not learn that its attempt waits in the store. Rejected by `vain_waits`.
     WaitsInSilence,
     /// A ticket may be used again and again. Rejected by `detach`.
     AdoptsTwice,
@@ -60,7 +62,7 @@ pub enum Defect {
 
 #[cfg(feature = "properties")]
 impl Defect {
-    /// Every defect with the property that rejects it.
+    /// All defects, each with the property that rejects it.
     pub const ALL: [(Self, &'static str); 20] = [
         (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
         (Self::KeepsCrashedHolders, "liveness"),
@@ -85,8 +87,8 @@ impl Defect {
     ];
 }
 
-/// What the store asks where one with a defect does something else. Without a defect each answer
-/// is what is right, and nothing is changed.
+/// The points where a store with a defect differs. Without a defect each method returns the right
+/// value, and changes nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Hooks(Option<Defect>);
 
@@ -100,7 +102,7 @@ impl Hooks {
         self.0 == Some(defect)
     }
 
-    /// The name whose queue is meant.
+    /// Returns the name whose queue is used.
     pub(crate) fn name(self, name: &LockName) -> Cow<'_, LockName> {
         let folded = || LockName::new(name.as_str().to_ascii_lowercase()).ok();
         let folded = self.has(Defect::FoldsCase).then(folded).flatten();
@@ -126,7 +128,7 @@ impl Hooks {
         }
     }
 
-    /// Whether the second of the queue is granted beside the first.
+    /// Returns whether the second of the queue is granted beside the first.
     pub(crate) fn grants_beside_the_first(self, entries: &VecDeque<Stored>) -> bool {
         self.has(Defect::GrantsTwoOfACrowd)
             && entries.len() > 7
@@ -134,7 +136,7 @@ impl Hooks {
             && all_exclusive(entries)
     }
 
-    /// The kind that an entry counts as.
+    /// Returns the kind as which an entry counts.
     pub(crate) fn counted(self, kind: Kind) -> Kind {
         match kind {
             Kind::Permit { limit, .. } if self.has(Defect::CountsHoldersInsteadOfPermits) => {
@@ -144,7 +146,7 @@ impl Hooks {
         }
     }
 
-    /// Whether those behind an entry do not wait for it.
+    /// Returns whether the entries behind this one do not wait for it.
     pub(crate) fn is_overtaken(self, entry: &Stored) -> bool {
         let passed = self.has(Defect::LetsReadersPass) && entry.granted.is_none();
         passed && entry.kind == Kind::Exclusive
@@ -161,12 +163,12 @@ impl Hooks {
         !self.has(Defect::ForgetsWaitersInARestart) || entry.granted.is_some()
     }
 
-    /// Whether a set of which not all are free takes what it can.
+    /// Returns whether a set takes its free locks although not all are free.
     pub(crate) fn takes_parts(self) -> bool {
         self.has(Defect::KeepsPartsOfSets)
     }
 
-    /// The place of the entry that an attempt's release removes.
+    /// Returns the place of the entry that an attempt's release removes.
     pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
         let first = self.has(Defect::ReleasesByName).then_some(0);
         place_of(entries, attempt).or(first)
@@ -182,12 +184,12 @@ impl Hooks {
         !self.has(Defect::RevokesInSilence)
     }
 
-    /// Whether an entry may be adopted: one of these attempts has it.
+    /// Returns whether an entry may be adopted: one of these attempts has it.
     pub(crate) fn may_adopt(self, entry: &Stored, by: [Uuid; 2]) -> bool {
         by.contains(&entry.attempt) || self.has(Defect::AdoptsTwice)
     }
 
-    /// An entry as operators see it.
+    /// Returns an entry as operators see it.
     pub(crate) fn shown(self, mut entry: Entry) -> Entry {
         if self.has(Defect::HidesTheHolder) {
             entry.holder = Holder::default();
@@ -200,7 +202,7 @@ fn all_exclusive(entries: &VecDeque<Stored>) -> bool {
     entries.iter().all(|entry| entry.kind == Kind::Exclusive)
 }
 
-/// How many clients have entries in a queue.
+/// Returns how many clients have entries in a queue.
 fn clients(entries: &VecDeque<Stored>) -> usize {
     let mut channels: Vec<&Stored> = Vec::new();
     for entry in entries {

@@ -1,4 +1,4 @@
-//! What the store granted.
+//! The lease of a granted lock.
 
 use std::sync::{
     Arc,
@@ -37,7 +37,7 @@ impl MemoryLease {
         Self { session, attempt, token: token.into(), validity }
     }
 
-    /// Sends a request about its own entry.
+    /// Sends a request about the lease's own entry.
     async fn ask<T>(
         &self,
         op: &'static str,
@@ -106,7 +106,7 @@ impl Lease for MemoryLease {
         }
     }
 
-    /// It has a time limit of its own in the store.
+    /// The entry expires in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
@@ -119,7 +119,7 @@ impl Lease for MemoryLease {
             return self.session.keep(&self.attempt);
         }
         self.session.forget(&self.attempt);
-        // Out of reach for a TTL, the entry has gone by itself.
+        // If the store is out of reach for a TTL, the entry has expired there.
         self.ask("release", MemoryStore::release).await
     }
 }

@@ -1,6 +1,6 @@
-//! The in-memory store of distlock: every promise of a real store, without a server.
+//! The in-memory store of distlock: all promises of a real store, without a server.
 //!
-//! It is the reference implementation of the contract, and it is for tests of code that locks.
+//! It is the reference implementation of the contract. Use it to test code that uses locks.
 //!
 //! # Connect
 //!
@@ -17,17 +17,18 @@
 //! # }
 //! ```
 //!
-//! `memory:` is one store for the whole process, `memory:NAME` another one; [`MemoryStore::named`]
-//! is the same store for a test, and [`MemoryStore::new`] one that no URL names.
+//! `memory:` is one store for the whole process, `memory:NAME` another one. [`MemoryStore::named`]
+//! returns the same store to a test. [`MemoryStore::new`] makes one that no URL names.
 //!
 //! # Guarantees
 //!
-//! All kinds of locks; first come, first served; a waiter is woken by a push; tokens always rise.
-//! The store excludes the tasks of one process from each other, and no other process.
+//! All kinds of locks. Waiters get the lock in the order of their arrival, and a push wakes them.
+//! Tokens always rise. The store excludes the tasks of one process from each other. It does not
+//! exclude other processes.
 //!
-//! The clock is tokio's: under `tokio::time::pause` a TTL passes in no time. Faults are scripted:
-//! [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`] (partition, half a
-//! partition, latency, a lost request or reply, a lost lock, a paused renewal).
+//! The clock is tokio's: under `tokio::time::pause` a TTL passes in no time. Faults can be
+//! scripted: [`MemoryStore::expire`], [`MemoryStore::delete`], and per client [`Faults`]
+//! (partition, half a partition, latency, a lost request or reply, a lost lock, a paused renewal).
 //!
 //! # Options
 //!
@@ -35,18 +36,18 @@
 //!
 //! | option | meaning | default |
 //! |---|---|---|
-//! | `ttl` | the TTL of a lock whose builder names none, 200 ms to 24 h | `15s` |
+//! | `ttl` | the TTL of a lock whose builder sets none, 200 ms to 24 h | `15s` |
 //!
 //! # Store set-up and rights
 //!
-//! None. A named store is made when it is first named, and lives as long as the process.
+//! None. A named store is made at the first use of its name, and lives as long as the process.
 //!
 //! # Implementation
 //!
-//! A client sends its requests through a network of its own, which may lose them, as a client of a
-//! server does. The store judges its queues by the [queue rule](lock_core::queue);
+//! Each client sends its requests through a network of its own, which may lose them, as with a
+//! server. The store applies the [queue rule](lock_core::queue) to its queues;
 //! [`MemoryStore::contents`] shows them. With the feature `properties` a store can be broken on
-//! purpose in one way for each executable property, to test these.
+//! purpose in one way for each executable property, to test the properties.
 
 mod acquire;
 mod config;

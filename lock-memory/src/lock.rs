@@ -25,7 +25,7 @@ pub struct MemoryLock {
 }
 
 impl MemoryLock {
-    /// Connects to the store: the same one for the same name, in the whole process.
+    /// Connects to a store. In the whole process, the same name is the same store.
     ///
     /// # Errors
     ///
@@ -141,7 +141,7 @@ impl DistributedLock for MemoryLock {
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         self.session.check_open()?;
         let mut revoked = false;
-        // Sent again, it finds nothing that the first one has revoked.
+        // A repeated request does not find the attempt that the first one has revoked.
         let revoke = |store: &MemoryStore| {
             revoked |= store.revoke(name, attempt);
             revoked

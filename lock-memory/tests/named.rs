@@ -1,4 +1,4 @@
-//! The stores behind URLs, and the clients that connected by them.
+//! The stores behind URLs, and the clients that connected by a URL.
 
 use std::{sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ async fn the_faults_of_clients_that_connected_by_url() {
     assert!(a.is_valid());
     of_first.partition();
     assert_eq!(a.lost().await, LossReason::Expired);
-    // Who has closed, or is gone, is not connected.
+    // A client that has closed, or is dropped, is not connected.
     second.close().await.unwrap();
     assert_eq!(store.faults().len(), 1);
     drop((a, first));
@@ -73,7 +73,8 @@ async fn a_retry_takes_all_of_its_time_and_no_more() {
     assert!(matches!(refused, Error::Unavailable { op: "connect", .. }), "{refused}");
     let took = lock_core::Clock::Tokio.now().since(began);
     assert!(took >= time && took < time + Duration::from_millis(5), "{took:?}");
-    // It comes when the second retry is under way; a first try has failed by then.
+    // The store accepts connects while the second retry is under way. The first try has failed by
+    // then.
     let waiting = tokio::spawn(connecting("memory:refuses").retry(Duration::MAX).into_future());
     tokio::time::sleep(time * 100).await;
     assert!(!waiting.is_finished());

@@ -11,20 +11,20 @@ use redis::{AsyncConnectionConfig, Client};
 use crate::wire::own_client::Transport;
 
 const DEFAULT_PORT: u16 = 6379;
-/// The TTLs that can be asked for. Shorter ones would be lost by a busy server's pauses.
+/// The permitted TTLs. The pauses of a busy server would end locks with a shorter one.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(200)..=LONGEST_TTL;
 
-/// Where the server is, and which keys are used how.
+/// Address of the server, login, and use of its keys.
 ///
-/// With the feature `serde` it is read from a configuration file: the fields by their names, `ttl`
+/// With the feature `serde` it can be read from a configuration file: fields by their names, `ttl`
 /// as in a URL. `Debug` does not show the password.
 #[derive(Clone)]
 #[cfg_attr(feature = "serde", derive(serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct RedisConfig {
-    /// The server's host name or address. Of no use with the Unix socket of a given client.
-    /// Default: `127.0.0.1`.
+    /// The server's host name or address. Not used with the Unix socket of a given client. Default:
+    /// `127.0.0.1`.
     pub host: String,
     /// The server's port. Default: 6379.
     pub port: u16,
@@ -34,19 +34,19 @@ pub struct RedisConfig {
     pub password: Option<String>,
     /// The database's number. Default: 0.
     pub database: i64,
-    /// The TTL of locks that name none, 200 ms to 24 h. Default: 15 s.
+    /// The TTL of locks without one of their own, 200 ms to 24 h. Default: 15 s.
     #[cfg_attr(
         feature = "serde",
         serde(default, deserialize_with = "lock_core::duration::deserialize")
     )]
     pub ttl: Option<Duration>,
-    /// What every key starts with. Default: nothing.
+    /// Prefix of every key. Default: empty.
     pub prefix: String,
     /// How names become keys. Default: [`Layout::Escaped`].
     pub layout: Layout,
     /// How to wait. Default: [`Mode::Queue`].
     pub mode: Mode,
-    /// What a given client says besides the above.
+    /// The further settings of a given client.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) transport: Transport,
 }
@@ -60,12 +60,12 @@ pub enum Mode {
     /// In a queue, woken by a push.
     #[default]
     Queue,
-    /// By asking again: no order. For servers without pub/sub or RESP3, and for comparison.
+    /// By polling, without order. For servers without pub/sub or RESP3, and for comparison.
     Simple,
 }
 
 impl RedisConfig {
-    /// A server at an address; everything else by default.
+    /// Uses the server at an address; everything else has its default.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self {
             host: host.into(),
@@ -81,12 +81,12 @@ impl RedisConfig {
         }
     }
 
-    /// The server of a client, with its login, its database, and its way there: TCP, TLS, or a Unix
-    /// socket; everything else by default. Nothing is sent.
+    /// Uses the server of a client, with its login, its database and its transport: TCP, TLS, or a
+    /// Unix socket. Everything else has its default. Sends nothing.
     ///
-    /// The locks make a connection of their own from that; [the front page](crate#your-own-client)
-    /// says why, and what of the client counts. A changed [`host`](Self::host), `port`, `user`,
-    /// `password` or `database` counts in the place of the client's.
+    /// The locks open a connection of their own; [the front page](crate#your-own-client) says why,
+    /// and which settings of the client are used. A changed [`host`](Self::host), `port`, `user`,
+    /// `password` or `database` replaces the client's.
     ///
     /// ```
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -113,9 +113,9 @@ impl RedisConfig {
         }
     }
 
-    /// Sets the options of the connection that the locks make: who resolves names, and with the
-    /// client library's feature `token-based-authentication` who gives passwords that change. Its
-    /// timeouts, its receiver of pushes and the size of its buffer do not count, for locks need
+    /// Sets the options of the connection that the locks open: the name resolver, and with the
+    /// client library's feature `token-based-authentication` the provider of changing passwords.
+    /// Its timeouts, its receiver of pushes and the size of its buffer are ignored: locks need
     /// their own.
     pub fn connection(mut self, options: AsyncConnectionConfig) -> Self {
         self.transport.options = options;

@@ -1,4 +1,4 @@
-//! From the client library's errors to ours.
+//! Converts the client library's errors.
 //!
 //! | what happened | error | effect |
 //! |---|---|---|
@@ -7,16 +7,16 @@
 //! | `LOADING`, `MASTERDOWN`, `READONLY`, `CLUSTERDOWN`, `TRYAGAIN`, `BUSY` | `Unavailable` | none |
 //! | `MISCONF`, `NOREPLICAS` | `Unavailable` | none |
 //! | `NOAUTH`, `WRONGPASS`, `NOPERM`, a refused `HELLO` or `AUTH` | `Denied` | none |
-//! | a command that the user may not run inside of a script | `Denied`, and what was done is undone | none |
+//! | a command that the user may not run inside a script | `Denied`, and its effects are undone | none |
 //! | `OOM`, `NOSCRIPT`, no RESP3, a node of a cluster | `Rejected` | none |
-//! | a record of the token floor that is none | `Rejected`, and names the key | none |
-//! | every other answer of the server, an answer that makes no sense | `Rejected` | unknown |
+//! | a broken record of the token floor | `Rejected`, and names the key | none |
+//! | every other error from the server, an unexpected answer | `Rejected` | unknown |
 //!
-//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside of a
-//! script is refused, 7.0 and later `READONLY .. script: .., on @user_script:7.`. Both mean the
-//! same: a script's first write is the one that is refused, so it had no effect.
+//! Redis 6.2 answers `ERR Error running script (..): .. -READONLY ..` when a command inside a
+//! script is refused. 7.0 and later answer `READONLY .. script: .., on @user_script:7.`. In both
+//! cases the script's first write was refused, so it had no effect.
 //!
-//! `WRONGTYPE` never gets here: to the scripts, a key of another type is a foreign holder's.
+//! `WRONGTYPE` does not occur: the scripts take a key of another type for a foreign holder's.
 
 use std::fmt;
 
@@ -31,7 +31,7 @@ use crate::wire::lua;
 /// The store's name in errors and guarantees.
 pub(crate) const STORE: &str = "redis";
 
-/// Whether the connection is of no use after such an error, and the request's fate is unknown.
+/// Whether this error leaves the connection unusable and the request's effect unknown.
 pub(crate) fn is_broken(error: &RedisError) -> bool {
     error.is_connection_dropped() || error.is_timeout() || error.is_io_error()
 }
@@ -51,7 +51,7 @@ pub(crate) fn is_passing(error: &RedisError) -> bool {
     code(error).is_some_and(|code| PASSING.contains(&code))
 }
 
-/// Whether a connection to such a server is of no use: it reads nothing, or another one is the
+/// Whether a connection to the server is useless: it answers no reads, or another server is the
 /// primary.
 pub(crate) fn is_elsewhere(error: &RedisError) -> bool {
     is_passing(error) && !matches!(code(error), Some("MISCONF" | "NOREPLICAS"))
@@ -62,7 +62,7 @@ pub(crate) fn is_replica(error: &RedisError) -> bool {
     matches!(code(error), Some("READONLY" | "MASTERDOWN"))
 }
 
-/// Whether no patience helps.
+/// Whether the server denies access, so that a retry is useless.
 pub(crate) fn is_denied(error: &RedisError) -> bool {
     let detail = error.detail().unwrap_or_default();
     error.kind() == ErrorKind::AuthenticationFailed
@@ -72,8 +72,8 @@ pub(crate) fn is_denied(error: &RedisError) -> bool {
             .any(|text| detail.contains(text))
 }
 
-/// The first word of what the server says; of a script's error on 6.2, what the command inside
-/// said.
+/// The first word of the server's error. For a script's error on 6.2 it is the one of the command
+/// inside.
 fn code(error: &RedisError) -> Option<&str> {
     let inside = error.detail().filter(|detail| detail.starts_with("Error running script"));
     let said = inside.and_then(|detail| detail.split_once(": -")).map(|(_, said)| said);
@@ -83,7 +83,7 @@ fn code(error: &RedisError) -> Option<&str> {
     }
 }
 
-/// The table above.
+/// Converts an error as the table above says.
 pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     if is_denied(&error) {
         return denied(STORE, op, error);
@@ -92,7 +92,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
         return unavailable(op, Effect::None, error);
     }
     if is_broken(&error) {
-        // What connecting sends changes no lock.
+        // The requests of connecting change no lock.
         let effect = if op == "connect" { Effect::None } else { Effect::Unknown };
         return unavailable(op, effect, error);
     }
@@ -102,7 +102,7 @@ pub(crate) fn convert(op: &'static str, error: RedisError) -> Error {
     rejected(STORE, op, effect, error)
 }
 
-/// The same, which names the key of the token floor where it is about that.
+/// Same as [`convert`]. Names the key of the token floor if the error is about it.
 pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> Error {
     let Some(key) = lua::floor_in(command) else { return convert(op, error) };
     if error.to_string().contains("BROKENFLOOR") {
@@ -113,7 +113,7 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
         );
         return rejected(STORE, op, Effect::None, source);
     }
-    // Before a script begins: which of its keys it is, the server does not say.
+    // Refused before the script begins. The server does not say which of its keys is missing.
     let lacks_a_key = error.code() == Some("NOPERM") && error.to_string().contains("key");
     match convert(op, error) {
         Error::Denied { source, .. } if lacks_a_key => {
@@ -124,7 +124,7 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
     }
 }
 
-/// What the server said, and which key may be missing.
+/// The server's error, and a pattern of the key that the user may lack.
 #[derive(Debug)]
 struct LacksKey {
     pattern: String,
@@ -152,13 +152,13 @@ pub(crate) fn closed() -> Error {
     Error::closed(STORE)
 }
 
-/// For a node that keeps only a part of all keys.
+/// The error for a node of a cluster, which keeps only a part of all keys.
 pub(crate) fn cluster() -> RedisError {
     let why = "the node has cluster-enabled yes, and distlock does not support Redis Cluster yet";
     (ErrorKind::InvalidClientConfig, why).into()
 }
 
-/// A script's answer that it cannot have given.
+/// The error for an answer that the script cannot give.
 pub(crate) fn unexpected(op: &'static str, value: &Value) -> Error {
     rejected(STORE, op, Effect::Unknown, format!("unexpected answer {value:?}"))
 }
@@ -198,14 +198,14 @@ mod tests {
     const OOM: &str = "OOM command not allowed when used memory > 'maxmemory'.";
     const SCRIPT: &str = "f_6b1bf486c81ceb7edf3c093f4c48582e38c0e791";
 
-    /// What 6.2 says when a command inside of a script is refused.
+    /// The error of 6.2 when a command inside a script is refused.
     fn inside_6(what: &str) -> RedisError {
         said(&format!(
             "ERR Error running script (call to {SCRIPT}): @user_script:4: @user_script: 4: {what} "
         ))
     }
 
-    /// The same of 7.0 and later.
+    /// The same error of 7.0 and later.
     fn inside_7(what: &str) -> RedisError {
         said(&format!("{what} script: {SCRIPT}, on @user_script:4."))
     }
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_command_inside_of_a_script_is_refused_for_counts() {
+    fn a_refusal_inside_a_script_counts_like_one_outside() {
         use Effect::{None, Unknown};
         for (what, kind) in [
             (READONLY, "unavailable"),

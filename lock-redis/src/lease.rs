@@ -1,4 +1,4 @@
-//! What Redis granted.
+//! The lease of a granted lock.
 
 use std::sync::{
     Arc,
@@ -23,7 +23,7 @@ pub struct RedisLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
     token: AtomicU64,
-    /// How many values were published.
+    /// Number of published values.
     version: AtomicU64,
     validity: Validity,
 }
@@ -38,9 +38,9 @@ impl RedisLease {
         Self { session, attempt, token: token.into(), version: 0.into(), validity }
     }
 
-    /// The lock's key. For a guarded write of your own: as long as the lock is held alone, the key
-    /// has this lease's [`value`](Self::value), so a script that compares it makes Redis itself
-    /// refuse a holder that has lost the lock. What is held shared or by permits is refused, too.
+    /// The lock's key. Use it for a guarded write: while the lock is held alone, the key has this
+    /// lease's [`value`](Self::value). A script that compares them makes Redis itself refuse a
+    /// holder that has lost the lock. It also refuses a lock that is held shared or by permits.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_redis as redis; }
@@ -68,12 +68,12 @@ impl RedisLease {
         self.attempt.key.lock()
     }
 
-    /// What the [`key`](Self::key) has as its value while the lock is held alone.
+    /// The value of the [`key`](Self::key) while the lock is held alone.
     pub fn value(&self) -> &[u8] {
         self.attempt.ticket.text()
     }
 
-    /// Sends a request that changes what was granted.
+    /// Sends a request that changes the grant.
     async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
         let deadline = CLOCK.now() + self.attempt.ttl / 2;
         let (_, value) = self
@@ -97,7 +97,7 @@ impl RedisLease {
 }
 
 impl Drop for RedisLease {
-    /// What was lost is not released, and must not stay in the session's book.
+    /// A lost lock is not released, and must not stay in the session's book.
     fn drop(&mut self) {
         self.session.forget(&self.attempt);
     }
@@ -139,8 +139,8 @@ impl Lease for RedisLease {
             let what = "publish a value by a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        // An answer may be lost, and a caller may not wait for it: the server takes a newer value
-        // for the newer one whatever comes first, and each of them once.
+        // An answer may be lost, and a caller may not wait for it. By the version, the server keeps
+        // the newest value in any order of arrival, and takes each value once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let command = script::publish(key, ticket, version, self.session.database, value);
         match self.convert("publish", &command).await? {
@@ -161,13 +161,13 @@ impl Lease for RedisLease {
         Err(self.gone())
     }
 
-    /// It has a time limit of its own in the store.
+    /// The lock's key expires in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the key has expired, whatever renewals are still on their way.
+        // By then the key has expired, even if a renewal is still on its way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
         self.session.remove(&self.attempt, deadline).await
     }

@@ -27,7 +27,7 @@ use crate::{
 const FENCING: &str = "unless the server's clock is set back while the name's last token is lost \
                        (a failover, a flush, a restart without its data), or by more than has \
                        passed since the last grant, if that is a day or more";
-/// How late a waiter may notice that a holder's key has expired.
+/// The longest delay until a waiter notices that a holder's key has expired.
 const SLACK: Duration = Duration::from_millis(500);
 
 /// Locks on one Redis server.
@@ -66,7 +66,7 @@ impl RedisLock {
         Ok(Self { session, config, guarantees })
     }
 
-    /// Connects to the server of a client, with its login, database, and way there. The same as
+    /// Connects to the server of a client, with its login, database and transport. Same as
     /// [`connect`](Self::connect) with [`RedisConfig::from_client`].
     ///
     /// ```no_run
@@ -100,7 +100,7 @@ impl RedisLock {
     ///
     /// # Errors
     ///
-    /// How the attempt has ended meanwhile.
+    /// The reason why the attempt has ended meanwhile.
     fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
         let validity = attempt.hold(sent);
         let validity = validity.map_err(|end| ended(&*self.session, attempt.ttl, end))?;

@@ -1,5 +1,5 @@
-//! What operators ask for: who holds a lock and who waits for it, the names in use, to take a lock
-//! away, and how far tokens have come.
+//! Requests of operators: holder and waiters of a lock, the names in use, revoking, the token
+//! floor.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -15,17 +15,17 @@ use crate::{
     wire::{clock::CLOCK, script, snapshot::Snapshot, turns::Lane},
 };
 
-/// How long one question waits for its answer.
+/// Time limit of one question.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Of how many attempts one request asks for the places.
+/// Number of attempts for whose places one request asks.
 const PLACES: usize = 1000;
 
 impl Session {
-    /// Who holds a lock, and who waits for it.
+    /// Returns the holders of a lock, then its waiters.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
         let value = self.question("inspect", &script::inspect(key)).await?;
         let snapshot =
@@ -34,11 +34,11 @@ impl Session {
         Ok(snapshot.entries(&clients))
     }
 
-    /// Who is in the way of these attempts of this client, and the place of each.
+    /// Returns a holder that blocks these attempts of this client, and the place of each attempt.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn diagnose(&self, key: &Key, attempts: &[Uuid]) -> Result<Diagnosis> {
         let tickets: Vec<_> = attempts.iter().map(|attempt| self.ticket(*attempt)).collect();
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
@@ -57,11 +57,11 @@ impl Session {
         }
     }
 
-    /// The names that start with `prefix` and that somebody holds or waits for.
+    /// Returns the names that start with `prefix` and have a holder or a waiter.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn names(&self, config: &RedisConfig, prefix: &str) -> Result<Vec<LockName>> {
         let wanted = |lock: &[u8]| {
             Key::name_of(config, lock).filter(|name| name.as_str().starts_with(prefix))
@@ -69,7 +69,8 @@ impl Session {
         let held = [&literally(&Key::start_of(config, prefix))[..], b"*"].concat();
         let held = self.keys(&held).await?;
         let mut names: BTreeSet<_> = held.iter().filter_map(|key| wanted(key)).collect();
-        // Between a holder and the next one there may be a moment, and who waits may be dead.
+        // A name may have no holder for a moment, so queues count too. But their waiters may be
+        // dead.
         let queues = self.keys(&[b"*", QUEUE].concat()).await?;
         for name in queues.iter().filter_map(|queue| wanted(lock_of(queue)?)) {
             if !names.contains(&name) && !self.inspect(&Key::new(config, &name)).await?.is_empty() {
@@ -91,11 +92,12 @@ impl Session {
         }
     }
 
-    /// One step of a SCAN: the next cursor, which is `0` after the last step, and keys.
+    /// Makes one step of a SCAN. Returns the next cursor, which is `0` after the last step, and
+    /// keys.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     async fn page(
         &self,
         op: &'static str,
@@ -108,12 +110,12 @@ impl Session {
         redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
     }
 
-    /// Removes an attempt of whatever client. Answers whether there was one.
+    /// Removes an attempt of any client. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also if
-    /// there is none any more, and a request without an answer may have removed it.
+    /// Same as [`insist`](Self::insist). [`Error::Unavailable`](lock_core::Error::Unavailable) also
+    /// if the attempt is gone, and a request without an answer may have removed it.
     pub(crate) async fn revoke(&self, key: &Key, attempt: Uuid) -> Result<bool> {
         let (deadline, command) = (CLOCK.now() + LIMIT * 2, script::revoke(key, attempt));
         match self.insist_and_tell(Lane::First, "revoke", &command, LIMIT, deadline, None).await {
@@ -129,11 +131,12 @@ impl Session {
         }
     }
 
-    /// How far tokens have come, after the floor with this key was raised, if it is to be.
+    /// Raises the floor with this key to `above`, if one is given. Returns how far tokens have
+    /// come.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn token_floor(
         &self,
         op: &'static str,
@@ -146,18 +149,18 @@ impl Session {
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 
-    /// Asks something that may be asked twice.
+    /// Sends a command that may be executed twice.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     async fn question(&self, op: &'static str, command: &Cmd) -> Result<Value> {
         let deadline = CLOCK.now() + LIMIT * 2;
         self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
     }
 }
 
-/// A pattern that matches this text only.
+/// Returns a pattern that matches this text only.
 fn literally(text: &[u8]) -> Vec<u8> {
     let escaped = |byte: &u8| match byte {
         b'*' | b'?' | b'[' | b']' | b'\\' => vec![b'\\', *byte],

@@ -1,4 +1,4 @@
-//! What stands on the server, letter by letter: clients of other versions read and write it, too.
+//! The data on the server, letter by letter: clients of other versions read and write it, too.
 
 mod lab;
 
@@ -11,7 +11,7 @@ use lock_redis::RedisLock;
 
 const TTL: Duration = Duration::from_secs(60);
 
-/// Each value with its key, and the field of a hash or the member of a set.
+/// Lists each value with its key, and with the field of a hash or the member of a set.
 const DUMP: &[u8] = b"local found = {}
     local function add(key, value) table.insert(found, key .. ' = ' .. value) end
     for _, key in ipairs(redis.call('KEYS', '*')) do
@@ -28,7 +28,8 @@ const DUMP: &[u8] = b"local found = {}
     end
     return (string.gsub(table.concat(found, '\\n'), '\\255', '~'))";
 
-/// With what differs from run to run replaced: an attempt's ticket, and times, also as tokens.
+/// The list with the parts replaced that differ from run to run: tickets, and times, also as
+/// tokens.
 async fn dump(server: &Redis) -> Vec<String> {
     let text = server.command(&[b"EVAL", DUMP, b"0"]).await.unwrap();
     let lines = text.lines().filter(|line| !line.starts_with("{distlock}"));

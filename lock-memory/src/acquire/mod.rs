@@ -56,7 +56,7 @@ impl Session {
         Ok(Box::new(lease))
     }
 
-    /// As [`lease`](Self::lease), of an attempt that was granted at once.
+    /// Same as [`lease`](Self::lease), for an attempt that was granted at once.
     fn lease_of(
         self: &Arc<Self>,
         request: &Request,
@@ -102,7 +102,7 @@ impl Session {
             tokio::select! {
                 decided = kept.decided() => return decided.map_err(|end| self.ended(end)),
                 () = caller.cancelled() => return Err(Error::Contended { name: asked.name }),
-                // Nobody else tells that the holder has expired.
+                // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
         }
@@ -127,8 +127,8 @@ impl Session {
             Ok(granted) => self.lease(&kept, &caller, granted),
             Err(error) => {
                 self.forget(&kept);
-                // Whatever an unanswered request left behind goes now, or expires if the store
-                // cannot be reached.
+                // Removes the effects of an unanswered request. They expire if the store cannot be
+                // reached.
                 let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
                 self.request("leave", request.ttl, leave).await?;
                 Err(error)
@@ -150,7 +150,7 @@ impl Session {
             Ok(Adopted::Done(grant)) => self.lease_of(&request, &caller, grant),
             Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
             Err(error) => {
-                // What an unanswered request has done is undone, or expires if the store cannot be
+                // Removes the effects of an unanswered request. They expire if the store cannot be
                 // reached.
                 let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
                 self.request("leave", request.ttl, leave).await?;

@@ -1,4 +1,4 @@
-//! Who leads, told to those who observe.
+//! Delivers changes of the leader to observers.
 
 use std::sync::{Arc, Weak};
 
@@ -50,7 +50,7 @@ async fn run(
     while session.strong_count() > 0 {
         let now = tokio::select! {
             () = out.closed() => return,
-            // Nobody else may come to see that the leader has expired.
+            // Perhaps no other request comes after the leader has expired: this look finds it.
             () = Clock::Tokio.sleep_until(store.next_expiry(&name)) => continue,
             Some(now) = changes.recv() => {
                 under_way.send_state(now);

@@ -1,4 +1,4 @@
-//! One attempt, as this store has it.
+//! One attempt on this store.
 
 use std::{ops::Deref, sync::Arc};
 
@@ -10,8 +10,8 @@ use uuid::Uuid;
 
 use crate::{MemoryStore, defect::Defect, store::state::Grant};
 
-/// An attempt of this client, as far as the client knows. Of what is held, the renewals are counted
-/// where a defect has it so.
+/// An attempt of this client, as the client knows it. While it holds, a defect may count its
+/// renewals.
 #[derive(Debug)]
 pub(crate) struct Attempt(Progress<(), (), u32>);
 
@@ -28,8 +28,8 @@ impl Attempt {
         Arc::new(Self(Progress::new(id, request, request.ttl / 3, ())))
     }
 
-    /// The store has answered that the attempt waits: from now on it is kept alive. Before, a
-    /// renewal could come to the store ahead of the entry, and be told that there is none.
+    /// Takes note of an answer that the attempt waits. From now on it is renewed. An earlier
+    /// renewal could arrive before the entry exists, and find none.
     pub(crate) fn waits(&self, sent: Instant) {
         self.change(|stage| {
             if let Stage::Asking(()) = stage {
@@ -38,7 +38,7 @@ impl Attempt {
         });
     }
 
-    /// The store has pushed a grant. The answer to the request may come after it.
+    /// Takes note of a push of a grant. The answer to the request may come after it.
     pub(crate) fn pushed(&self, grant: Grant) {
         self.change(|stage| {
             if let Stage::Asking(()) | Stage::Waiting { .. } = stage {
@@ -47,11 +47,11 @@ impl Attempt {
         });
     }
 
-    /// Takes note of a grant of this store: from now on it is held, and renewed.
+    /// Takes note of a grant of this store. From now on the lock is held and renewed.
     ///
     /// # Errors
     ///
-    /// How it has ended meanwhile.
+    /// The reason why the attempt has ended meanwhile.
     pub(crate) fn hold(&self, store: &MemoryStore, sent: Instant) -> Result<Validity, End> {
         let validity = self.0.hold(sent, 0)?;
         if self.term == Term::Renewed {
@@ -60,7 +60,7 @@ impl Attempt {
         Ok(validity)
     }
 
-    /// A renewal that was sent then has found it alive.
+    /// Takes note that a renewal sent at `sent` has found the entry.
     pub(crate) fn renewed(&self, store: &MemoryStore, sent: Instant) {
         self.0.renewed(sent);
         self.change(|stage| {
@@ -77,7 +77,7 @@ impl Attempt {
         }
     }
 
-    /// Whether a renewal at `now` concerns it.
+    /// Returns whether a renewal at `now` includes it.
     pub(crate) fn is_renewed(&self, now: Instant) -> bool {
         let worn_out = |stage: &Stage<(), (), u32>| matches!(stage, Stage::Held { note: 4.., .. });
         self.0.is_renewed(now) && !self.look(worn_out)

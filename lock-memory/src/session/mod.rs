@@ -1,4 +1,4 @@
-//! A client's session: its requests, what the store pushes to it, and what it holds or waits for.
+//! A client's session: its requests, the store's pushes, and the attempts that hold or wait.
 
 pub(crate) mod attempt;
 pub(crate) mod renewal;
@@ -31,12 +31,12 @@ pub(crate) struct Session {
     pub(crate) reach: Reach,
     book: Mutex<Book<Attempt>>,
     observers: Mutex<Vec<AbortHandle>>,
-    /// A renewal is due earlier than before, or the session ends.
+    /// Notified when a renewal is due earlier than before, or the session ends.
     changed: Arc<Notify>,
 }
 
 impl Session {
-    /// Connects. What the store pushes is delivered from now on; nothing is renewed yet.
+    /// Connects. Pushes are delivered from now on; nothing is renewed yet.
     pub(crate) fn start(store: MemoryStore) -> Arc<Self> {
         let (tell, told) = mpsc::unbounded_channel();
         let session = Arc::new(Self {
@@ -50,7 +50,7 @@ impl Session {
         session
     }
 
-    /// One request and its reply over the client's network.
+    /// Makes one request over the client's network, and returns its reply.
     pub(crate) async fn request<T>(
         &self,
         op: &'static str,
@@ -63,10 +63,10 @@ impl Session {
                 let lost = self.client.network.loses_request();
                 let reply = (!lost).then(|| act(&self.client.store));
                 let answered = Clock::Tokio.now();
-                // As over a network, others get on meanwhile.
+                // Other tasks run meanwhile, as over a network.
                 tokio::task::yield_now().await;
                 self.client.network.reply_arrives(answered).await;
-                // What is lost is sent again; the store knows the attempt by its id.
+                // A lost request is sent again; the store knows the attempt by its id.
                 if let Some(reply) = reply
                     && !self.client.network.loses_reply()
                 {
@@ -86,12 +86,11 @@ impl Session {
         self.client.check_open()
     }
 
-    /// Keeps the attempt from now on: pushes reach it, and it is renewed when there is something to
-    /// renew.
+    /// Registers the attempt for pushes and, once it waits or holds, for renewal.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`].
+    /// [`Error::Closed`] if the session is closed.
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
         let earlier = lock(&self.book).enter(attempt, Clock::Tokio.now());
         if earlier.ok_or_else(|| Error::closed("memory"))? {
@@ -104,13 +103,13 @@ impl Session {
         lock(&self.book).forget(attempt);
     }
 
-    /// The store does not have the attempt's entry any more.
+    /// Takes note that the attempt's entry is gone from the store.
     fn gone(&self, attempt: &Attempt) {
         self.forget(attempt);
         attempt.gone();
     }
 
-    /// Renews for ever what its holder has given back.
+    /// Renews for ever a lock that its holder has given back. For a defect.
     pub(crate) fn keep(&self, attempt: &Attempt) -> Result<()> {
         let request = Request::new(attempt.name.clone(), attempt.ttl);
         let kept = Attempt::new(attempt.id, &request);
@@ -119,7 +118,7 @@ impl Session {
         validity.map(|validity| validity.extend(Instant::NEVER)).map_err(|end| self.ended(end))
     }
 
-    /// The error for an attempt that is over before it was held.
+    /// Returns the error for an attempt that ended before it held.
     pub(crate) fn ended(&self, end: End) -> Error {
         match end {
             End::Closed => Error::closed("memory"),
@@ -127,8 +126,8 @@ impl Session {
         }
     }
 
-    /// Ends all that there is for this client. Returns what the store has yet to forget: after all
-    /// have been told, as that lets others in.
+    /// Ends all attempts and observers of this client. Returns the attempts that the store has to
+    /// forget. Do that after this, because it lets others in.
     pub(crate) fn end(&self) -> Vec<Arc<Attempt>> {
         let left = {
             let mut book = lock(&self.book);
@@ -158,7 +157,7 @@ impl Session {
     }
 }
 
-/// Delivers what the store pushes over the client's network.
+/// Delivers the store's pushes over the client's network.
 async fn deliver(
     session: Weak<Session>,
     network: Network,
@@ -184,11 +183,11 @@ async fn deliver(
 impl Drop for Session {
     fn drop(&mut self) {
         let left = self.end();
-        // Nobody waits for an answer, so no way is too long.
+        // No caller waits for an answer, so the network's delay does not matter.
         if self.client.network.now().crashed.is_none() {
             left.iter().for_each(|attempt| self.client.store.leave(&attempt.name, attempt.id));
         }
-        // The delivering task may wait for the end of a cut; there is nothing left to deliver.
+        // The delivering task may wait for the end of a cut. It has nothing left to deliver.
         self.client.network.change(|trouble| *trouble = Trouble::default());
     }
 }

@@ -1,4 +1,4 @@
-//! What keeps holds and places alive: one task of the client renews all of them.
+//! Renewal: one task of the client renews all locks and places.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use lock_core::{
 
 use super::Session;
 
-/// Starts to renew what the session holds and waits for.
+/// Starts the renewal of the session's attempts.
 pub(crate) fn start(session: &Arc<Session>) {
     tokio::spawn(due::run(
         Clock::Tokio,
@@ -36,7 +36,8 @@ impl Session {
         match answer.await {
             Err(error) => {
                 trace::renewal_failed("memory", &error);
-                // What has become due while there was no answer waits, too: the session may end.
+                // Renewals that became due while there was no answer are skipped, too: the session
+                // may end.
                 drop(lock(&self.book).take_due(Clock::Tokio.now()));
             }
             Ok(renewed) => {

@@ -1,4 +1,4 @@
-//! From exclusive to shared and back.
+//! Conversions: from exclusive to shared and back.
 
 use lock_core::{FencingToken, Kind, LockName, keep::poison::lock};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::{MemoryStore, state::Upgrade};
 
 impl MemoryStore {
-    /// Makes an exclusive entry a shared one; answers whether it is still there.
+    /// Makes an exclusive entry a shared one. Returns whether it is still there.
     pub(crate) fn downgrade(&self, name: &LockName, attempt: Uuid) -> bool {
         let mut found = false;
         self.change(name, |entries| {
@@ -26,7 +26,7 @@ impl MemoryStore {
             let mine = entries.iter_mut().find(|entry| entry.attempt == attempt);
             upgrade = match mine {
                 None => Upgrade::Gone,
-                // Asked before, and the answer was lost.
+                // A repeated request: the answer was lost.
                 Some(mine) if mine.kind == Kind::Exclusive => Upgrade::Done(FencingToken::new(0)),
                 Some(_) if !alone => Upgrade::Busy,
                 Some(mine) => {

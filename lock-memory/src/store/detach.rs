@@ -1,4 +1,4 @@
-//! A lock that is left to be adopted: its entry gets another owner.
+//! Detaching and adopting a lock: its entry gets another owner.
 
 use lock_core::{Clock, Error, FencingToken, Instant, LockName, LossReason, Result, Ticket};
 use tokio::sync::mpsc;
@@ -9,15 +9,15 @@ use super::{
     state::{Asked, Grant, Stored},
 };
 
-/// What became of an adoption.
+/// The result of an adoption.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Adopted {
     Done(Grant),
-    /// Not adopted, because of this.
+    /// Not adopted, for this reason.
     By(LossReason),
 }
 
-/// Reads what [`MemoryStore::detach`] named the entry.
+/// Reads the new owner that [`MemoryStore::detach`] gave the entry.
 pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
     Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
         option: "ticket".to_owned(),
@@ -26,14 +26,14 @@ pub(crate) fn read(ticket: &Ticket) -> Result<Uuid> {
     })
 }
 
-/// Whether a raise of the floor looks for this entry, which is to be found under no other name then.
+/// Returns whether a raise of the floor looks for this entry. Then it must not get another owner.
 fn is_below(entry: &Stored, floor: FencingToken) -> bool {
     entry.granted.is_some_and(|grant| grant.token <= floor)
 }
 
 impl MemoryStore {
-    /// Gives the attempt's own entry another owner, of no client; whether it was still there. Sent again,
-    /// it finds the new owner.
+    /// Gives the attempt's own entry another owner, of no client. Returns whether the entry was
+    /// still there. A repeated request finds the new owner.
     pub(crate) fn detach(&self, name: &LockName, from: Uuid, to: Uuid) -> bool {
         let (mut found, floor) = (false, self.token_floor().above);
         let owner = |entry: &&mut Stored| {
@@ -43,7 +43,7 @@ impl MemoryStore {
             if let Some(entry) = entries.iter_mut().find(owner) {
                 entry.attempt = to;
                 entry.expires = Clock::Tokio.now() + entry.ttl;
-                // Nobody is told what becomes of it.
+                // No client gets pushes about it.
                 entry.tell = mpsc::unbounded_channel().0;
                 found = true;
             }
@@ -51,7 +51,7 @@ impl MemoryStore {
         found
     }
 
-    /// Gives an entry that was left to the attempt. Sent again, it finds that it has it.
+    /// Gives a detached entry to the attempt. A repeated request finds that the attempt has it.
     pub(crate) fn adopt(&self, asked: &Asked, from: Uuid, token: FencingToken) -> Adopted {
         let mut adopted = Adopted::By(LossReason::TicketOver);
         let same = |entry: &&mut Stored| entry.granted.is_some_and(|grant| grant.token == token);

@@ -1,4 +1,4 @@
-//! An entry of a queue, its grant, and what its client is told.
+//! An entry of a queue, its grant, and the pushes to its client.
 
 use std::{
     collections::VecDeque,
@@ -28,7 +28,7 @@ pub(crate) struct Stored {
     pub(crate) network: Network,
 }
 
-/// What a grant is.
+/// A grant of the lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Grant {
     pub(crate) token: FencingToken,
@@ -36,7 +36,7 @@ pub(crate) struct Grant {
     pub(crate) since: SystemTime,
 }
 
-/// What the store pushes to a client.
+/// A push of the store to a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Told {
     /// A waiting attempt holds the lock now.
@@ -45,7 +45,7 @@ pub(crate) enum Told {
     Gone(Uuid),
 }
 
-/// Where an attempt is in a queue.
+/// Returns the place of an attempt in a queue.
 pub(crate) fn place_of(entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
     entries.iter().position(|entry| entry.attempt == attempt)
 }

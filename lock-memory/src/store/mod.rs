@@ -1,4 +1,4 @@
-//! The store: what a server would be. Its memory and its rule are in [`state`](self::state).
+//! The store, in the place of a server. Its memory and its rule are in [`state`](self::state).
 
 mod convert;
 pub(crate) mod detach;
@@ -35,8 +35,8 @@ use crate::{
 /// A store of locks in this process. Cheap to clone; all clones are the same store.
 ///
 /// [`client`](Self::client) connects to it; each client is like a process of its own. The faults
-/// here are the server's; a client's own are at [`MemoryLock::faults`](crate::MemoryLock::faults), and
-/// those of all clients at [`faults`](Self::faults).
+/// here are the server's. [`MemoryLock::faults`](crate::MemoryLock::faults) returns a client's own,
+/// and [`faults`](Self::faults) the ones of all clients.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryStore(Arc<Shared>);
 
@@ -48,7 +48,7 @@ struct Shared {
     hooks: Hooks,
 }
 
-/// A client, as the store knows it.
+/// The store's view of a client.
 #[derive(Debug)]
 pub(crate) struct Client {
     pub(crate) store: MemoryStore,
@@ -71,12 +71,12 @@ impl Client {
 }
 
 impl MemoryStore {
-    /// An empty store, shared with nobody.
+    /// Makes an empty store, which is shared with no other code.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A store with a defect, to test the properties with.
+    /// Makes a store with a defect, to test the properties.
     #[cfg(feature = "properties")]
     pub fn broken(defect: Defect) -> Self {
         let hooks = Hooks::of(defect);
@@ -84,8 +84,8 @@ impl MemoryStore {
         Self(Arc::new(Shared { hooks, state, ..Shared::default() }))
     }
 
-    /// Lets the lock's holder expire now, as if its TTL had passed without a renewal. A holder
-    /// whose network is not cut is told at once; cut it first to play a holder that was paused.
+    /// Lets the lock's holder expire now, as if its TTL had passed without a renewal. A holder with
+    /// a working network is notified at once. Cut it first to simulate a paused holder.
     pub fn expire(&self, name: &LockName) {
         self.change(name, |entries| {
             if let Some(holder) = entries.front_mut() {
@@ -104,7 +104,7 @@ impl MemoryStore {
         });
     }
 
-    /// Everything in the store: each name with its entries, the holder first.
+    /// Returns the whole store: each name with its entries, the holder first.
     pub fn contents(&self) -> Vec<(LockName, Vec<Entry>)> {
         let now = Clock::Tokio.now();
         let mut state = lock(&self.0.state);
@@ -115,9 +115,9 @@ impl MemoryStore {
         state.names.iter().map(|(name, entries)| (name.clone(), shown(entries, now))).collect()
     }
 
-    /// Whether connects by URL are refused from now on, as of a server that is down:
-    /// [`Error::Unavailable`](lock_core::Error::Unavailable). So a test can have the code under test
-    /// start before its store. Clients that are connected go on.
+    /// Sets whether connects by URL fail from now on with
+    /// [`Error::Unavailable`](lock_core::Error::Unavailable), as with a server that is down. So a
+    /// test can start the code under test before its store. Connected clients go on.
     pub fn refuse_connects(&self, refuse: bool) {
         self.0.refuses.store(refuse, Ordering::Release);
     }
@@ -126,7 +126,7 @@ impl MemoryStore {
         self.0.refuses.load(Ordering::Acquire)
     }
 
-    /// What a restart of a server with its data does to the entries: nothing.
+    /// Restarts the store with its data. Without a defect this changes no entry.
     #[cfg(feature = "properties")]
     pub fn restart(&self) {
         for entries in lock(&self.0.state).names.values_mut() {
@@ -134,7 +134,7 @@ impl MemoryStore {
         }
     }
 
-    /// A client connects, which is told by `tell`.
+    /// Connects a client, which gets its pushes by `tell`.
     pub(crate) fn enter(&self, tell: UnboundedSender<Told>) -> Arc<Client> {
         let (network, closed) = (Network::default(), AtomicBool::new(false));
         let client = Arc::new(Client { store: self.clone(), network, tell, closed });
@@ -144,7 +144,7 @@ impl MemoryStore {
         client
     }
 
-    /// The clients that are connected, in the order in which they connected.
+    /// Returns the connected clients, in the order in which they connected.
     pub(crate) fn clients(&self) -> Vec<Arc<Client>> {
         let clients = lock(&self.0.clients);
         let connected = clients.iter().filter_map(Weak::upgrade);
@@ -172,7 +172,7 @@ impl MemoryStore {
         let free = all.iter().all(|asked| state.is_free_for(asked, now));
         if !free && !self.hooks().takes_parts() {
             drop(state);
-            // Taken by an earlier sending whose reply was lost, and one of them was lost since.
+            // An earlier request, whose reply was lost, may have taken all, and one was lost since.
             all.iter().for_each(|asked| self.leave(&asked.name, asked.attempt));
             return None;
         }
@@ -184,12 +184,12 @@ impl MemoryStore {
         grants.into_iter().collect()
     }
 
-    /// Removes the attempt's own entry; "not mine" is no error.
+    /// Removes the attempt's own entry. If there is none, it is no error.
     pub(crate) fn release(&self, name: &LockName, attempt: Uuid) {
         self.remove(name, |entries| self.hooks().released(entries, attempt));
     }
 
-    /// Removes the attempt's own entry: it leaves the queue, or gives back what it never used.
+    /// Removes the attempt's own entry: a place in the queue, or a grant that was never used.
     pub(crate) fn leave(&self, name: &LockName, attempt: Uuid) {
         self.remove(name, |entries| place_of(entries, attempt));
     }
@@ -202,7 +202,7 @@ impl MemoryStore {
         });
     }
 
-    /// Extends the attempt's own entry by its TTL; answers whether it is still there.
+    /// Extends the attempt's own entry by its TTL. Returns whether it is still there.
     pub(crate) fn renew(&self, name: &LockName, attempt: Uuid) -> bool {
         let now = Clock::Tokio.now();
         let mut found = false;
@@ -215,7 +215,7 @@ impl MemoryStore {
         found
     }
 
-    /// Observes a name: the leader of this moment, then every change.
+    /// Observes a name. The receiver gets the present leader, then every change.
     pub(crate) fn observe(&self, name: &LockName) -> UnboundedReceiver<Option<Leader>> {
         let (watching, changes) = Watching::new();
         let mut state = lock(&self.0.state);
@@ -224,7 +224,7 @@ impl MemoryStore {
         changes
     }
 
-    /// When the name's leader expires unless it is renewed; what has expired is gone afterwards.
+    /// Returns when the name's leader expires unless it is renewed. Removes expired entries first.
     pub(crate) fn next_expiry(&self, name: &LockName) -> Instant {
         self.contents_of(name);
         let state = lock(&self.0.state);
@@ -232,7 +232,7 @@ impl MemoryStore {
         first.map_or(Instant::NEVER, |first| first.expires)
     }
 
-    /// Says a new value; answers whether the attempt still leads.
+    /// Sets a new value. Returns whether the attempt still leads.
     pub(crate) fn publish(&self, name: &LockName, attempt: Uuid, value: &[u8]) -> bool {
         let mut found = false;
         self.change(name, |entries| {
@@ -244,13 +244,14 @@ impl MemoryStore {
         found
     }
 
-    /// Names in use.
+    /// Returns the names in use.
     pub(crate) fn names(&self, prefix: &str) -> Vec<LockName> {
         let contents = self.contents().into_iter().map(|(name, _)| name);
         contents.filter(|name| name.as_str().starts_with(prefix)).collect()
     }
 
-    /// Removes whoever's entry it is, and tells its owner.
+    /// Removes the entry of any client's attempt, and notifies that client. Returns whether there
+    /// was one.
     pub(crate) fn revoke(&self, name: &LockName, attempt: Uuid) -> bool {
         let mut found = false;
         self.change(name, |entries| {
@@ -263,7 +264,7 @@ impl MemoryStore {
         found
     }
 
-    /// Takes away what one client holds under a name, and tells it; answers how many grants that was.
+    /// Revokes all grants of one client under a name, and notifies it. Returns how many there were.
     pub(crate) fn lose(&self, name: &LockName, whose: &UnboundedSender<Told>) -> usize {
         let mut held = Vec::new();
         self.change(name, |entries| {
@@ -279,7 +280,7 @@ impl MemoryStore {
         TokenFloor::new(FencingToken::new(state.floor), FencingToken::new(state.last_token))
     }
 
-    /// Later grants count from there. An upgrade is one of them.
+    /// Raises the floor. The tokens of later grants, upgrades included, are above it.
     pub(crate) fn raise_token_floor(&self, above: FencingToken) -> TokenFloor {
         let mut state = lock(&self.0.state);
         state.floor = state.floor.max(above.value());

@@ -1,4 +1,4 @@
-//! The stores that URLs name.
+//! The stores behind URLs.
 
 use std::{
     collections::HashMap,
@@ -10,9 +10,9 @@ use lock_core::keep::poison::lock;
 use super::MemoryStore;
 
 impl MemoryStore {
-    /// The store behind the URL `memory:NAME` in this process, `""` for that of `memory:`. It is made
-    /// when it is first named, here or by a URL, and lives as long as the process; so tests that run
-    /// beside each other take names of their own.
+    /// Returns the store behind the URL `memory:NAME` in this process, `""` for that of `memory:`.
+    /// It is made at the first use of its name, here or by a URL, and lives as long as the process.
+    /// So tests that run at the same time need names of their own.
     ///
     /// ```
     /// # mod distlock {

@@ -1,5 +1,5 @@
-//! What the store remembers, and the rule by which it changes. No clock of its own, no task, no
-//! I/O.
+//! The state of the store, and the rule by which it changes. It has no clock of its own, no task,
+//! and no I/O.
 
 use std::{
     collections::{BTreeMap, HashMap, VecDeque},
@@ -19,14 +19,14 @@ use crate::{defect::Hooks, wire::network::Network};
 pub(crate) struct State {
     /// One counter for all names, so that it survives the deletion of any of them.
     pub(crate) last_token: u64,
-    /// What it was raised to.
+    /// The highest token to which the floor was raised.
     pub(crate) floor: u64,
     pub(crate) names: BTreeMap<LockName, VecDeque<Stored>>,
     pub(crate) observers: HashMap<LockName, Vec<Watching>>,
     pub(crate) hooks: Hooks,
 }
 
-/// What the store answers to a reader who wants to write.
+/// The store's answer to an upgrade of a reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Upgrade {
     Done(FencingToken),
@@ -44,25 +44,25 @@ pub(crate) struct Asked {
     pub(crate) holder: Arc<str>,
     pub(crate) ttl: Duration,
     pub(crate) queue: bool,
-    /// The store has answered before that the attempt waits: it must be there.
+    /// The store has answered before that the attempt waits, so its entry must exist.
     pub(crate) known: bool,
     pub(crate) tell: UnboundedSender<Told>,
     pub(crate) network: Network,
 }
 
-/// What the store answers to what was asked.
+/// The store's answer to a request for a lock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Answer {
     Granted(Grant),
-    /// In the queue; how many are before it, and when the first holder expires.
+    /// In the queue, with the number of entries before it, and when the first holder expires.
     Waiting {
         position: usize,
         look_again: Instant,
     },
     Busy,
-    /// The attempt was in the queue and is not any more.
+    /// The attempt was in the queue, but is not there any more.
     Gone,
-    /// Others count with this many permits.
+    /// The other attempts name this limit of permits.
     OtherLimit(u32),
 }
 
@@ -70,7 +70,7 @@ impl State {
     pub(crate) fn acquire(&mut self, asked: Asked, now: Instant) -> Answer {
         self.settle(&asked.name, now);
         let entries = self.names.entry(asked.name.clone()).or_default();
-        // The same attempt again: its reply was lost.
+        // The same attempt may ask again, because its reply was lost.
         if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
             if asked.known {
                 return Answer::Gone;
@@ -99,7 +99,7 @@ impl State {
         self.answer(&asked.name, asked.attempt)
     }
 
-    /// Whether nobody but the attempt itself has an entry.
+    /// Returns whether all entries are the attempt's own, or shared beside a shared one.
     pub(crate) fn is_free_for(&mut self, asked: &Asked, now: Instant) -> bool {
         self.settle(&asked.name, now);
         let mut entries = self.names.get(&asked.name).into_iter().flatten();
@@ -126,7 +126,8 @@ impl State {
         self.names.get(name)?.iter().find(|entry| entry.attempt == attempt)?.granted
     }
 
-    /// Removes what has expired, grants what may hold the lock now, and tells who leads.
+    /// Removes expired entries, grants the lock to entries that may hold it now, and sends changes
+    /// of the leader.
     pub(crate) fn settle(&mut self, name: &LockName, now: Instant) {
         self.grant(name, now);
         let Some(observers) = self.observers.get_mut(name) else { return };
@@ -161,7 +162,7 @@ impl State {
                 self.last_token += 1;
                 let token = FencingToken::new(self.last_token);
                 let grant = Grant { token, at: now, since: lock_core::wall_clock() };
-                // A grant starts a TTL of its own: the wait must not use it up.
+                // A grant starts a TTL of its own, so that the wait does not use it up.
                 entry.expires = now + entry.ttl;
                 entry.granted = Some(grant);
                 let _ = entry.tell.send(Told::Granted(entry.attempt, grant));
@@ -173,7 +174,7 @@ impl State {
     }
 }
 
-/// Who leads, if whoever is first holds the lock alone.
+/// Returns the leader, if the first entry holds the lock alone.
 fn leader(first: &Stored) -> Option<Leader> {
     let grant = first.granted.filter(|_| first.kind == Kind::Exclusive)?;
     let holder = shown_holder(first);

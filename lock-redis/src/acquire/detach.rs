@@ -1,8 +1,8 @@
-//! Leaving a lock to another process, and taking up one that was left.
+//! Detaching a lock for another process, and adopting a detached lock.
 //!
-//! The key gets another value, which nobody renews: the ticket's. Who adopts the lock gives the key
-//! its own. Each of the two is one script that compares the value before, so it is done once, and
-//! what is sent twice finds what it did.
+//! Detaching gives the key the ticket's value, which no client renews. Adopting gives the key the
+//! value of the adopting attempt. Each is one script that compares the value first, so it takes
+//! effect once: a request that is sent twice finds its own effect.
 
 use std::{slice, sync::Arc};
 
@@ -17,11 +17,12 @@ use crate::{
     wire::{clock::CLOCK, script, turns::Lane},
 };
 
-/// Gives the lock to nobody, who has the value that is answered.
+/// Gives the lock to a new ticket, which no attempt has. Returns the ticket's text.
 ///
 /// # Errors
 ///
-/// [`Error::Lost`] if the attempt has it no more, and as [`Session::insist`].
+/// [`Error::Lost`] if the attempt does not hold the lock any more. Else same as
+/// [`Session::insist`].
 pub(crate) async fn detach(
     session: &Session,
     attempt: &Attempt,
@@ -40,12 +41,12 @@ pub(crate) async fn detach(
     }
 }
 
-/// Gives the lock to this attempt. Answers since when at the latest it is valid. The attempt is in
-/// the session's book meanwhile, and remains there.
+/// Gives the lock to this attempt. Returns when the confirmed request was sent: validity counts
+/// from then. The attempt is in the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,

@@ -29,11 +29,12 @@ use crate::{
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
-/// there if it is granted. Answers the token, and since when at the latest it is valid.
+/// there if it is granted. Returns when the confirmed request was sent, from which validity counts,
+/// and the token.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
@@ -75,8 +76,8 @@ fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
     }
 }
 
-/// Sends the request of one attempt, or of several, until it is answered, or for `limit`. If it
-/// failed, whatever it may have done is undone in the background.
+/// Sends the request of one or more attempts again and again until it is answered, for at most
+/// `limit`. If it fails, its possible effects are undone in the background.
 pub(crate) async fn ask<T>(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -91,7 +92,7 @@ pub(crate) async fn ask<T>(
         .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(caller))
         .await;
     let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
-    // A script that may not do all that it needs may have done a part.
+    // A script that lacks a right may have done a part of its work.
     let unknown = |error: &Error| {
         [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })
     };

@@ -10,17 +10,17 @@ use crate::{
     wire::{answer, script},
 };
 
-/// How many names one request takes at most. The server does nothing else meanwhile, for one to
-/// three milliseconds.
+/// The most names that one request takes. The server does nothing else meanwhile, for one to three
+/// milliseconds.
 pub(crate) const NAMES: usize = 200;
 
 /// Takes the locks of all attempts, in either mode, or none. The attempts are in the session's book
-/// meanwhile, and remain there if all are granted. Answers the tokens, and since when at the latest
-/// they are valid.
+/// meanwhile, and remain there if all are granted. Returns when the confirmed request was sent,
+/// from which validity counts, and the tokens.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],

@@ -1,4 +1,4 @@
-//! The simple mode: no queue, waiters ask again.
+//! The simple mode: no queue, waiters poll.
 
 use std::{slice, sync::Arc, time::Duration};
 
@@ -14,15 +14,15 @@ use crate::{
     },
 };
 
-/// Waiters ask after this long, then less and less often.
+/// Waiters poll after the first of these times, then less and less often, up to the second.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_millis(250));
 
-/// Asks for the lock until it is granted. Answers the token, and since when at the latest it is
-/// valid.
+/// Asks for the lock until it is granted. Returns when the confirmed request was sent, from which
+/// validity counts, and the token.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,

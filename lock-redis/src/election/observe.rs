@@ -1,5 +1,5 @@
-//! Who leads, told to those who observe: pushes, and a look at the server before the first and
-//! whenever something may be missing.
+//! Observes an election: by pushes, and by a look at the server before the first push and whenever
+//! a push may be missing.
 
 use std::{
     sync::{
@@ -37,21 +37,22 @@ use crate::{
     wire::{clock::CLOCK, failure::Failure, script, turns::Lane},
 };
 
-/// How long one look waits for its answer, and the first one for a server that answers.
+/// Time limit of one look. The first look waits up to twice as long for a server that answers.
 const LIMIT: Duration = Duration::from_secs(2);
-/// At least this often an observer looks: nobody tells that a lock without a value is taken, that a
+/// Longest time between two looks. No push announces that a lock without a value is taken, that a
 /// key is deleted, or that the connection is dead.
 const LONGEST_LOOK: Duration = Duration::from_secs(5);
-/// How much later than a leader's lock expires an observer looks, at most: not all at once.
+/// Longest delay of a look after a leader's lock expires. It is random, so observers do not look
+/// all at once.
 const EXPIRY_SLACK: Duration = Duration::from_millis(100);
-/// Between two looks at a server that refuses for a while.
+/// Pause between two looks at a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Observes a name.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
+/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Receiver<Observed>> {
     let mut observer = Observer::new(session, key);
     let now = first(session.store(), LIMIT * 2, observer.look()).await?;
@@ -61,7 +62,7 @@ pub(crate) async fn observe(session: &Arc<Session>, key: Key) -> Result<mpsc::Re
     tokio::spawn(async move {
         tokio::select! {
             () = tell(observer, vec![now], out) => {}
-            // Also if nobody reads what there is already.
+            // Ends also while earlier news is unread.
             _ = closed.wait_for(|link| matches!(link, Link::Closed)) => {}
         }
     });
@@ -76,9 +77,9 @@ struct Observer {
     pushes: mpsc::Receiver<Vec<u8>>,
     link: watch::Receiver<Link>,
     known: Known,
-    /// What was told last.
+    /// The leader that was reported last.
     told: Option<Leader>,
-    /// On which of the client's connections it listens.
+    /// Number of the client's connection on which it listens.
     number: u64,
     /// When to look again.
     due: Instant,
@@ -105,7 +106,7 @@ impl Observer {
         }
     }
 
-    /// Waits for something to tell.
+    /// Waits for the next state to report.
     async fn change(&mut self) -> Result<Option<Leader>> {
         loop {
             if self.pushes.is_empty() && self.ear.missed.swap(false, Ordering::AcqRel) {
@@ -145,11 +146,11 @@ impl Observer {
         self.due = CLOCK.now() + jitter(LONGEST_LOOK).min(expiry);
     }
 
-    /// Listens and looks, again and again until the server answers.
+    /// Subscribes and looks, again and again until the server answers.
     ///
     /// # Errors
     ///
-    /// What no patience helps against; [`Error::Closed`] if the session has ended.
+    /// The server's error if a retry is useless; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Option<Leader>> {
         loop {
             let session = self.session.upgrade().ok_or_else(error::closed)?;
@@ -182,7 +183,7 @@ impl Observer {
         let connection = session.connection()?;
         let command = script::observe(&self.key);
         let listen = connection.listen(&self.channel, true, LIMIT);
-        // In this order, in one flight: what is changed after the look is pushed.
+        // In this order, in one flight: each change after the look is pushed.
         let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
         let value = session.judge(&connection, listens.and(answer))?;
         self.number = connection.number;
@@ -193,7 +194,7 @@ impl Observer {
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
         let now = self.change().await?;
-        // A look mostly sees what is known.
+        // A look mostly finds the known state.
         let news = (now != self.told).then(|| now.clone());
         self.told = now;
         Ok(news.into_iter().collect())
@@ -208,7 +209,7 @@ impl Session {
             State::Plain(client, own) => {
                 let client = client.as_deref();
                 let asked = client.filter(|client| own.is_none() && !client.is_empty());
-                // Who it is matters less than that it leads.
+                // A failure hides only the description; the leader counts more.
                 let described = self.descriptions(asked.into_iter()).await.unwrap_or_default();
                 let who = own.clone().or_else(|| described.into_values().next());
                 Some(looked.plain(client.is_some(), who))
@@ -234,13 +235,14 @@ impl Drop for Observer {
         runtime.spawn(async move {
             // If it fails, the connection is gone, and the subscription with it.
             let _ = session.listen(&channel, false).await;
-            // Who came meanwhile may have subscribed before this: it looks, and listens, once more.
+            // A new observer may have subscribed before this took effect. The empty push makes it
+            // look, and subscribe, once more.
             session.observers.tell(&channel, b"");
         });
     }
 }
 
-/// Waits for another connection than this one, or for the session's end.
+/// Waits for a connection other than this one, or for the session's end.
 async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
     let moved = |link: &Link| match link {
         Link::Up(connection) => connection.number != number,
@@ -255,7 +257,8 @@ async fn moved(link: &mut watch::Receiver<Link>, number: u64) {
 ///
 /// # Errors
 ///
-/// If the server does not let this client in any more, or the session has ended.
+/// The server's error if it denies access to this client;
+/// [`Error::Closed`](lock_core::Error::Closed) if the session has ended.
 async fn restored(link: &mut watch::Receiver<Link>) -> Result<()> {
     let known = |link: &Link| match link {
         Link::Down(why, _) => error::is_denied(why),

@@ -5,17 +5,17 @@ use redis::{RedisWrite, ToRedisArgs, ToSingleRedisArg};
 
 use crate::config::RedisConfig;
 
-/// In no UTF-8 text: what contains it is no lock's key.
+/// A byte that UTF-8 does not contain: a key with it is no lock's key.
 const MARK: u8 = 0xFF;
 
-/// The keys of one name. One allocation: the lock's key lies inside of what its companions' names
-/// start with.
+/// The keys of one name. One allocation: `base` is the common start of the companions' names, and
+/// contains the lock's key.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 pub(crate) struct Key {
     base: Box<[u8]>,
     start: usize,
     end: usize,
-    /// How many bytes of the lock's key every key of the client starts with.
+    /// Length of the client's prefix in the lock's key.
     prefix: usize,
 }
 
@@ -29,7 +29,7 @@ impl Key {
         Self { prefix: config.prefix.len(), ..key }
     }
 
-    /// The name whose lock has this key; `None` if no name's has.
+    /// Returns the name whose lock has this key; `None` if there is none.
     pub(crate) fn name_of(config: &RedisConfig, lock: &[u8]) -> Option<LockName> {
         let name = std::str::from_utf8(lock.strip_prefix(config.prefix.as_bytes())?).ok()?;
         match config.layout {
@@ -38,20 +38,19 @@ impl Key {
         }
     }
 
-    /// What the keys of all names that start with `prefix` start with.
+    /// Returns the start of the keys of all names that start with `prefix`.
     pub(crate) fn start_of(config: &RedisConfig, prefix: &str) -> Vec<u8> {
         let name = match config.layout {
-            // These are escaped as whole names only.
+            // They are escaped only as whole names.
             Layout::Escaped if ["", ".", ".."].contains(&prefix) => String::new(),
-            // One that is too long for a name starts none.
+            // No name starts with a prefix that is too long for a name.
             Layout::Escaped => LockName::new(prefix).map_or(String::new(), |n| n.escaped().into()),
             _ => prefix.to_owned(),
         };
         [config.prefix.as_bytes(), name.as_bytes()].concat()
     }
 
-    /// The three shapes differ in what follows the first [`MARK`], so no two keys share a
-    /// companion.
+    /// The three shapes differ after the first [`MARK`], so no two keys share a companion.
     fn around(lock: &[u8]) -> Self {
         let (before, after): (Vec<u8>, &[u8]) = if hash_tag(lock).is_some() {
             (Vec::new(), &[MARK, MARK])
@@ -82,7 +81,7 @@ impl Key {
         Companion(&self.base, b"fence")
     }
 
-    /// The token floor of all names with this prefix: [`floor`].
+    /// The key of the token floor of all names with this prefix. See [`floor`].
     pub(crate) fn floor(&self) -> Companion<'_> {
         Companion(&self.lock()[..self.prefix], FLOOR)
     }
@@ -103,7 +102,7 @@ impl ToRedisArgs for Companion<'_> {
 
 impl ToSingleRedisArg for Companion<'_> {}
 
-/// What follows the prefix in the name of the token floor. No companion's name ends like it.
+/// Suffix of the token floor's key, after the prefix. No companion's name has this suffix.
 pub(crate) const FLOOR: &[u8] = b"\xFFfloor";
 
 /// The key of the token floor.
@@ -111,10 +110,10 @@ pub(crate) fn floor(config: &RedisConfig) -> Vec<u8> {
     [config.prefix.as_bytes(), FLOOR].concat()
 }
 
-/// What every queue's name ends with.
+/// Suffix of every queue's key.
 pub(crate) const QUEUE: &[u8] = b"\xFFqueue";
 
-/// The lock's key that a queue belongs to.
+/// Returns the key of the lock to which a queue belongs.
 pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
     let base = queue.strip_suffix(QUEUE)?;
     if let Some(lock) = base.strip_suffix(&[MARK]) {
@@ -126,12 +125,12 @@ pub(crate) fn lock_of(queue: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Where a client describes itself.
+/// The key of a client's description.
 pub(crate) fn client_key(client: &str) -> Vec<u8> {
     [b"{distlock}\xFFclient:", client.as_bytes()].concat()
 }
 
-/// The part of a key that decides its slot, if the key says so itself.
+/// Returns the hash tag of a key, the part that decides its slot, if it has one.
 fn hash_tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|b| *b == b'{')?;
     let length = key[open + 1..].iter().position(|b| *b == b'}')?;
@@ -142,10 +141,11 @@ fn slot(key: &[u8]) -> u16 {
     crc16(hash_tag(key).unwrap_or(key)) % 16384
 }
 
-/// The first number that leads to a slot. Needs some 16,000 tries, for names that nobody has.
+/// Returns the first number whose slot is this one. Needs some 16,000 tries, but only for rare
+/// names.
 fn tag_for(slot: u16) -> u32 {
     let leads_there = |tag: &u32| crc16(tag.to_string().as_bytes()) % 16384 == slot;
-    // All slots are met well below a million (tested).
+    // All slots are found well below a million (tested).
     (0..).find(leads_there).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! How the server knows a kind: as one short word.
+//! The word by which the server knows a kind.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ pub(crate) fn word(kind: Kind) -> Cow<'static, str> {
     }
 }
 
-/// The kind of a word; a candidate's, and what nobody here has written, counts as exclusive.
+/// Returns the kind of a word. A candidate's word, or an unknown one, counts as exclusive.
 pub(crate) fn parse(word: &str) -> Kind {
     let permit = || {
         let (weight, limit) = word.strip_prefix('p')?.split_once('/')?;
@@ -29,12 +29,13 @@ pub(crate) fn parse(word: &str) -> Kind {
     }
 }
 
-/// The word of an exclusive attempt with a value; its description is followed by the value.
+/// Returns the word of an exclusive attempt with a value. In its record the value follows the
+/// description.
 pub(crate) fn candidate(database: i64, who: &str) -> String {
     format!("e{database}/{}", who.len())
 }
 
-/// What an attempt says about itself, from the end of its record.
+/// Returns an attempt's description, from the end of its record.
 pub(crate) fn description<'a>(word: &str, end: &'a str) -> &'a str {
     let length = || word.strip_prefix('e')?.split_once('/')?.1.parse().ok();
     length().and_then(|length| end.get(..length)).unwrap_or(end)
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_candidate_is_exclusive_and_its_value_is_not_what_it_says_about_itself() {
+    fn a_candidate_is_exclusive_and_its_value_is_not_in_its_description() {
         let word = candidate(7, "the ñight");
         assert_eq!(parse(&word), Kind::Exclusive);
         assert_eq!(description(&word, "the ñight shift"), "the ñight");

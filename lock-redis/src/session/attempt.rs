@@ -1,4 +1,4 @@
-//! One attempt, as this store has it.
+//! One attempt on this store.
 
 use std::{
     ops::Deref,
@@ -33,29 +33,30 @@ use crate::{
 /// The head asks a foreign holder's key again after this long, then less and less often.
 const FIRST_ASK: Duration = Duration::from_millis(50);
 const LONGEST_ASK: Duration = Duration::from_secs(1);
-/// How much later than the holder's key expires the head asks, and the others: the head goes first.
+/// Delay after the expiry of the holder's key until the head asks, and the others: the head goes
+/// first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
 
-/// After this long a renewal keeps the name's last token for another day, too.
+/// After this time a renewal also keeps the name's last token for another day.
 const FENCE_PERIOD: Duration = Duration::from_secs(8 * 3600);
 
-/// Where an attempt stands: a push may be seen before the answer that came before it, so the token
-/// of one is kept while its first request is on its way.
+/// The stage of an attempt. A push may be seen before the answer that came before it, so a pushed
+/// token is kept while the first request is on its way.
 type Stage = keep::attempt::Stage<Option<u64>, Line, Hold>;
 
-/// An attempt that this client makes, waits with, or holds a lock by.
+/// An attempt of this client: it asks, waits, or holds the lock.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     progress: Progress<Option<u64>, Line, Hold>,
     pub(crate) ticket: Ticket,
     pub(crate) key: Key,
-    /// Whether the holder says about itself something else than its client does.
+    /// Whether the holder has a description of its own, other than its client's.
     pub(crate) described: bool,
     /// Whether it has a value.
     pub(crate) leads: bool,
     kind: Kind,
-    /// In how many renewals it took part other than by holding alone.
+    /// Number of renewals in which it took part, except as the only holder.
     turns: AtomicU32,
 }
 
@@ -67,28 +68,29 @@ impl Deref for Attempt {
     }
 }
 
-/// What the server said last of an attempt that waits.
+/// The server's last answer about an attempt that waits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
-    /// The name's last token by then.
+    /// The name's last token at that time.
     fence: u64,
     /// When to ask again, if that is before the next renewal.
     ask: Option<Instant>,
     polls: Polls,
 }
 
-/// What is known of a lock that is held.
+/// State of a lock that is held.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Hold {
-    /// The name's last token was kept for another day by the grant, or by a renewal since, that was
-    /// sent then.
+    /// When the last request was sent that kept the name's last token for a day: the grant, or a
+    /// renewal.
     fenced: Instant,
-    /// Since when this attempt alone can hold the lock; `None` while others may hold it too. `None`
-    /// before it is so on the server, and an instant after.
+    /// Since when this attempt is the only holder; `None` while others may hold the lock too. It
+    /// becomes `None` before others can hold it on the server, and an instant only after they
+    /// cannot.
     alone: Option<Instant>,
 }
 
-/// How often a foreign holder's key was asked for.
+/// Number of polls of a foreign holder's key.
 #[derive(Clone, Copy, Debug, Default)]
 struct Polls {
     holder: Option<u64>,
@@ -100,8 +102,8 @@ struct Polls {
 pub(crate) enum Role {
     /// It holds alone.
     Holds,
-    /// It holds beside others, or may do so, or there is more to keep than the lock's key: a value,
-    /// or the name's last token.
+    /// It holds beside others, or may do so, or more than the lock's key must be kept: a value, or
+    /// the name's last token.
     Shares,
     Waits,
 }
@@ -110,7 +112,7 @@ impl Attempt {
     pub(crate) fn new(mode: Mode, key: Key, ticket: Ticket, request: &Request) -> Arc<Self> {
         let period = match mode {
             Mode::Queue => request.ttl / 3,
-            // The server does not tell that a lock was revoked: the client must ask.
+            // The server does not announce that a lock was revoked: the client must ask.
             Mode::Simple => request.ttl / 8,
         };
         Arc::new(Self {
@@ -128,12 +130,12 @@ impl Attempt {
         (&self.key, &self.ticket, self.ttl)
     }
 
-    /// As a member of one more renewal.
+    /// Returns the attempt as a member of one more renewal, and counts it.
     pub(super) fn turn(&self) -> Turn<'_> {
         (self.member(), self.turns.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// The command that removes whatever the attempt has on the server.
+    /// Returns the command that removes the attempt from the server: its lock, or its place.
     pub(crate) fn release(&self, mode: Mode) -> Cmd {
         match mode {
             Mode::Queue if self.leads => script::resign(&self.key, &self.ticket),
@@ -142,7 +144,7 @@ impl Attempt {
         }
     }
 
-    /// Whether others hold the lock too from now on, or may do so.
+    /// Notes whether others may hold the lock too from now on.
     pub(crate) fn share(&self, shares: bool) {
         self.change(|stage| {
             if let Stage::Held { note, .. } = stage {
@@ -151,8 +153,8 @@ impl Attempt {
         });
     }
 
-    /// A push says that the attempt was granted. It may be late, and the attempt may have lost that
-    /// grant and queued up again; then it is no newer than what the server said since.
+    /// Takes note of a push that announces a grant. It may be late: the attempt may have lost that
+    /// grant and queued up again. Then its token is not newer than the server's last answer.
     pub(crate) fn pushed(&self, token: u64) {
         self.change(|stage| match stage {
             Stage::Asking(pushed) => *pushed = (*pushed).max(Some(token)),
@@ -163,8 +165,8 @@ impl Attempt {
         });
     }
 
-    /// The server says that the attempt waits. Answers when to ask again, if that is before the
-    /// next renewal.
+    /// Takes note of an answer that the attempt waits. Returns when to ask again, if that is before
+    /// the next renewal.
     pub(crate) fn waits(&self, sent: Instant, said: Waits) -> Option<Instant> {
         self.change(|stage| {
             let polls = match stage {
@@ -183,22 +185,24 @@ impl Attempt {
         })
     }
 
-    /// Nobody tells when a holder dies, or when a foreign one releases.
+    /// Returns the delay until the next question, if it comes before the next renewal. No push
+    /// announces that a holder died, or that a foreign one released.
     fn next_ask(&self, said: Waits, polls: Polls) -> (Option<Duration>, Polls) {
         let head = said.place == Some(1);
         let slack = if head { HEAD_SLACK } else { jitter(OTHERS_SLACK) };
         let expiry = said.pttl.map(|pttl| pttl + slack);
         let holder = said.foreign.filter(|_| head);
-        // Another foreign holder may release as soon as the first one might have.
+        // A new foreign holder may release as soon as the first one: the pause starts anew.
         let count = if holder == polls.holder { polls.count } else { 0 };
         let pause = (FIRST_ASK * 2u32.saturating_pow(count)).min(LONGEST_ASK);
         let poll = holder.map(|_| jitter(pause));
         let delay = [expiry, poll].into_iter().flatten().min();
-        // The renewal comes by then anyway.
+        // A later question is needless: the renewal comes first.
         (delay.filter(|delay| *delay < self.period), Polls { holder, count: (count + 1).min(16) })
     }
 
-    /// A renewal's answer for an attempt that waits, or does not hold alone.
+    /// Takes note of a renewal's answer for an attempt that waits, or does not hold alone. Returns
+    /// when to ask again, if that is before the next renewal.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
             Seen::Waits(said) => self.waits(sent, said),
@@ -226,13 +230,13 @@ impl Attempt {
         });
     }
 
-    /// A renewal's answer for a lock that was held alone when it was asked for.
+    /// Takes note of a renewal's answer for a lock that was held alone when the renewal was sent.
     pub(crate) fn renewed_alone(&self, confirmed: Instant, mine: bool) {
         if mine {
             return self.renewed(confirmed);
         }
         self.change(|stage| match stage {
-            // Converted meanwhile, it would be held all the same; the next renewal tells.
+            // After a conversion meanwhile it may still be held. The next renewal shows that.
             Stage::Held { note, .. } if note.alone.is_some_and(|since| since <= confirmed) => {
                 stage.gone();
             }
@@ -240,7 +244,7 @@ impl Attempt {
         });
     }
 
-    /// How a renewal is to treat the attempt: `None` if it has nothing to say.
+    /// Returns the attempt's role in a renewal now; `None` if it takes no part.
     pub(crate) fn role(&self, now: Instant) -> Option<Role> {
         if !self.is_renewed(now) {
             return None;
@@ -261,11 +265,11 @@ impl Attempt {
         self.look(|stage| matches!(stage, Stage::Waiting { note, .. } if note.ask == Some(at)))
     }
 
-    /// Takes note of a grant: from now on it is held, and renewed.
+    /// Takes note of a grant. From now on the lock is held and renewed.
     ///
     /// # Errors
     ///
-    /// How it has ended meanwhile.
+    /// The reason why the attempt has ended meanwhile.
     pub(crate) fn hold(&self, sent: Instant) -> Result<Validity, End> {
         let alone = (self.kind == Kind::Exclusive).then(Instant::default);
         self.progress.hold(sent, Hold { fenced: sent, alone })

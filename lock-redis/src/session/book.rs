@@ -1,4 +1,4 @@
-//! What a client holds and waits for, and when each of these asks the server.
+//! The book of a client's attempts, and when each of them asks the server.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
@@ -10,7 +10,7 @@ use super::attempt::Attempt;
 /// Waiters that want to ask at about the same time ask together.
 const TOGETHER: Duration = Duration::from_millis(5);
 
-/// What a client holds and waits for, and when each of these asks the server.
+/// The book of a client's attempts, and when each of them asks the server.
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) attempts: keep::book::Book<Attempt>,

@@ -1,4 +1,4 @@
-//! Takes back what attempts have left on the server: one at a time at once, many of them together.
+//! Removes attempts from the server: a few at once by a request each, many together.
 
 use std::sync::Arc;
 
@@ -14,19 +14,19 @@ use crate::{
     wire::{answer, clock::CLOCK, script, turns::Lane},
 };
 
-/// How many releases are on their way by themselves. While there are that many, others go together.
+/// The most releases in flight with a request each. While there are that many, others go together.
 pub(super) const ALONE: usize = 64;
-/// How many leases one request gives back. The server does nothing else meanwhile, for one to three
-/// milliseconds.
+/// The most leases that one request gives back. The server does nothing else meanwhile, for one to
+/// three milliseconds.
 const TOGETHER: usize = 200;
 
 impl Session {
-    /// Takes back whatever an attempt has left on the server: its place in the queue, or the lock.
-    /// Later the attempt is not known any more.
+    /// Removes an attempt from the server: its place in the queue, or its lock. The session forgets
+    /// it.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn remove(
         self: &Arc<Self>,
         attempt: &Arc<Attempt>,
@@ -41,11 +41,11 @@ impl Session {
         if let Some(sending) = Sending::admit(self, departure, 1) {
             tokio::spawn(sending.run_all());
         }
-        // The task ends early with its runtime only.
+        // The task ends early only if its runtime ends.
         answer.await.unwrap_or_else(|_| Err(error::closed()))
     }
 
-    /// Removes in the background what attempts may have left behind.
+    /// Removes attempts from the server in the background.
     pub(crate) fn remove_later(self: &Arc<Self>, attempts: &[Arc<Attempt>]) {
         for attempt in attempts {
             let (session, attempt) = (self.clone(), attempt.clone());
@@ -82,7 +82,7 @@ impl Removes for Session {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {
                         true => Ok(()),
-                        // What is wrong with this name is said to a request of its own.
+                        // A request for this name alone shows the error.
                         false => self.remove_alone(&one.what, one.deadline).await,
                     };
                     one.tell(result);

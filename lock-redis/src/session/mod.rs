@@ -1,4 +1,4 @@
-//! One client: its connection, kept alive, and what it holds and waits for.
+//! One client: its connection, which it restores, and the attempts that hold or wait.
 
 pub(crate) mod attempt;
 mod book;
@@ -38,7 +38,7 @@ use crate::{
     },
 };
 
-/// What a client is to the server: one connection at a time, one renewal.
+/// One client of the server: one connection at a time, one renewal for all its attempts.
 pub(crate) struct Session {
     /// 16 hex digits that start every ticket of this client.
     pub(crate) id: String,
@@ -49,13 +49,13 @@ pub(crate) struct Session {
     pub(crate) reach: Reach,
     connections: AtomicU64,
     book: Mutex<Book>,
-    /// Releases that are on their way by themselves.
+    /// Permits of releases with a request each.
     alone: Semaphore,
-    /// The others.
+    /// The other releases.
     departures: Departures<Arc<Attempt>>,
     pub(crate) turns: Turns,
     pub(crate) observers: Observers,
-    /// Rings when the book has something due earlier than before, or the session ends.
+    /// Notified when something in the book is due earlier than before, or the session ends.
     due: Arc<Notify>,
 }
 
@@ -63,13 +63,13 @@ pub(crate) struct Session {
 #[derive(Clone, Debug)]
 pub(crate) enum Link {
     Up(Connection),
-    /// Why, and what the server called the connection before.
+    /// Why, and the server's name for the previous connection.
     Down(Arc<RedisError>, Option<Peer>),
     Closed,
 }
 
 impl Session {
-    /// The ticket of an attempt of this client.
+    /// Returns the ticket of an attempt of this client.
     pub(crate) fn ticket(&self, attempt: Uuid) -> Ticket {
         match self.mode {
             Mode::Queue => Ticket::queued(&self.id, attempt),
@@ -77,16 +77,16 @@ impl Session {
         }
     }
 
-    /// What is held and waited for. Never held across an await.
+    /// Locks the book. Never held across an await.
     fn book(&self) -> MutexGuard<'_, Book> {
         lock(&self.book)
     }
 
-    /// Has the attempt renewed, kept alive and told about pushes from now on.
+    /// Registers the attempt for renewal and pushes.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`](lock_core::Error::Closed).
+    /// [`Error::Closed`](lock_core::Error::Closed) if the session is closed.
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
         let earlier = self.book().attempts.enter(attempt, CLOCK.now());
         if earlier.ok_or_else(error::closed)? {
@@ -99,12 +99,12 @@ impl Session {
         self.book().attempts.forget(attempt);
     }
 
-    /// Where to see that the connection has changed.
+    /// Returns a receiver of the connection's changes.
     pub(crate) fn link(&self) -> watch::Receiver<Link> {
         self.link.subscribe()
     }
 
-    /// Gives up a connection, unless that was done already.
+    /// Gives up a connection, unless it was given up before.
     fn lose(&self, number: u64, error: RedisError) {
         self.link.send_if_modified(|link| match link {
             Link::Up(connection) if connection.number == number => {

@@ -1,4 +1,4 @@
-//! What the server says without being asked: grants, and changes of leaders.
+//! Pushes of the server: grants, revokes, and changes of leaders.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::Session;
 use crate::wire::answer::{self, Push};
 
 impl Session {
-    /// Runs on the connection's own task, in order with the answers.
+    /// Takes in a push. Runs on the connection's own task, in order with the answers.
     pub(super) fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
         match info.kind {
             PushKind::Disconnection => {

@@ -1,4 +1,4 @@
-//! How a client gets its connections.
+//! Connects a client, and connects it again.
 
 use std::{
     sync::{Arc, Weak, atomic::Ordering},
@@ -18,11 +18,11 @@ use crate::{
     },
 };
 
-/// Between attempts to connect.
+/// Pauses between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
 
 impl Session {
-    /// Makes a connection and asks on it for everything that may have changed meanwhile.
+    /// Makes a connection, and renews on it at once: anything may have changed meanwhile.
     pub(super) async fn connect(
         self: &Arc<Self>,
         previous: Option<&Peer>,
@@ -61,7 +61,7 @@ pub(super) async fn keep_connected(session: Weak<Session>, mut link: watch::Rece
         match state {
             Link::Closed => return,
             Link::Up(connection) => {
-                // A failure shows in the next renewal as well.
+                // A broken connection shows in the next renewal as well.
                 let _ = session.describe(&connection).await;
             }
             Link::Down(_, previous) => match session.connect(previous.as_ref()).await {

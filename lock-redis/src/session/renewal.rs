@@ -19,14 +19,14 @@ use crate::{
     },
 };
 
-/// How much one request renews, counted in locks that are held alone. The server does nothing else
-/// meanwhile, for one to three milliseconds.
+/// The most that one request renews, counted in locks that are held alone. The server does nothing
+/// else meanwhile, for one to three milliseconds.
 const CHUNK: usize = 1000;
-/// As how many of these every other attempt counts.
+/// Every other attempt counts as this many of these.
 const OTHER: usize = 5;
 
 impl Session {
-    /// Has an attempt ask before its group is due.
+    /// Makes an attempt ask before its group is due.
     pub(crate) fn ask(&self, attempt: &Attempt, at: Instant) {
         let mut book = self.book();
         let before = book.next_due();
@@ -36,14 +36,14 @@ impl Session {
         }
     }
 
-    /// Renews one held lock now. Answers when the confirmed request was sent; `None` if the lock is
-    /// not the attempt's any more.
+    /// Renews one held lock now. Returns when the confirmed request was sent; `None` if the attempt
+    /// does not hold the lock any more.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        // Whether it holds alone may change while the request is on its way.
+        // Sent as a shared hold: whether it holds alone may change while the request is on its way.
         let command = script::renew(&[], &[attempt.turn()]);
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let (sent, value) =

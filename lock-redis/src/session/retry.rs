@@ -12,7 +12,7 @@ use crate::{
     wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
 };
 
-/// Before a request is sent again to a server that refuses for a while.
+/// Pause before a request is sent again to a server that refuses for a while.
 const PAUSE: Duration = Duration::from_millis(50);
 const CANCELLED: &str = "cancelled before it was sent";
 
@@ -25,14 +25,14 @@ impl Session {
     ///
     /// # Cancel safety
     ///
-    /// As [`Connection::call`].
+    /// Same as [`Connection::call`].
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> Result<Value, Failure> {
         let connection = self.connection()?;
         let answer = connection.call(command, limit).await;
         self.judge(&connection, answer)
     }
 
-    /// The present connection.
+    /// Returns the present connection.
     ///
     /// # Errors
     ///
@@ -45,7 +45,8 @@ impl Session {
         }
     }
 
-    /// What an answer means for its caller, and for the connection.
+    /// Converts an answer for the caller. Gives up the connection if the answer shows that it is
+    /// useless.
     ///
     /// # Errors
     ///
@@ -63,7 +64,7 @@ impl Session {
             }
             Err(error) => {
                 if error::is_replica(&error) {
-                    // It is a replica now. The address may lead to the new primary.
+                    // The server is a replica now. The address may lead to the new primary.
                     self.lose(connection.number, error.clone());
                 }
                 Err(Failure::Refused(error))
@@ -71,15 +72,15 @@ impl Session {
         }
     }
 
-    /// Sends a command that may be executed twice, again and again until it is answered. Answers
-    /// also when the answered request was sent.
+    /// Sends a command that may be executed twice, again and again until it is answered. Returns
+    /// when the answered request was sent, and the answer.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`](lock_core::Error::Unavailable) if nothing was answered until the
     /// deadline, or if the caller was cancelled while there was no connection; its effect says
-    /// whether the command may have been executed. What the server says to a command that it
-    /// refuses for good.
+    /// whether the command may have been executed. The server's error if it refuses the command for
+    /// good.
     pub(crate) async fn insist(
         &self,
         lane: Lane,
@@ -92,8 +93,8 @@ impl Session {
         self.insist_and_tell(lane, op, command, limit, deadline, caller).await.1
     }
 
-    /// As [`insist`](Self::insist). Tells also whether a request before the last one may have been
-    /// executed, whatever became of that one.
+    /// Same as [`insist`](Self::insist). Returns also whether a request before the last one may
+    /// have been executed.
     pub(crate) async fn insist_and_tell(
         &self,
         lane: Lane,
@@ -110,7 +111,7 @@ impl Session {
                 return (effect, Err(error::unavailable(op, effect, CANCELLED)));
             };
             let sent = CLOCK.now();
-            // A burst of this process is no outage.
+            // Waiting for a turn does not count: a burst of this process is no outage.
             deadline = deadline + sent.since(asked);
             let answer = self.call(command, limit).await;
             drop(turn);

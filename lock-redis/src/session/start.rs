@@ -1,4 +1,4 @@
-//! A client's start, and its end.
+//! Start and end of a client.
 
 use std::{
     sync::{Arc, Mutex, atomic::AtomicU64},
@@ -32,7 +32,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Why it was not possible, within 4 s.
+    /// The reason why it failed, within 4 s.
     pub(crate) async fn start(config: &RedisConfig) -> Result<Arc<Self>> {
         let id = Uuid::new_v4().simple().to_string()[..Ticket::CLIENT].to_owned();
         let connect = |error| error::convert("connect", error);
@@ -69,7 +69,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What was not given back, and why.
+    /// The error of the first request that failed.
     pub(crate) async fn close(self: &Arc<Self>) -> Result<()> {
         let deadline = CLOCK.now() + limits::CLOSE;
         let attempts = self.book().attempts.close();
@@ -87,7 +87,7 @@ impl Session {
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {
-            // Closed before, perhaps by somebody else at the same time.
+            // Closed before, perhaps by another task at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }
@@ -101,7 +101,7 @@ impl Drop for Session {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let mut delete = cmd("DEL");
         delete.arg(client_key(&self.id));
-        // Nobody waits for it; the description expires by itself as well.
+        // In the background: the description expires by itself as well.
         runtime
             .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });
     }

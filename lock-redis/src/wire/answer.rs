@@ -1,4 +1,4 @@
-//! What the scripts answer, and what pushes say.
+//! Answers of the scripts, and pushes.
 
 use std::time::Duration;
 
@@ -8,31 +8,31 @@ use uuid::Uuid;
 
 use crate::error;
 
-/// What ACQUIRE answers.
+/// The answer of ACQUIRE.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Acquired {
     Granted(u64),
     Busy,
     Waits(Waits),
-    /// Others count with this many permits.
+    /// The other attempts name this limit of permits.
     OtherLimit(u32),
 }
 
-/// What the server says to an attempt that waits.
+/// The server's answer to an attempt that waits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Waits {
-    /// The last token of the name: a grant that is older than this answer has no greater one.
+    /// The last token of the name. A grant before this answer has no greater token.
     pub(crate) fence: u64,
-    /// When what is in the way ends unless it is renewed; `None` if never.
+    /// Time until the obstacle ends unless it is renewed; `None` if never.
     pub(crate) pttl: Option<Duration>,
-    /// The place in the queue if it is known; 1 is next.
+    /// The place in the queue, if it is known; 1 is next.
     pub(crate) place: Option<usize>,
-    /// What tells a foreign holder from others; `None` if the holder is none. Its release tells
-    /// nobody.
+    /// A mark that tells foreign holders apart; `None` if the holder is not foreign. A foreign
+    /// release sends no push.
     pub(crate) foreign: Option<u64>,
 }
 
-/// What ROUND answers for an attempt that waits, or does not hold alone.
+/// The answer of ROUND for an attempt that waits, or does not hold alone.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Seen {
     Gone,
@@ -42,7 +42,7 @@ pub(crate) enum Seen {
 
 /// # Errors
 ///
-/// [`Error::Rejected`] if the script did not answer as it is written.
+/// [`Error::Rejected`] for an answer that the script cannot give.
 pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
     match value {
         Value::Int(0) => Ok(Acquired::Busy),
@@ -65,11 +65,11 @@ pub(crate) fn acquired(value: &Value) -> Result<Acquired, Error> {
     }
 }
 
-/// The tokens of several locks; `None` if one was busy.
+/// Returns the tokens of several locks; `None` if one was busy.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if the script did not answer as it is written.
+/// [`Error::Rejected`] for an answer that the script cannot give.
 pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
     let tokens = match value {
         Value::Int(0) => return Ok(None),
@@ -80,11 +80,11 @@ pub(crate) fn acquired_all(value: &Value) -> Result<Option<Vec<u64>>, Error> {
     Ok(Some(tokens.into_iter().map(i64::unsigned_abs).collect()))
 }
 
-/// Per attempt that holds alone whether it was renewed, and what was seen of each other one.
+/// Returns per attempt that holds alone whether it was renewed, and for each other one its state.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if the script did not answer as it is written.
+/// [`Error::Rejected`] for an answer that the script cannot give.
 pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen>), Error> {
     let answer = match value {
         Value::Array(parts) => numbers(parts),
@@ -97,15 +97,15 @@ pub(crate) fn renewed(value: &Value, held: usize) -> Result<(Vec<bool>, Vec<Seen
     Ok((renewed.iter().map(|n| *n == 1).collect(), seen.chunks_exact(4).map(seen_in).collect()))
 }
 
-/// Per attempt whether it is gone.
+/// Returns per attempt whether it is gone.
 ///
 /// # Errors
 ///
-/// [`Error::Rejected`] if the script did not answer as it is written.
+/// [`Error::Rejected`] for an answer that the script cannot give.
 pub(crate) fn released(value: &Value, count: usize) -> Result<Vec<bool>, Error> {
     let answer = match value {
         Value::Array(parts) => numbers(parts),
-        // Whether the only one held.
+        // The answer for a single attempt says whether it held. It is gone in both cases.
         Value::Int(_) if count == 1 => return Ok(vec![true]),
         _ => None,
     };
@@ -152,7 +152,7 @@ pub(crate) fn number(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
-/// What a push says about an attempt.
+/// The content of a push about an attempt.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Push {
     Granted(u64),

@@ -1,4 +1,4 @@
-//! The scripts as the server gets them: whole, each with the parts of the library that it uses.
+//! The scripts as they are sent to the server, each with the parts of the library that it uses.
 
 use std::sync::LazyLock;
 
@@ -12,8 +12,8 @@ pub(crate) struct Lua {
     hash: String,
 }
 
-/// A part of the library. A script has those that a line `--@PART ..` names in its place: each
-/// function that a script has costs it.
+/// Returns a part of the library. A line `--@PART ..` in a script stands for the parts that it
+/// names. A script names only the parts that it uses, because each function in it costs time.
 fn part(name: &str) -> &'static str {
     match name {
         "token" => include_str!("scripts/library/token.lua"),
@@ -24,7 +24,7 @@ fn part(name: &str) -> &'static str {
         "rule" => include_str!("scripts/library/rule.lua"),
         "leave" => include_str!("scripts/library/leave.lua"),
         "wait" => include_str!("scripts/library/wait.lua"),
-        // A name that nobody has defined fails on the server, and in all tests.
+        // A script with an unknown part fails on the server, and in all tests.
         _ => "",
     }
 }
@@ -44,7 +44,7 @@ impl Lua {
         &self.hash
     }
 
-    /// The command that gives the script to the server.
+    /// Returns the command that loads the script on the server.
     pub(crate) fn load(&self) -> Cmd {
         let mut command = redis::cmd("SCRIPT");
         command.arg("LOAD").arg(&self.code);
@@ -61,7 +61,7 @@ macro_rules! scripts {
     };
 }
 
-// The most frequent ones first.
+// The most frequent scripts first.
 scripts! {
     ACQUIRE = "acquire.lua",
     RELEASE = "release.lua",
@@ -77,7 +77,7 @@ scripts! {
     SIMPLE_RELEASE = "simple_release.lua",
 }
 
-/// The scripts of a lock that is free: to be loaded when a connection is made.
+/// Returns the scripts of an uncontended lock. They are loaded when a connection is made.
 pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
     match mode {
         Mode::Queue => [&ACQUIRE, &RELEASE, &ROUND],
@@ -85,7 +85,7 @@ pub(crate) fn usual(mode: Mode) -> [&'static Lua; 3] {
     }
 }
 
-/// The script that a command calls.
+/// Returns the script that a command calls.
 pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
     match command.args_iter().nth(1)? {
         Arg::Simple(hash) => {
@@ -95,7 +95,7 @@ pub(crate) fn called(command: &Cmd) -> Option<&'static Lua> {
     }
 }
 
-/// The key of the token floor, if the command calls a script that has it.
+/// Returns the key of the token floor, if the command calls a script with this key.
 pub(crate) fn floor_in(command: &Cmd) -> Option<&[u8]> {
     called(command)?;
     let simple = |arg| match arg {

@@ -1,4 +1,4 @@
-//! The way to the server: connections, whose turn it is, scripts and what they answer.
+//! The way to the server: connections, the order of requests, scripts and their answers.
 
 pub(crate) mod answer;
 pub(crate) mod clock;

@@ -28,7 +28,8 @@ fn of_name(script: &Lua, key: &Key, arguments: usize, bytes: usize) -> Cmd {
     command
 }
 
-/// The last key of a script that may grant. Those of one client have it in common.
+/// Adds the token floor's key, the last key of a script that may grant. All names of one client
+/// share it.
 fn floor_of(command: &mut Cmd, any: Option<&Key>) {
     match any {
         Some(key) => command.arg(key.floor()),
@@ -40,8 +41,8 @@ fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `word`: of the kind. `said`: what the attempt says about itself, if that is not what its client
-/// says; and a candidate's value.
+/// `word`: the word of the kind. `said`: the attempt's own description, if it has one; for a
+/// candidate, its description and its value.
 pub(crate) fn acquire(
     (key, ticket, ttl): Member<'_>,
     wait: Wait,
@@ -64,8 +65,8 @@ pub(crate) fn acquire(
     command
 }
 
-/// [`acquire`] of several locks, or of none. `holders`: what each holder says about itself, empty
-/// if it is not to be written.
+/// Same as [`acquire`], for all of several locks or none of them. `holders`: each holder's
+/// description; empty if it is not to be written.
 pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
     let count = members.len();
     let mut command = command(&ACQUIRE_ALL, 2 * count + 1, 3 * count, 160 * count);
@@ -79,7 +80,7 @@ pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
     command
 }
 
-/// `described` if the holder has given a description of its own, which is to be removed too.
+/// `described`: the holder has a description of its own, which is removed too.
 pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
     let keys = 3 + usize::from(described);
     let mut command = command(&RELEASE, keys, 1, 4 * key.lock().len() + 80);
@@ -91,14 +92,15 @@ pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
     command
 }
 
-/// [`release`] of a candidate.
+/// Same as [`release`], for a candidate.
 pub(crate) fn resign(key: &Key, ticket: &Ticket) -> Cmd {
     let mut command = of_name(&RELEASE, key, 2, 60);
     command.arg(ticket.text()).arg(1);
     command
 }
 
-/// [`release`], [`resign`] or [`simple_release`] of many, each with whether it leads.
+/// Same as [`release`], [`resign`] or [`simple_release`], for many attempts, each with whether it
+/// leads.
 pub(crate) fn release_all<'a>(
     mode: Mode,
     attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
@@ -118,7 +120,7 @@ pub(crate) fn release_all<'a>(
     command
 }
 
-/// `version` counts what this leader has published.
+/// `version` counts the values that this leader has published.
 pub(crate) fn publish(
     key: &Key,
     ticket: &Ticket,
@@ -131,21 +133,21 @@ pub(crate) fn publish(
     command
 }
 
-/// Who leads.
+/// Asks for the leader.
 pub(crate) fn observe(key: &Key) -> Cmd {
     let mut command = of_name(&READ, key, 1, 6);
     command.arg("leader");
     command
 }
 
-/// Who holds the lock, and who waits for it.
+/// Asks for the holders of the lock, and for its waiters.
 pub(crate) fn inspect(key: &Key) -> Cmd {
     let mut command = of_name(&READ, key, 1, 3);
     command.arg("all");
     command
 }
 
-/// Who is in the way. `attempts`: whose places are asked for.
+/// Asks for a holder, and for the places of `attempts`.
 pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
     let mut command = of_name(&READ, key, 1 + attempts.len(), 6 + 56 * attempts.len());
     command.arg("places");
@@ -176,11 +178,11 @@ pub(crate) fn simple_release<'a>(
 }
 
 pub(crate) type Member<'a> = (&'a Key, &'a Ticket, Duration);
-/// A member, and in how many renewals it took part.
+/// A member, and the number of renewals in which it took part.
 pub(crate) type Turn<'a> = (Member<'a>, u32);
 
-/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn; an
-/// attempt may always be among these.
+/// Renews attempts that hold `alone`, and renews or keeps alive `others`, each with its turn. Any
+/// attempt may be among `others`.
 pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     let (keys, members) = (alone.len() + 2 * others.len() + 1, alone.len() + others.len());
     let mut command = command(&ROUND, keys, 1 + 3 * members, 130 * members);
@@ -202,15 +204,15 @@ pub(crate) fn renew(alone: &[Member<'_>], others: &[Turn<'_>]) -> Cmd {
     command
 }
 
-/// `word`: of the kind that the attempt with this token is to have.
+/// `word`: the word of the new kind of the attempt with this token.
 pub(crate) fn convert(key: &Key, ticket: &Ticket, token: FencingToken, word: &str) -> Cmd {
     let mut command = of_name(&CONVERT, key, 3, 91);
     command.arg(ticket.text()).arg(token.value()).arg(word);
     command
 }
 
-/// Gives a lock from an attempt to another one. `said`: what who adopts it says about itself, if
-/// that is not what its client says.
+/// Gives a lock from one attempt to another. `said`: the description of the adopting attempt, empty
+/// if it has none of its own; `None` when detaching.
 pub(crate) fn hand_over(
     key: &Key,
     from: &[u8],
@@ -219,7 +221,7 @@ pub(crate) fn hand_over(
     token: FencingToken,
     said: Option<&str>,
 ) -> Cmd {
-    // Without a queue there is no place for what a holder says.
+    // Without a queue there is no key for a holder's description.
     let queues = to.text().len() > Ticket::SIMPLE;
     let bytes = 5 * key.lock().len() + 210 + said.map_or(0, str::len);
     let mut command = command(&HAND_OVER, 3 + usize::from(queues), 5, bytes);
@@ -240,7 +242,7 @@ pub(crate) fn revoke(key: &Key, attempt: Uuid) -> Cmd {
     command
 }
 
-/// Raises the token floor to `above`, if one is given, and tells how far tokens have come.
+/// Raises the token floor to `above`, if one is given. Asks how far tokens have come.
 pub(crate) fn floor(key: &[u8], above: Option<FencingToken>) -> Cmd {
     let mut command = command(&FLOOR, 1, 1, key.len() + 40);
     command.arg(key).arg(above.map_or(0, FencingToken::value));

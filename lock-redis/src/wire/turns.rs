@@ -1,14 +1,14 @@
-//! Whose request is sent next: what is urgent does not wait for what asks for more.
+//! The order of requests: urgent ones do not wait for acquires and looks.
 
 use lock_core::Attempt;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
-/// How many acquires and looks are in flight. More wait in this process, in order: what is urgent
-/// waits for those, here and at the server, and on a busy machine mostly here. Enough for 25,000
-/// per second at 2.5 ms.
+/// The most acquires and looks in flight. More wait in this process, in order. Urgent requests wait
+/// behind those in flight, here and at the server, and on a busy machine mostly here. Enough for
+/// 25,000 per second at 2.5 ms.
 const TURNS: usize = 64;
 
-/// What a request waits for before it is sent.
+/// The condition for a request to be sent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Lane {
     /// Nothing: renewals, conversions, releases, revokes.
@@ -20,7 +20,7 @@ pub(crate) enum Lane {
 /// The permission to send; `None` if none is needed.
 type Turn<'a> = Option<SemaphorePermit<'a>>;
 
-/// How many more requests may be in flight that are not urgent.
+/// Permits for requests that are not urgent.
 #[derive(Debug)]
 pub(crate) struct Turns(Semaphore);
 

@@ -66,7 +66,7 @@ fn a_push_may_be_seen_before_the_answer_that_came_before_it() {
 }
 
 #[test]
-fn who_asks_when() {
+fn the_head_asks_first_and_it_alone_polls_a_foreign_holder() {
     let attempt = attempt();
     let ask = |pttl, place, foreign: bool, count| {
         let foreign = foreign.then_some(7);
@@ -79,7 +79,7 @@ fn who_asks_when() {
     assert_eq!(ask(Some(ms(100)), Some(1), false, 0), Some(ms(102)));
     let other = ask(Some(ms(100)), None, false, 0).unwrap();
     assert!((ms(300)..=ms(500)).contains(&other), "{other:?}");
-    // A foreign holder without an expiry: asked ever less often, by the head only.
+    // A foreign holder without an expiry: only the head polls, and less and less often.
     assert!((ms(25)..=ms(50)).contains(&ask(None, Some(1), true, 0).unwrap()));
     assert!((ms(500)..=ms(1000)).contains(&ask(None, Some(1), true, 16).unwrap()));
     assert_eq!(ask(None, None, true, 0), None);
@@ -116,7 +116,7 @@ fn three_times_a_day_a_renewal_keeps_the_last_token_too() {
 }
 
 #[test]
-fn whoever_is_gone_is_told_whatever_it_does() {
+fn an_attempt_that_is_gone_ends_at_every_stage() {
     let asking = attempt();
     let waiting = attempt();
     waiting.waits(CLOCK.now(), said(7));

@@ -1,11 +1,11 @@
 -- ACQUIRE. KEYS: lock, queue, fence, floor. ARGV: attempt, TTL in ms; then, if they are not the
--- usual ones, 1 to wait or 0 to try, the kind, and what the attempt says about itself, which a
--- candidate's value follows. Answers the token; 0 if it is busy; minus the number of permits that
--- others count with if that is another one; {fence, after how many ms what is in its way may be
--- gone, place in the queue, mark of a foreign holder or 0} if it waits.
+-- usual ones, 1 to wait or 0 to try, the kind, and the attempt's description, which a candidate's
+-- value follows. Returns the token; 0 if it is busy; minus the others' limit of permits if that is
+-- a different one; {fence, ms until the obstacle may be gone, place in the queue, mark of a foreign
+-- holder or 0} if it waits.
 --
--- What comes before the library is all that runs when an exclusive lock is free, or a try is in
--- vain: every call and argument there costs.
+-- When an exclusive lock is free, or a try is in vain, only the code before the library runs: every
+-- call and argument there costs.
 --@token
 local lock, attempt, ttl, kind, said = KEYS[1], ARGV[1], ARGV[2], ARGV[4] or 'x', ARGV[5]
 local free = kind == 'x' and redis.call('SET', lock, attempt, 'NX', 'PX', ttl)
@@ -23,7 +23,7 @@ if free and redis.call('EXISTS', KEYS[2]) == 0 then
   return token
 end
 if not free and kind == 'x' and ARGV[3] == '0' then
-  -- If another attempt, or somebody foreign, holds it alone, a try has its answer.
+  -- If another attempt, or a foreign holder, holds it alone, the try has failed.
   local value = redis.pcall('GET', lock)
   if type(value) == 'string' and value ~= attempt and not string.find(value, '^[sp]%d*:%d+$') then
     return 0
@@ -36,7 +36,7 @@ local value, group
 if not free then
   value, group = settle(lock, base)
 elseif pcall(floor) then
-  -- Free, but others wait: nobody overtakes them.
+  -- Free, but others wait and must not be overtaken.
   value, group = pump(lock, base)
 else
   redis.call('DEL', lock)
@@ -57,8 +57,8 @@ if token then
   return token
 end
 
--- The number of permits that those who are alive count with. They all named the same, so one of
--- them is enough, and the last in line is often one.
+-- The limit of permits that the living attempts name. All name the same one, so one attempt is
+-- enough, and the last in line is often one.
 local _, limit = permits(kind)
 local other = value and limit and group and string.match(group, '^p(%d+):')
 local place = -1
@@ -78,7 +78,7 @@ if other and other ~= limit and redis.call('HEXISTS', base .. 'waiting', attempt
   return -other
 end
 
--- Whoever is in the queue now is alive, or behind somebody who is, or all wait for another holder.
+-- An attempt in the queue now is alive, or behind one that is, or all wait for another holder.
 if alone and not value then
   return grant(lock, base, attempt, ttl, kind, said)
 elseif not alone and (not value
@@ -102,6 +102,6 @@ else
   redis.call('HSET', base .. 'waiting', attempt, alive .. string.sub(record, 17))
   place = (redis.call('LPOS', base .. 'queue', attempt) or 0) + 1
 end
--- Those before it may all be dead, and keep nothing alive.
+-- All attempts before it may be dead, and then they keep nothing alive.
 keep(base)
 return {last_token(base), blocked_for(lock, base, attempt, group), place, foreign_mark(value, group)}

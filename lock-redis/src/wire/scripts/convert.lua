@@ -1,12 +1,12 @@
--- CONVERT. KEYS: lock, queue, floor. ARGV: attempt, token, and the kind that it is to have.
+-- CONVERT. KEYS: lock, queue, floor. ARGV: attempt, token, and the attempt's new kind.
 --
 -- To `s`: makes the attempt that holds the lock alone the first member of a group, for as long as
--- it would have held the lock, and lets in who fits beside it. Answers 1, also if it was done
--- before; 0 if the lock is not the attempt's.
+-- it would have held the lock, and lets in the waiters that fit beside it. Returns 1, also if it
+-- was done before; 0 if the lock is not the attempt's.
 --
--- To `x`: makes a member that is alone, and for whose lock nobody waits, the only holder, for as
--- long as it would have been a member. Answers the new token, also if it was done before; 0 if
--- somebody else holds or waits; -1 if the attempt is no member.
+-- To `x`: makes a member that is alone, and whose lock has no waiters, the only holder, for as long
+-- as it would have been a member. Returns the new token, also if it was done before; 0 if another
+-- attempt holds or waits; -1 if the attempt is no member.
 --@token record grant leader group rule
 
 local lock, base, attempt, token = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1], ARGV[2]
@@ -17,7 +17,7 @@ local function share()
   if record then
     return 1
   elseif value ~= attempt or tonumber(redis.call('GET', base .. 'fence') or 0) > tonumber(token) then
-    -- Not its, or its again by an upgrade since: a request that was on its way for long.
+    -- Not the attempt's, or its again by a later upgrade: this request was on its way for long.
     return 0
   end
   local said = redis.call('HGET', base .. 'waiting', 'holder') or ''

@@ -1,16 +1,15 @@
--- READ: what a look at a name tells. KEYS: lock, queue, floor. ARGV: `leader`, `all`, or `places`
--- and attempts. Answers
--- - the lock's value, unless it is a group's; how many ms it lives; the fence;
--- - what the holder says about itself;
--- - for `leader` the leader's token, version, what it says about itself, and its value, if one leads;
--- - what the token floor adds to the server's time, unless its record is broken; the server's time;
--- - the members of a group, each with until when it is alive and its record; of `places` only one;
--- - the waiting attempts in order, each followed by its record; of `places` only the first if there
---   is no holder, so the cost does not grow with the queue;
+-- READ: the state of a name. KEYS: lock, queue, floor. ARGV: `leader`, `all`, or `places` and
+-- attempts. Returns
+-- - the lock's value, unless it is a group's; its remaining ms; the fence;
+-- - the holder's description;
+-- - for `leader` the leader's token, version, description and value, if there is a leader;
+-- - the token floor's offset to the server's time, unless its record is broken; the server's time;
+-- - the members of a group, each with its end of life and its record; for `places` only one;
+-- - the waiting attempts in order, each followed by its record; for `places` only the first if
+--   there is no holder, so the cost does not grow with the queue;
 -- - each attempt's place: 0 if it holds, -1 if it is not in the first 10,000 places of the queue.
 --
--- Who did not say for its TTL that it is alive is not there any more, even if nothing has swept it
--- up.
+-- An attempt that was not renewed for its TTL is left out, even if no script has removed it yet.
 --@token record grant
 
 local lock, base, what, LOOK = KEYS[1], string.sub(KEYS[2], 1, -6), ARGV[1], 10000
@@ -58,8 +57,8 @@ end
 
 local ranks
 
--- What is read is bounded, by C code for a few attempts (LPOS goes through a list), else once for
--- all.
+-- The cost is bounded: for a few attempts LPOS searches the list in C code; for more, one read
+-- serves all.
 local function place_of(attempt)
   if holder == attempt or group and member_token(base, attempt) then
     return 0

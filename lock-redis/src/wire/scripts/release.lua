@@ -1,8 +1,8 @@
 -- RELEASE of a held lock, CANCEL of a waiting attempt; of one or of many. KEYS: lock and queue of
--- each; `waiting` of a holder that has described itself, if it is the only one; floor. ARGV: the
--- attempt, if it is one that does not lead; else attempt, and 1 if it leads or else 0, of each.
--- Answers of one 1 if the lock was the attempt's, else 0; of many per attempt 1 if it is gone, 0 if
--- the script failed for its name and not for all.
+-- each; `waiting` of a holder with a description of its own, if it is the only one; floor. ARGV:
+-- the attempt, if it is one that does not lead; else attempt, and 1 if it leads or else 0, of each.
+-- Returns for one 1 if the lock was the attempt's, else 0; for many per attempt 1 if it is gone, 0
+-- if the script failed for its name and not for all.
 local mine = redis.pcall('GET', KEYS[1]) == ARGV[1]
 if mine and not ARGV[2] and redis.call('EXISTS', KEYS[2]) == 0 then
   redis.call('DEL', KEYS[1])

@@ -1,11 +1,11 @@
--- ROUND: renews what is held, keeps alive what waits. KEYS: the lock of each attempt that holds
--- alone, then lock and queue of each other one; leaders are among these; floor. ARGV: how many hold
--- alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and turn of each
--- other one. A turn is greater by one in each round. It only updates: a late round must not revive
--- what was cancelled. Answers 1 (renewed) or 0 (gone) per attempt that holds alone, four numbers
--- per other one: 0 (gone), 1 (waits), 3 (holds), or less than 0 (waits for a foreign holder, with
--- this mark); fence or token; after how many ms what is in its way may be gone; 1 if it is the
--- first.
+-- ROUND: renews locks that are held, keeps alive attempts that wait. KEYS: the lock of each attempt
+-- that holds alone, then lock and queue of each other one; leaders are among these; floor. ARGV:
+-- how many hold alone, then attempt and TTL in ms of each of these, then attempt, TTL in ms and
+-- turn of each other one. A turn is greater by one in each round. It only updates: a late round
+-- must not revive an attempt that was cancelled. Returns 1 (renewed) or 0 (gone) per attempt that
+-- holds alone, four numbers per other one: 0 (gone), 1 (waits), 3 (holds), or less than 0 (waits
+-- for a foreign holder, with this mark); fence or token; ms until the obstacle may be gone; 1 if it
+-- is the first.
 local held, answer = tonumber(ARGV[1]), {}
 for i = 1, held do
   local mine = redis.pcall('GET', KEYS[i]) == ARGV[2 * i]
@@ -18,12 +18,12 @@ end
 
 local PAGE = 32
 
--- Removes the dead from one page of a queue. Answers the first that lives.
+-- Removes dead attempts from one page of a queue. Returns the first living one.
 local function bury(base, page)
   local queue, waiting = base .. 'queue', base .. 'waiting'
   local attempts = redis.call('LRANGE', queue, page * PAGE, page * PAGE + PAGE - 1)
   if #attempts < 2 then
-    -- None, or the one that asks.
+    -- None, or only the attempt that asks.
     return attempts[1]
   end
   local first, dead, places = nil, {}, {}
@@ -47,8 +47,8 @@ end
 
 local firsts = {}
 
--- The first in line of a queue, which a living waiter asks for: the queue is kept, and the dead go
--- from its first page and from one other, each round from the next one.
+-- Returns the first in line of a queue. A living waiter asks, so the queue is kept. Dead attempts
+-- are removed from the first page and from one other page, each round from the next one.
 local function first_in_line(base, turn)
   if firsts[base] == nil then
     keep(base)
@@ -75,13 +75,13 @@ local function look(lock, base, attempt, ttl, turn)
   end
   local record = redis.call('HGET', base .. 'waiting', attempt)
   if not record or not value then
-    -- Free, and not its turn: somebody has deleted the queue.
+    -- Free, and not its turn: the queue was deleted.
     redis.call('HDEL', base .. 'waiting', attempt)
     vacate(lock, base, unseat(base, attempt), value)
     return 0, 0, 0, 0
   end
   if alive_until(record) <= now then
-    -- Out of reach for a TTL: it is told so, and not revived, whether or not somebody has passed
+    -- Not renewed for a TTL: it is gone, and not revived, whether or not another attempt has passed
     -- it.
     dequeue(base, attempt)
     firsts[base] = nil

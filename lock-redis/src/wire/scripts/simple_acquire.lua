@@ -1,5 +1,5 @@
--- ACQUIRE without a queue. KEYS: lock, fence, floor. ARGV: attempt, TTL in ms.
--- Answers the token, or the number 0 if somebody holds the lock.
+-- ACQUIRE without a queue. KEYS: lock, fence, floor. ARGV: attempt, TTL in ms. Returns the token,
+-- or the number 0 if the lock is held.
 --@token
 if not redis.call('SET', KEYS[1], ARGV[1], 'NX', 'PX', ARGV[2]) then
   if redis.pcall('GET', KEYS[1]) ~= ARGV[1] then

@@ -1,5 +1,5 @@
--- RELEASE without a queue, of one or of many. KEYS: locks. ARGV: the attempt of each.
--- Answers of one 1 if the lock was the attempt's, else 0; of many 1 for each.
+-- RELEASE without a queue, of one or of many. KEYS: locks. ARGV: the attempt of each. Returns for
+-- one 1 if the lock was the attempt's, else 0; for many 1 for each.
 if not KEYS[2] then
   return redis.pcall('GET', KEYS[1]) == ARGV[1] and redis.call('DEL', KEYS[1]) or 0
 end

@@ -3,8 +3,8 @@
 
 local record, asked
 
--- The record of the token floor, the last key of a script that may grant. A script asks before it
--- changes what a grant changes: a broken record ends it.
+-- The record of the token floor, the last key of a script that may grant. A script reads it before
+-- it changes anything that a grant changes: a broken record ends the script.
 local function floor()
   if not asked then
     record = redis.pcall('GET', KEYS[#KEYS])
@@ -20,7 +20,7 @@ local function next_token(base)
   return new_token(base .. 'fence', time, floor())
 end
 
--- The token of an exclusive grant that was made before: nothing was granted since. Keeps the fence
+-- Returns the token of an earlier exclusive grant: there was no other grant since. Keeps the fence
 -- for another day. It is a new token only if the fence was deleted.
 local function same_token(base)
   return redis.call('GETEX', base .. 'fence', 'PX', 86400000) or next_token(base)

@@ -1,11 +1,11 @@
 
--- Those who hold a lock together: readers, or holders of permits. While there are any, the lock's
--- key has their group's value: `s:<id>`, or `p<limit>:<id>`. They hold only while it has that very
--- value, so a key that was evicted, deleted or overwritten ends them all.
+-- Groups: readers, or holders of permits, that hold a lock together. While a group has members, the
+-- lock's key has its value: `s:<id>`, or `p<limit>:<id>`. The members hold only while the key has
+-- exactly that value, so a key that was evicted, deleted or overwritten ends them all.
 --
--- `holders` (a sorted set) tells until when each member is alive; `members` (a hash) each one's
--- record, the `group`'s value, and how many permits are `taken`. All three keys live as long as the
--- longest-lived member.
+-- `holders` (a sorted set) has the time until which each member is alive. `members` (a hash) has
+-- each member's record, the `group`'s value, and the number of permits that are `taken`. All three
+-- keys live as long as the longest-lived member.
 
 local function fits(base, group, kind)
   local weight, limit = permits(kind)
@@ -16,7 +16,7 @@ local function fits(base, group, kind)
     and redis.call('HGET', base .. 'members', 'taken') + weight <= tonumber(limit)
 end
 
--- Makes an attempt a member; of a new group, if there is none. To be followed by `stretch`.
+-- Makes an attempt a member; of a new group, if there is none. The caller must call `stretch` next.
 local function admit(lock, base, group, attempt, ttl, kind, said, token)
   local holders, members = base .. 'holders', base .. 'members'
   local weight, limit = permits(kind)
@@ -36,7 +36,7 @@ local function admit(lock, base, group, attempt, ttl, kind, said, token)
   return group
 end
 
--- Has the group's keys live as long as its longest-lived member, who must be alive.
+-- Makes the group's keys live as long as its longest-lived member, which must be alive.
 local function stretch(lock, base)
   local last = redis.call('ZRANGE', base .. 'holders', -1, -1, 'WITHSCORES')[2]
   local left = math.ceil((last - now) / 1000)
@@ -52,7 +52,7 @@ local function extend(lock, base, attempt, ttl)
   stretch(lock, base)
 end
 
--- Ends a membership. Answers whether there was one.
+-- Ends a membership. Returns whether there was one.
 local function part(base, attempt)
   local members = base .. 'members'
   local record = redis.call('HGET', members, attempt)
@@ -69,11 +69,12 @@ local function part(base, attempt)
   return true
 end
 
--- Without `holders`, which was evicted or deleted, nobody knows how long each member is alive: each
--- is as long as the lock, which lives as long as the longest-lived, unless it says so anew.
+-- Makes `holders` anew, after it was evicted or deleted. Then the end of each member's life is
+-- unknown. So, until its next renewal, each lives as long as the lock, which lives as long as the
+-- longest-lived member.
 local function revive(lock, base)
   if redis.call('HLEN', base .. 'members') == 2 then
-    -- The group and what is taken: the last one is out.
+    -- Only `group` and `taken` are left: the last member is out.
     return
   end
   -- Removes nothing, but works without memory; once a script has written, its other writes do too.

@@ -1,13 +1,14 @@
 
--- Elections: exclusive entries with a value, of the kind `e<database>/<length>`; their record ends
--- with what the candidate says about itself, so many bytes, and then the value. While one of them
--- holds the lock, `leader` (a hash, that lives as long as the lock's key) tells by whom, with which
--- token, in which database, what it says about itself, its value and how often that was changed.
+-- Elections: exclusive entries with a value, of the kind `e<database>/<length>`. Their record ends
+-- with the candidate's description, of this length in bytes, and then the value. While one of them
+-- holds the lock, `leader` (a hash that lives as long as the lock's key) has its attempt, token,
+-- database, description and value, and the number of changes of the value.
 --
--- Observers are told of each change: `<token> <version> <TTL in ms> o<offset> <length>
--- <who><value>`, that it leads, with what the token floor adds to the time; `<token> gone`;
--- `<token> look`, that somebody without a value holds the lock now. Channels are shared by all
--- databases, so the channel names the database. A hint: who is not reached looks by itself.
+-- Each change is published to observers:
+-- `<token> <version> <TTL in ms> o<offset> <length> <who><value>`, for a leader, with the token
+-- floor's offset to the time; `<token> gone`; `<token> look` if a holder without a value has the
+-- lock now. All databases share the channels, so the channel names the database. A push is a hint:
+-- an observer that misses it looks by itself.
 local function announce(lock, database, what)
   redis.pcall('PUBLISH', 'distlock:leader:' .. database .. ':' .. lock, what)
 end
@@ -29,8 +30,7 @@ local function elect(lock, base, attempt, ttl, token, kind, said)
     string.sub(said, 1, length), string.sub(said, length + 1))
 end
 
--- Tells observers that a leadership is over, unless they were told of the next one. `value`: the
--- lock's.
+-- Announces the end of a leadership, unless the next one was announced. `value`: the lock's.
 local function vacate(lock, base, leader, value)
   if leader and redis.call('EXISTS', base .. 'leader') == 0 then
     announce(lock, leader[2], leader[3] .. (value and ' look' or ' gone'))

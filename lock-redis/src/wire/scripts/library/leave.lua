@@ -1,7 +1,7 @@
 
 -- Leaving.
 
--- Ends an attempt's leadership, if it leads. Answers what `vacate` is to be told.
+-- Ends an attempt's leadership, if it leads. Returns the argument for `vacate`.
 local function unseat(base, attempt)
   local leader = redis.call('HMGET', base .. 'leader', 'by', 'database', 'token')
   if leader[1] == attempt then
@@ -10,15 +10,15 @@ local function unseat(base, attempt)
   end
 end
 
--- Removes a waiting attempt, if it is one.
+-- Removes an attempt from the queue, if it waits.
 local function dequeue(base, attempt)
   if redis.call('HDEL', base .. 'waiting', attempt) == 1 then
     redis.call('LREM', base .. 'queue', 1, attempt)
   end
 end
 
--- Gives up whatever an attempt has: the lock, if it is `mine`, its membership, or its place in the
--- queue. Answers 1 if it held, else 0.
+-- Gives up the lock, if it is `mine`, or else the attempt's membership, or its place in the queue.
+-- Returns 1 if it held, else 0.
 local function leave(lock, base, attempt, mine, leads)
   if mine then
     pass_on(lock, base, leads and unseat(base, attempt))
@@ -29,7 +29,7 @@ local function leave(lock, base, attempt, mine, leads)
     regroup(lock, base, group, true)
     return 1
   elseif not group then
-    -- What is left of a group that has lost its lock.
+    -- Remains of a group that has lost its lock.
     redis.call('DEL', base .. 'holders', base .. 'members')
   end
   dequeue(base, attempt)

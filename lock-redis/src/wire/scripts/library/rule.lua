@@ -1,14 +1,14 @@
 
--- The rule of the queue: who is let in, and what follows when somebody leaves.
+-- The rule of the queue: which attempts are let in, and what happens when one leaves.
 
--- Tells an attempt's client something about it: a token, or `gone`. A hint: who is not reached
--- finds out by itself, so a refusal is no failure.
+-- Sends a push about an attempt to its client: a token, or `gone`. It is a hint: a client that
+-- misses it finds out by itself, so a refusal is no failure.
 local function tell(lock, attempt, what)
   redis.pcall('PUBLISH', 'distlock:' .. string.sub(attempt, 1, 16),
     what .. ' ' .. string.sub(attempt, 18) .. ' ' .. lock)
 end
 
--- Grants a lock that is free, or the caller's to give, to one attempt alone. Answers the token.
+-- Grants a lock that is free, or the caller's to give, to one attempt alone. Returns the token.
 local function grant(lock, base, attempt, ttl, kind, said)
   local token = next_token(base)
   redis.call('SET', lock, attempt, 'PX', ttl)
@@ -21,12 +21,12 @@ local function grant(lock, base, attempt, ttl, kind, said)
   return token
 end
 
--- Lets in from the head of the queue whoever is alive and fits: into the group, or into a lock that
--- is free or the caller's to give. Nobody is overtaken. Answers the lock's value, nil if nobody
--- holds it now, and the same once more if it is a group's.
+-- Lets in living attempts from the head of the queue while they fit: into the group, or into a lock
+-- that is free or the caller's to give. No attempt is overtaken. Returns the lock's value, nil if
+-- it is free now, and the value once more if it is a group's.
 --
 -- The first write removes something: that works also when the server is out of memory, and once a
--- script has written, its other writes do too. So a hand-over never stops half-way.
+-- script has written, its other writes work too. So a hand-over never stops half-way.
 local function pump(lock, base, group)
   local queue, waiting, entered = base .. 'queue', base .. 'waiting', false
   while true do
@@ -61,8 +61,8 @@ local function pump(lock, base, group)
   return group, group
 end
 
--- Passes on a lock that is the caller's to give, or frees it; says that `leader` is none any more.
--- Answers what `pump` does.
+-- Passes on a lock that is the caller's to give, or frees it; announces that `leader` does not lead
+-- any more. Returns the same as `pump`.
 local function pass_on(lock, base, leader)
   local value, group = pump(lock, base)
   if not value then
@@ -72,8 +72,9 @@ local function pass_on(lock, base, leader)
   return value, group
 end
 
--- Ends the members that have expired, and lets in who fits then. `left` if some have just left. The
--- last one out hands the lock over, or frees it. Answers what `pump` does.
+-- Ends the members that have expired, and lets in the waiters that fit then. `left`: members have
+-- just left. When the last one leaves, the lock is handed over or freed. Returns the same as
+-- `pump`.
 local function regroup(lock, base, group, left)
   if redis.call('EXISTS', base .. 'holders') == 0 then
     revive(lock, base)
@@ -92,11 +93,11 @@ local function regroup(lock, base, group, left)
   return pump(lock, base, group)
 end
 
--- Brings a name up to date. Answers what `pump` does.
+-- Brings a name up to date. Returns the same as `pump`.
 local function settle(lock, base)
   local value = redis.pcall('GET', lock)
   if not value then
-    -- Nothing is written unless somebody waits: a server that is full refuses a script's first
+    -- Nothing is written unless an attempt waits: a server that is full refuses a script's first
     -- write.
     if redis.call('EXISTS', base .. 'queue') == 1 then
       return pump(lock, base)

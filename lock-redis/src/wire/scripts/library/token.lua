@@ -1,17 +1,17 @@
--- The token. What makes one has to do with no other function: it is made anew for each call, and
--- all that it would share costs.
+-- The token. These functions use no other part: each call of a script makes them anew, and every
+-- shared part would cost.
 
--- The record of the token floor: what it adds to the time, and what all tokens are above; nothing
--- if somebody has overwritten it. See FLOOR.
+-- Reads the record of the token floor: the offset to the time, and the number that all tokens
+-- exceed. Returns nothing if the record was overwritten. See FLOOR.
 local function unpack_floor(record)
   return string.match(type(record) == 'string' and record or '', '^(%d+) (%d+)$')
 end
 
--- A new token, as text, of the name with this fence; nothing if the record of the floor is broken.
--- The fence ends a day after the last grant: by then the server's time is above it, unless the
--- clock was set back by more than has passed.
+-- Returns a new token, as text, of the name with this fence; nothing if the record of the floor is
+-- broken. The fence expires a day after the last grant. By then the server's time is above it,
+-- unless the clock was set back by more than has passed.
 local function new_token(fence, time, floor)
-  -- As text, which costs less than a number, and compares like one: 16 digits until the year 2286.
+  -- Text costs less than a number, and compares like one: it has 16 digits until the year 2286.
   local token = time[1] .. string.sub('00000' .. time[2], -6)
   if floor then
     local offset, above = unpack_floor(floor)

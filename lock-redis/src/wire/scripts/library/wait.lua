@@ -5,15 +5,15 @@ local function last_token(base)
   return tonumber(redis.call('GET', base .. 'fence') or 0)
 end
 
--- A queue ends two days after the last sign of life of any waiter, so that a crash leaves nothing
--- for ever. The longest TTL is a day, and each waiter is renewed three times per TTL.
+-- A queue expires two days after the last renewal of any waiter, so that a crash leaves nothing for
+-- ever. The longest TTL is a day, and each waiter is renewed three times per TTL.
 local function keep(base)
   redis.call('PEXPIRE', base .. 'queue', 172800000)
   redis.call('PEXPIRE', base .. 'waiting', 172800000)
 end
 
--- In how many ms what is in an attempt's way ends, unless it is renewed: the first member to
--- expire, or the waiter at the head, behind whom somebody else may fit.
+-- Returns the ms until an attempt's obstacle ends, unless it is renewed: the first member to
+-- expire, or the waiter at the head, behind which another one may fit.
 local function blocked_for(lock, base, attempt, group)
   local ends = group and tonumber(redis.call('ZRANGE', base .. 'holders', 0, 0, 'WITHSCORES')[2])
   if not ends then
@@ -27,8 +27,8 @@ local function blocked_for(lock, base, attempt, group)
   return math.ceil((ends - now) / 1000)
 end
 
--- 0 if the holder is a client of distlock (with a queue). Else its release tells nobody, and the
--- number tells it from another such holder.
+-- Returns 0 if the holder is a client of distlock (with a queue). Else its release sends no push,
+-- and the number tells it from another such holder.
 local function foreign_mark(value, group)
   if group or type(value) == 'string' and #value == 49 and string.match(value, '^%x+:%x+$') then
     return 0
