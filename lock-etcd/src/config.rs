@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("redis://h", "etcd://"),
             ("etcd://h/locks", "prefix"),

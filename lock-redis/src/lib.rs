@@ -94,8 +94,8 @@
 //! refuses writes for a while (`MISCONF`, `NOREPLICAS`) is an outage, too.
 //!
 //! The user needs the lock's keys; the key of the token floor (`~?floor`, where `?` stands for the
-//! byte FF, with a prefix `~<prefix>?floor`), which scripts that grant or read use even if no floor
-//! was raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
+//! byte FF, with a prefix `~<prefix>?floor`), which all scripts but one use even if no floor was
+//! raised; `&distlock:*` channels (`PUBLISH`, `SUBSCRIBE`, and to observe `UNSUBSCRIBE`); and
 //! scripts. With `CLIENT KILL` and `CLIENT INFO` a request that a broken connection left behind is
 //! stopped at once. Without them it ends with its TTL.
 //!

@@ -196,7 +196,7 @@ async fn the_queue_shows_holder_and_waiters_with_their_times() {
 }
 
 #[tokio::test]
-async fn a_timed_out_wait_says_who_holds() {
+async fn a_timed_out_wait_names_the_holder() {
     let server = server().await;
     let locks = locks(&server.url()).await;
     let guard = locks.lock("orders").unwrap().holder("the day shift").acquire().await.unwrap();

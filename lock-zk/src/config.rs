@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn a_bad_url_is_refused_with_the_reason() {
         for (url, expected) in [
             ("zookeeper://h?ttl=soon", "ttl"),
             ("zookeeper://h?prefix=locks", "prefix"),
