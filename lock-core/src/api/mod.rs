@@ -1,4 +1,4 @@
-//! What people call.
+//! The API for applications.
 
 // First, so that the documentation of `Locks` begins with what makes locks.
 pub(crate) mod locks;
