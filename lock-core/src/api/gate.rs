@@ -53,7 +53,7 @@ impl<T> Gate<T> {
         token: FencingToken,
         access: impl FnOnce(&mut T) -> R,
     ) -> Result<R, StaleToken> {
-        // A panic in an earlier `access` is that caller's affair; the token stays right.
+        // A panic in an earlier `access` concerns its caller only; the token stays right.
         let mut inner = lock(&self.inner);
         match inner.0 {
             Some(newest) if token < newest => Err(StaleToken { token, newest }),
