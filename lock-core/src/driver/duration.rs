@@ -1,4 +1,4 @@
-//! How durations are shown, to people.
+//! How durations are shown to people.
 
 use std::{fmt, time::Duration};
 
@@ -16,7 +16,7 @@ pub fn shown(duration: Duration) -> impl fmt::Display {
     Shown(duration)
 }
 
-/// The same to a tenth of a second from one second on, for what was measured.
+/// A measured duration for people: like [`shown`], but to a tenth of a second from one second on.
 pub fn about(duration: Duration) -> impl fmt::Display {
     let tenths = u64::try_from(duration.as_millis() / 100).unwrap_or(u64::MAX);
     match duration.as_secs() {
@@ -47,12 +47,12 @@ pub fn parse(text: &str) -> Option<Duration> {
     }
 }
 
-/// The same for a field of a configuration that may be missing, by
+/// Like [`parse`], for a field of a configuration that may be missing, by
 /// `#[serde(default, deserialize_with = "lock_core::duration::deserialize")]`.
 ///
 /// # Errors
 ///
-/// For a text that is no duration above zero.
+/// For a text that is not a duration above zero.
 #[cfg(feature = "serde")]
 pub fn deserialize<'de, D: serde::Deserializer<'de>>(
     from: D,

@@ -8,7 +8,7 @@ use std::{
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// What stays as it is in a store's key: letters, digits, `-`, `_`, `.`.
+/// The characters that stay unescaped in a store's key: letters, digits, `-`, `_`, `.`.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
 /// The name of a lock: any non-empty UTF-8 of at most 512 bytes.
@@ -38,8 +38,8 @@ impl LockName {
     }
 
     /// The name as one component of a store's key: percent-encoded, injective, never empty, never
-    /// `.` or `..`. A plain name (letters, digits, `-`, `_`, `.`) stays as it is, so that it is also
-    /// the name that foreign clients use.
+    /// `.` or `..`. A plain name (letters, digits, `-`, `_`, `.`) is unchanged, so foreign clients
+    /// can use the same name.
     pub fn escaped(&self) -> Cow<'_, str> {
         match self.as_str() {
             "." => Cow::Borrowed("%2E"),
@@ -55,7 +55,7 @@ impl AsRef<str> for LockName {
     }
 }
 
-/// Names are hashed and ordered as their text, so a map by names can be asked with a `&str`.
+/// Names hash and compare like their text, so a map by names can be read with a `&str`.
 impl Borrow<str> for LockName {
     fn borrow(&self) -> &str {
         self.as_str()
