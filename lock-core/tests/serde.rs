@@ -1,4 +1,4 @@
-//! What the feature `serde` writes and reads.
+//! The formats that the feature `serde` writes and reads.
 #![cfg(feature = "serde")]
 
 use std::time::{Duration, SystemTime};

@@ -86,7 +86,7 @@ proptest! {
     #[test]
     fn never_panics_and_never_shows_the_password(
         url in ".{0,60}",
-        // Letters that no message of ours has.
+        // Letters that are in no message of distlock.
         secret in "[QXZ]{4}[/?#@:a-z%]{0,3}[QXZ]{5}",
         rest in "(/[0-9]?)?([?]ttl=5s)?",
         scheme in "(redis://|//|)",

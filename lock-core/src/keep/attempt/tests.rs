@@ -1,4 +1,4 @@
-//! Every order in which a few things may happen to an attempt.
+//! Every order in which a few events may happen to an attempt.
 
 use std::{
     pin::pin,
@@ -11,7 +11,7 @@ const TTL: Duration = Duration::from_secs(9);
 
 type Plain = Progress<(), u64, ()>;
 
-/// What may happen, each at a time of its own.
+/// The possible events, each at a time of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Event {
     Queued,
@@ -47,7 +47,7 @@ fn start() -> Instant {
     Instant::default() + Duration::from_secs(3600)
 }
 
-/// What is known of an attempt from outside, kept by a second and simpler hand.
+/// The state of an attempt seen from outside, kept by a second and simpler model.
 #[derive(Default)]
 struct Seen {
     over: Option<End>,

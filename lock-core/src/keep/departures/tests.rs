@@ -1,4 +1,4 @@
-//! Departures in random orders of comings, answers and outages.
+//! Departures in random orders of arrivals, answers and outages.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ const ROOM: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many attempts leave together.
+    /// This many attempts leave together.
     Leave(usize),
-    /// One of the requests that are on their way is answered, and followed by another one if
-    /// something waits.
+    /// One of the requests on their way is answered, and followed by another one if departures
+    /// wait.
     Answer(usize),
     /// The store does not answer one of them, and time passes.
     Silence(usize),
@@ -98,7 +98,7 @@ proptest! {
             prop_assert!(world.requests.len() <= most);
             let waiting = lock(&world.departures.0).waiting.len();
             prop_assert_eq!(lock(&world.departures.0).requests, world.requests.len());
-            // Only a dropped future leaves what waits to the next departure.
+            // Only a dropped future leaves waiting departures to the next one.
             prop_assert!(waiting == 0 || !world.requests.is_empty() || dropped > 0);
         }
         while let Some(answered) = world.requests.pop() {
