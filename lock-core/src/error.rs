@@ -22,7 +22,7 @@ pub enum Error {
     InvalidName {
         /// The start of the name (at most 64 characters).
         name: String,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed form.
         reason: String,
     },
 
@@ -32,7 +32,7 @@ pub enum Error {
         option: String,
         /// The rejected value.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         allowed: String,
     },
 
@@ -40,7 +40,7 @@ pub enum Error {
     InvalidUrl {
         /// The URL without its password.
         url: String,
-        /// What is wrong, and what is allowed.
+        /// The problem, and the allowed form.
         reason: String,
     },
 
@@ -49,7 +49,7 @@ pub enum Error {
     Unmet {
         /// The store's name.
         store: &'static str,
-        /// What was required and is not promised.
+        /// The requirements that the store does not promise.
         missing: Vec<Requirement>,
     },
 
@@ -57,7 +57,7 @@ pub enum Error {
     Unsupported {
         /// The store's name.
         store: &'static str,
-        /// What it cannot do.
+        /// The unsupported request.
         what: String,
     },
 
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_closed_whoever_closed_it() {
+    fn every_kind_of_close_counts_as_closed() {
         for by in [ClosedBy::Program, ClosedBy::Drain, ClosedBy::Runtime("main".into())] {
             let closed = Error::Closed { store: "redis", by };
             assert!(closed.is_closed() && !closed.is_transient() && !closed.is_lost(), "{closed}");
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_reads_takes_no_effect() {
+    fn reading_operations_report_no_effect() {
         for (op, noted) in [("acquire", true), ("connect", false), ("names", false)] {
             let error = refused("send").of(op);
             assert_eq!(error.to_string().contains("may have taken effect"), noted, "{error}");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// What an entry asks for.
+/// The kind that an entry asks for.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -32,7 +32,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a caller can ask for.
+/// The kinds that a caller can ask for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]

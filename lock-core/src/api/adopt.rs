@@ -17,8 +17,8 @@ impl Locks {
     /// once, within one TTL after the lock was detached. The store must be the one that granted the
     /// lock, with the same layout and prefix.
     ///
-    /// Between the two no process holds the lock, and no other client is granted it. So the state
-    /// that the work left behind is still there for the adopter, and for no other client.
+    /// Between detach and adoption no process holds the lock, and no other client is granted it. So
+    /// the state that the work left behind is still there for the adopter, and for no other client.
     ///
     /// ```no_run
     /// # async fn example(locks: lock_core::Locks) -> Result<(), Box<dyn std::error::Error>> {

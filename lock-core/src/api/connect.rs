@@ -113,9 +113,10 @@ impl IntoFuture for Connect {
 
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl), [`Error::InvalidOption`](crate::Error::InvalidOption),
-    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began), [`Error::Denied`](crate::Error::Denied),
-    /// [`Error::Unmet`](crate::Error::Unmet).
+    /// [`Error::InvalidUrl`](crate::Error::InvalidUrl),
+    /// [`Error::InvalidOption`](crate::Error::InvalidOption),
+    /// [`Error::Unavailable`](crate::Error::Unavailable) (within 5 s after the last try began),
+    /// [`Error::Denied`](crate::Error::Denied), [`Error::Unmet`](crate::Error::Unmet).
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let url = StoreUrl::parse(&self.url)?;

@@ -27,7 +27,7 @@ pub struct LockGuard {
     held: Held,
     /// Whether this guard still counts among the guards of its grant.
     counts: bool,
-    /// The part of a drain's count; dropped after the release.
+    /// Counts for a drain; dropped after the release.
     stay: Option<Stay>,
 }
 
@@ -153,8 +153,8 @@ impl LockGuard {
     ///   held it meanwhile.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) if the store did not confirm as long as
     ///   it mattered; the lock is then free after its TTL.
-    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock is
-    ///   then free after its TTL.
+    /// - [`Error::Closed`](crate::Error::Closed) if the runtime that connected has ended; the lock
+    ///   is then free after its TTL.
     ///
     /// # Cancel safety
     ///

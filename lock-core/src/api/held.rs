@@ -80,8 +80,8 @@ impl Held {
         self.0.client.driver.guarantees().store
     }
 
-    /// What the store reported about itself when it made the grant's entry: etcd's revision,
-    /// cluster, member and term. It sends no request.
+    /// The facts that the store reported about itself when it made the grant's entry: etcd's
+    /// revision, cluster, member and term. It sends no request.
     pub fn facts(&self) -> Facts {
         self.0.lease.facts()
     }

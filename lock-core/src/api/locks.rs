@@ -105,7 +105,7 @@ impl Locks {
         Election::new(self.client.clone(), LockName::new(name)?)
     }
 
-    /// What the store promises.
+    /// Returns the promises of the store.
     pub fn guarantees(&self) -> &Guarantees {
         self.client.driver.guarantees()
     }

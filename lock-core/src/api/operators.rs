@@ -60,8 +60,8 @@ impl Locks {
         revoked.map_err(|error| self.client.told("revoke", error))
     }
 
-    /// Returns the floor that the store's tokens are above, and a limit that none of them exceeds so far.
-    /// out.
+    /// Returns the floor that the store's tokens are above, and a limit that none of them exceeds
+    /// so far.
     ///
     /// # Errors
     ///

@@ -77,8 +77,8 @@ guard! {
 guard! {
     /// The leadership of an election, like [`crate::Leadership`].
     ///
-    /// Dropping it resigns and waits for the store, for at most 1 s; inside an async runtime it does
-    /// not wait.
+    /// Dropping it resigns and waits for the store, for at most 1 s; inside an async runtime it
+    /// does not wait.
     Leadership, resign
 }
 
@@ -117,7 +117,8 @@ macro_rules! held {
                 self.connected.wait("wait for a loss", lost)
             }
 
-            /// What the store reported with the grant, like [`Held::facts`](crate::Held::facts).
+            /// The facts that the store reported with the grant, like
+            /// [`Held::facts`](crate::Held::facts).
             pub fn facts(&self) -> Facts {
                 self.inner().facts()
             }

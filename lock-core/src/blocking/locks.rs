@@ -32,8 +32,8 @@ impl Locks {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime, like every function
-    /// of this type that sends a request to the store.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) inside an async runtime, like every
+    /// function of this type that sends a request to the store.
     pub fn new<D: DistributedLock>(driver: impl FnOnce() -> D) -> Result<Self> {
         Self::open(async { Ok(crate::Locks::new(driver())) })
     }
@@ -221,7 +221,7 @@ impl Locks {
         self.0.wait("close", self.0.locks.close())
     }
 
-    /// What the store promises.
+    /// Returns the promises of the store.
     pub fn guarantees(&self) -> &Guarantees {
         self.0.locks.guarantees()
     }

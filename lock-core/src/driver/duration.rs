@@ -2,8 +2,8 @@
 
 use std::{fmt, time::Duration};
 
-/// A duration for people, to the millisecond: `250ms`, `4.1s`, `15s`, `1m 30s`, `2h`, `1d 12h`. All texts
-/// of distlock show durations in this form.
+/// A duration for people, to the millisecond: `250ms`, `4.1s`, `15s`, `1m 30s`, `2h`, `1d 12h`. All
+/// texts of distlock show durations in this form.
 ///
 /// ```
 /// # mod distlock { pub use lock_core as driver; }
@@ -25,8 +25,8 @@ pub fn about(duration: Duration) -> impl fmt::Display {
     }
 }
 
-/// Reads a duration as a URL and a configuration write it: a whole number and `ms`, `s`, `m` or `h`.
-/// `None` for any other text.
+/// Reads a duration as a URL and a configuration write it: a whole number and `ms`, `s`, `m` or
+/// `h`. `None` for any other text.
 ///
 /// ```
 /// use std::time::Duration;
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_measured_is_rounded_down() {
+    fn measured_durations_are_rounded_down() {
         for (millis, text) in
             [(250, "250ms"), (4_199, "4.1s"), (15_020, "15s"), (90_590, "1m 30.5s")]
         {

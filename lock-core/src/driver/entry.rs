@@ -74,7 +74,7 @@ pub struct Holder {
     /// | Redis | unless the token floor was raised above the time, as a token is the time of its grant; for a leader, unless this clock is a minute behind the server's |
     /// | etcd | if it got the lock at once, alone or together with others, as far as etcd's history reaches; for at most 16 holders, among the first 64 in the queue; not for a lock that was [adopted](crate::Locks::adopt) |
     /// | ZooKeeper | if it is alone in the queue, and no entry has come or gone since it joined; for permits that others have waited for |
-    /// | SQL | if it got the lock at once; after a wait, 250 ms after the grant, or earlier for a leader that an observer has seen; not for clients older than this column, nor in their tables until the tables are altered |
+    /// | SQL | if it got the lock at once; after a wait, from 250 ms after the grant on, so not for a leader that an observer sees earlier; not for clients older than this column, nor in their tables until the tables are altered |
     pub granted_at: Option<SystemTime>,
     /// The grant's token, where the store shows it.
     pub token: Option<FencingToken>,

@@ -1,4 +1,4 @@
-//! What a store reports beside a grant.
+//! Facts that a store reports beside a grant.
 
 /// Numbers, by name, that a store reported about itself when it made a grant's entry. They are for
 /// logs, and for your own requests to the same store; distlock does not use them.

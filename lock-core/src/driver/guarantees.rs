@@ -212,7 +212,7 @@ pub enum Fairness {
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Wake {
-    /// The store tells exactly one waiter per release.
+    /// The store notifies exactly one waiter per release.
     Push,
     /// Every waiter asks from time to time.
     Poll,

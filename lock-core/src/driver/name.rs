@@ -95,14 +95,14 @@ mod tests {
     }
 
     #[test]
-    fn what_no_name_becomes_is_no_name() {
+    fn a_component_without_a_name_is_refused() {
         for component in ["", "a b", "a/b", "%41", "%2f", "%ff", "%"] {
             assert_eq!(LockName::from_escaped(component), None, "{component}");
         }
     }
 
     #[test]
-    fn a_map_by_names_is_asked_with_text() {
+    fn a_map_by_names_is_read_with_text() {
         let name: LockName = "orders".parse().unwrap();
         assert_eq!(LockName::try_from("orders").unwrap(), name);
         let hashed = std::collections::HashMap::from([(name.clone(), 1)]);

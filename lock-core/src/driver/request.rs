@@ -68,7 +68,7 @@ pub enum Term {
 #[non_exhaustive]
 pub enum Wait {
     /// Return [`Error::Contended`](crate::Error::Contended) at once, leave nothing behind, overtake
-    /// no waiter, disturb no waiter.
+    /// and disturb no waiter.
     Try,
     /// Queue up and wait until it is granted or the attempt is cancelled.
     Queue,

@@ -67,7 +67,8 @@ impl Ticket {
         self.token
     }
 
-    /// How long the lock outlives the request that detached it, and each renewal after the adoption.
+    /// How long the lock outlives the request that detached it, and each renewal after the
+    /// adoption.
     pub fn ttl(&self) -> Duration {
         self.ttl
     }
@@ -179,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_else_is_read(text in ".{0,80}", rest in "[a-z0-9:%.-]{0,80}") {
+        fn other_texts_are_refused(text in ".{0,80}", rest in "[a-z0-9:%.-]{0,80}") {
             prop_assert!(text.parse::<Ticket>().is_err());
             if let Ok(ticket) = format!("{FORM}:{rest}").parse::<Ticket>() {
                 prop_assert_eq!(ticket.to_string().parse::<Ticket>().unwrap(), ticket);
@@ -188,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_says_what_is_wrong_and_shows_the_start_only() {
+    fn an_error_names_the_cause_and_shows_the_start_only() {
         let said = |text: &str| text.parse::<Ticket>().unwrap_err().to_string();
         let other = said("distlock2:etcd:orders:17:15000000:renewed:-:secretplace");
         assert!(other.contains("begins with distlock1:") && !other.contains("secret"), "{other}");

@@ -9,7 +9,8 @@ use std::fmt;
 /// cannot overwrite its successor's writes. [`Gate`](crate::Gate) is that check in memory; in SQL
 /// it is `UPDATE .. WHERE fence <= $token`.
 ///
-/// How strictly tokens rise is graded per store in [`Guarantees::fencing`](crate::Guarantees::fencing).
+/// How strictly tokens rise is graded per store in
+/// [`Guarantees::fencing`](crate::Guarantees::fencing).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(transparent))]

@@ -134,8 +134,8 @@ pub trait DistributedLock: Debug + Send + Sync + 'static {
     ///   [`LossReason::Adopted`](crate::LossReason::Adopted) if another attempt has the grant, and
     ///   with [`LossReason::TicketOver`](crate::LossReason::TicketOver) if no attempt has it, or if
     ///   its token is at or below the [floor](Self::token_floor).
-    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this driver
-    ///   did not write.
+    /// - [`Error::InvalidOption`](crate::Error::InvalidOption) for a [`Ticket::place`] that this
+    ///   driver did not write.
     /// - [`Error::Unavailable`](crate::Error::Unavailable) and the like, same as
     ///   [`acquire`](Self::acquire).
     ///
@@ -324,8 +324,8 @@ pub trait Lease: Any + Debug + Send + Sync {
     /// upgrade.
     fn token(&self) -> FencingToken;
 
-    /// What the store reported when it made the entry. Only facts that are known without another
-    /// request. Default: nothing.
+    /// The facts that the store reported when it made the entry. Only facts that are known without
+    /// another request. Default: nothing.
     fn facts(&self) -> Facts {
         Facts::default()
     }

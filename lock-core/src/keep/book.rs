@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Instant, keep::attempt::Progress};
 
-/// What a book reads of an attempt. Any type that dereferences to a [`Progress`] has it.
+/// The data of an attempt that a book reads. Any type that dereferences to a [`Progress`] has it.
 pub trait Renewed {
     /// The attempt's identity.
     fn id(&self) -> Uuid;

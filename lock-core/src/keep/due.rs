@@ -60,7 +60,7 @@ mod tests {
     const CLOCK: Clock = Clock::Tokio;
 
     #[tokio::test(start_paused = true)]
-    async fn a_ring_ends_the_wait_for_what_is_due_later() {
+    async fn a_ring_ends_the_wait_for_later_work() {
         let (earlier, start) = (Notify::new(), CLOCK.now());
         earlier.notify_one();
         until(CLOCK, Instant::NEVER, &earlier).await;

@@ -130,7 +130,7 @@ mod tests {
     const PAUSE: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_is_refused_later_does_not_bring_the_earlier_ones_forward() {
+    fn later_refusals_do_not_advance_the_next_try() {
         let (left, now) = (Leftovers::new(PAUSE, PAUSE * 30), Clock::Boot.now());
         let again = |at| left.take(at).again;
         left.refused(vec!["a"], now);

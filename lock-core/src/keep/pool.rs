@@ -43,7 +43,7 @@ pub struct Pool<S, E> {
     most: usize,
 }
 
-/// The sessions of a client, without keeping the client's sessions alive.
+/// A weak handle to the sessions of a client, which may be gone.
 #[derive(Debug)]
 pub struct WeakPool<S, E>(Weak<Mutex<State<S, E>>>);
 
@@ -160,7 +160,7 @@ impl<S: Pooled, E> Pool<S, E> {
     }
 }
 
-/// The error for a caller whose TTL the store does not grant.
+/// The error for a caller with a TTL that the store does not grant.
 pub fn other_ttl(asked: Duration, granted: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl".to_owned(),

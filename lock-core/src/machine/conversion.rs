@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_relies_on_the_exclusive_lock_while_it_is_converted() {
+    fn a_lock_counts_as_shared_while_it_is_converted() {
         let held_as = HeldAs::new(Kind::Exclusive);
         assert_eq!(held_as.begin(Kind::Exclusive), Beginning::Done);
         assert_eq!(held_as.begin(Kind::Shared), Beginning::Go);

@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn dropped_work_is_told_and_finished() {
+    async fn dropped_work_is_notified_and_finished() {
         let (go, wait) = oneshot::channel::<()>();
         let (told, tell) = oneshot::channel();
         let (done, finished) = oneshot::channel();
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_is_not_collected_in_time_is_discarded() {
+    async fn an_output_that_is_not_collected_in_time_is_discarded() {
         let limit = Duration::from_secs(3);
         for (late, expected) in [(limit / 2, "whole"), (limit, "discarded")] {
             let (go, wait) = oneshot::channel::<()>();
@@ -236,7 +236,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     #[should_panic(expected = "at work")]
-    async fn a_panic_of_the_work_is_the_caller_s() {
+    async fn a_panic_of_the_work_reaches_its_caller() {
         let work = async {
             tokio::time::sleep(STAY * 2).await;
             panic!("at work");
@@ -262,7 +262,7 @@ mod tests {
 
     /// The runtime with the work ends while a caller elsewhere waits, and before another one asks.
     #[test]
-    fn a_caller_in_another_runtime_is_told_of_the_end() {
+    fn a_caller_in_another_runtime_learns_of_the_end() {
         let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
         let (theirs, here) = (runtime().unwrap(), runtime().unwrap());
         let home = theirs.block_on(async { home() });

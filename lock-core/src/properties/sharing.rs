@@ -244,7 +244,8 @@ async fn a_crashed_reader(h: &dyn Harness) -> Checked {
     Ok(Outcome::Kept)
 }
 
-/// A downgraded writer keeps its place: readers right behind it enter, the writer behind them waits.
+/// A downgraded writer keeps its place: readers right behind it enter, the writer behind them
+/// waits.
 async fn downgrade_keeps_the_place(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("downgrade"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {
@@ -292,7 +293,8 @@ async fn downgraded_behind_a_writer(
     Ok(())
 }
 
-/// A reader becomes the writer if it is alone, with a new token; two readers do not block each other.
+/// A reader becomes the writer if it is alone, with a new token; two readers do not block each
+/// other.
 async fn upgrade_only_alone(h: &dyn Harness) -> Checked {
     let (name, a, b) = (fresh("upgrade"), h.client().await?, h.client().await?);
     if let Some(skipped) = no_sharing(&*a) {

@@ -69,7 +69,7 @@ fn a_password_among_the_options_is_not_shown() {
 }
 
 #[test]
-fn a_login_whose_scheme_was_forgotten_is_not_shown() {
+fn a_login_without_its_scheme_is_not_shown() {
     for (url, shown) in [
         ("u:QXZ@h", "u:***@h"),
         ("//u:QXZ@h", "//u:***@h"),

@@ -148,7 +148,7 @@ mod tests {
 
     #[cfg(feature = "stream")]
     #[tokio::test]
-    async fn a_stream_tells_what_next_tells_and_ends_after_an_error() {
+    async fn a_stream_yields_the_changes_of_next_and_ends_after_an_error() {
         use futures_util::StreamExt as _;
 
         use crate::Error;

@@ -85,7 +85,8 @@ impl LockSet {
     ///
     /// # Errors
     ///
-    /// [`Error::Unsupported`] if the store has no shared locks, [`Error::InvalidName`] for a bad name.
+    /// [`Error::Unsupported`] if the store has no shared locks, [`Error::InvalidName`] for a bad
+    /// name.
     pub fn and_shared(mut self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<Self> {
         self.lock.client.driver.guarantees().check_kind(LockKind::Shared)?;
         for name in names {

@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct World {
     departures: Departures<u32>,
-    /// What each request on its way removes.
+    /// The departures of each request on its way.
     requests: Vec<Vec<Departure<u32>>>,
     answers: Vec<oneshot::Receiver<Result<()>>>,
     now: Instant,
@@ -67,7 +67,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn each_is_told_once_and_nothing_waits_without_a_request(
+    fn each_departure_gets_one_result_and_none_waits_without_a_request(
         steps in vec(step(), 1..60),
         most in 1usize..4,
     ) {
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_store_refuses_is_told_at_once_and_what_it_did_not_answer_until_the_deadline() {
+fn a_refusal_is_reported_at_once_and_silence_at_the_deadline() {
     let departures = Departures::default();
     let soon = Instant::default() + Duration::from_secs(1);
     let silent = unavailable("store", "release", Effect::Unknown, "silent");
