@@ -16,7 +16,7 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future loses the answer and nothing else.
     pub async fn inspect(&self, name: impl AsRef<str>) -> Result<Vec<Entry>> {
         let (driver, name) = (self.client.driver.clone(), LockName::new(name)?);
         let queue = self.client.home.clone().ask(async move { driver.inspect(&name).await });
@@ -32,7 +32,7 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future loses the answer and nothing else.
     pub async fn names(&self, prefix: impl AsRef<str>) -> Result<Vec<LockName>> {
         let (driver, prefix) = (self.client.driver.clone(), prefix.as_ref().to_owned());
         let names = self.client.home.clone().ask(async move { driver.names(&prefix).await });
@@ -69,7 +69,7 @@ impl Locks {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the answer.
+    /// Dropping the future loses the answer and nothing else.
     pub async fn token_floor(&self) -> Result<TokenFloor> {
         let driver = self.client.driver.clone();
         let floor = self.client.home.clone().ask(async move { driver.token_floor().await });

@@ -13,7 +13,7 @@ use tokio::{runtime::Handle, sync::Notify};
 use super::end::End;
 use crate::{Clock, Instant, keep::poison::lock};
 
-/// Something with a deadline.
+/// An entry with a deadline.
 pub(crate) trait Watched: HasSlot + Send + Sync + 'static {
     /// Handles the alarm. Returns when to ring again, or `None` when it is over.
     fn ring(self: Arc<Self>, now: Instant) -> Option<Instant>;

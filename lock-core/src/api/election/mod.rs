@@ -178,9 +178,8 @@ impl Leadership {
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if it does not lead any more,
-    /// [`Error::Unavailable`] if the store did not answer; calling it
-    /// again is safe.
+    /// [`Error::Lost`] if it does not lead any more, [`Error::Unavailable`] if the store did not
+    /// answer; calling it again is safe.
     ///
     /// # Cancel safety
     ///

@@ -93,7 +93,7 @@ impl LockSetGuard {
         self.guards.iter().try_for_each(|guard| guard.check())
     }
 
-    /// Does something unless one of the locks is lost meanwhile.
+    /// Does the work unless one of the locks is lost meanwhile.
     pub(super) async fn while_valid<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         if self.guards.is_empty() {
             return Ok(work.await);
