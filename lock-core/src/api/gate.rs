@@ -7,8 +7,7 @@ use crate::{FencingToken, keep::poison::lock};
 /// A value that lets in only holders with the newest token.
 ///
 /// The check and the access are one step under one mutex: a check alone would leave a gap in which
-/// a newer holder may write first. The same check works in a database or a
-/// service.
+/// a newer holder may write first. The same check works in a database or a service.
 ///
 /// ```
 /// # use lock_core as distlock;
