@@ -1,4 +1,4 @@
-//! Re-entrance for those who ask for it.
+//! Re-entrance on request.
 
 use std::{
     collections::HashMap,
@@ -14,13 +14,13 @@ use crate::{
     keep::poison::lock,
 };
 
-/// Somebody who may acquire again what it holds already: each acquire counts, and the last release
-/// gives the lock back.
+/// An identity that may acquire again what it holds already: each acquire counts, and the last
+/// release gives the lock back.
 ///
 /// By default a second acquire waits like any other, also in the same task. Libraries for threads
-/// recognise the thread that holds a lock; in async code a task moves between threads, and many
-/// tasks share one, so a thread says nothing about who asks. An owner is that identity, made
-/// explicit: give clones of it to whatever belongs together.
+/// recognise the thread that holds a lock. In async code a task moves between threads, and many
+/// tasks share one, so a thread does not identify the caller. An owner makes that identity
+/// explicit: give clones of it to the code that belongs together.
 ///
 /// ```no_run
 /// # use lock_core as distlock;
@@ -37,31 +37,31 @@ use crate::{
 /// # }
 /// ```
 ///
-/// An owner that holds the exclusive lock gets it also where it asks for the shared one. Whoever
-/// holds the shared one and asks for the exclusive one would wait for itself: that is an error, see
+/// An owner that holds the exclusive lock also gets the shared one. An owner that holds the shared
+/// lock and asks for the exclusive one would wait for itself: that is an error, see
 /// [`LockGuard::try_upgrade`](crate::LockGuard::try_upgrade).
 ///
-/// What an owner holds, it holds on one connection: on another one it waits for itself. Options of an
-/// acquire that only counts (its TTL, its maximum hold time) have no effect, and what
-/// [`Held`](crate::Held) says belongs to the grant, also after one of several guards was released.
-/// A leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
+/// An owner's holds belong to one connection: on another connection it waits for itself. Options of
+/// an acquire that only counts (its TTL, its maximum hold time) have no effect.
+/// [`Held`](crate::Held) describes the grant, also after one of several guards was released. A
+/// leader that campaigns again proclaims: see [`Election::owner`](crate::Election::owner).
 #[derive(Clone, Default)]
 pub struct Owner(Arc<Mutex<Seats>>);
 
-/// By connection and name.
+/// Seats by connection and name.
 type Seats = HashMap<(usize, LockName), Arc<Seat>>;
 
-/// What an owner has of one name.
+/// An owner's hold of one name.
 #[derive(Default)]
 pub(super) struct Seat {
     held: Mutex<Weak<Hold>>,
-    /// Taken by whoever asks the store, so that tasks of one owner do not queue up behind each
-    /// other.
+    /// Locked by the task that asks the store, so that tasks of one owner do not queue up behind
+    /// each other.
     pub(super) turn: Turn<()>,
 }
 
 impl Owner {
-    /// Somebody new.
+    /// A new identity.
     pub fn new() -> Self {
         Self::default()
     }

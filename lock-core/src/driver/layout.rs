@@ -1,9 +1,9 @@
 //! How names become keys.
 
-/// How a name becomes the key, the path or the directory of a lock.
+/// How the name of a lock becomes its key, path or directory.
 ///
-/// The option `layout` of a URL, and the field of that name in the configuration of each driver whose
-/// store other clients use, too.
+/// The option `layout` of a URL, and the field of that name in the configuration of each driver
+/// with a store that other clients use, too.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -12,7 +12,8 @@ pub enum Layout {
     /// Percent-encoded: letters, digits, `-`, `_` and `.` stay as they are. Any name works.
     #[default]
     Escaped,
-    /// As it is, for foreign clients that use such keys. What the store cannot keep apart is refused.
+    /// Unchanged, for foreign clients that use such keys. Names that the store cannot tell apart
+    /// are refused.
     Native,
 }
 

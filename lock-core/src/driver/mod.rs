@@ -1,4 +1,4 @@
-//! What a driver implements, and the values that pass between it and the API.
+//! The traits of a driver, and the values that pass between it and the API.
 
 pub(crate) mod diagnosis;
 pub mod duration;

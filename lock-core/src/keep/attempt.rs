@@ -1,8 +1,8 @@
 //! One attempt from its first request to its end, as one state.
 //!
-//! What happens to an attempt comes from several sides: answers to its own requests, answers to
-//! renewals, pushes of the store, a close, an operator. Some of it is late. So all of it goes
-//! through one mutex, and only what fits the present stage moves it.
+//! Events of an attempt come from several sides: answers to its own requests, answers to renewals,
+//! pushes of the store, a close, an operator. Some of them are late. So all of them go through one
+//! mutex, and only an event that fits the present stage moves it.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -14,10 +14,10 @@ use crate::{
     keep::poison::lock,
 };
 
-/// Where an attempt stands. The parameters are what a driver notes beside: of an attempt that is
-/// asking (`A`), waiting (`W`), or holding (`H`).
+/// The stage of an attempt. The parameters are the driver's notes on an attempt that is asking
+/// (`A`), waiting (`W`), or holding (`H`).
 ///
-/// `sent` is when the request was sent that has confirmed this last. It only moves forward.
+/// `sent` is the send time of the request that confirmed this last. It only moves forward.
 #[derive(Debug)]
 pub enum Stage<A = (), W = (), H = ()> {
     /// Its first request is on its way.
@@ -26,7 +26,7 @@ pub enum Stage<A = (), W = (), H = ()> {
     Waiting {
         /// See [`Stage`].
         sent: Instant,
-        /// What the driver notes beside.
+        /// The driver's note.
         note: W,
     },
     /// It was granted, and its caller does not know yet.
@@ -42,10 +42,10 @@ pub enum Stage<A = (), W = (), H = ()> {
         sent: Instant,
         /// Shared with the caller's guard.
         validity: Validity,
-        /// What the driver notes beside.
+        /// The driver's note.
         note: H,
     },
-    /// It is over, without having been held or by a close.
+    /// It has ended, before it held the lock or by a close.
     Over(End),
 }
 
@@ -61,12 +61,12 @@ pub enum End {
 }
 
 impl<A, W, H> Stage<A, W, H> {
-    /// Whether a caller that waits for the grant has its answer.
+    /// Whether the wait for the grant is decided.
     pub fn is_decided(&self) -> bool {
         matches!(self, Self::Granted { .. } | Self::Over(_))
     }
 
-    /// A request that was sent at `confirmed` has found it alive. What is held is valid for a TTL
+    /// A request that was sent at `confirmed` has found it alive. A held lock is valid for a TTL
     /// from then on.
     pub fn confirm(&mut self, confirmed: Instant, ttl: Duration) {
         match self {
@@ -79,7 +79,7 @@ impl<A, W, H> Stage<A, W, H> {
         }
     }
 
-    /// The store does not have it any more. What is held is lost; what is not is over.
+    /// The store does not have it any more. A held lock is lost; any other attempt is over.
     pub fn gone(&mut self) {
         match self {
             Self::Held { validity, .. } => drop(validity.lose(LossReason::EntryGone)),
@@ -89,7 +89,7 @@ impl<A, W, H> Stage<A, W, H> {
     }
 }
 
-/// An attempt as its client keeps it: what it asks for, and where it stands.
+/// An attempt as its client keeps it: its request, and its stage.
 #[derive(Debug)]
 pub struct Progress<A = (), W = (), H = ()> {
     /// The attempt's identity.
@@ -130,7 +130,7 @@ impl<A, W, H> Progress<A, W, H> {
         look(&lock(&self.stage))
     }
 
-    /// Moves the stage, and wakes the caller if that decides what it waits for.
+    /// Moves the stage, and wakes the caller if that decides its wait.
     pub fn change<T>(&self, change: impl FnOnce(&mut Stage<A, W, H>) -> T) -> T {
         let mut stage = lock(&self.stage);
         let before = stage.is_decided();
@@ -146,12 +146,12 @@ impl<A, W, H> Progress<A, W, H> {
         self.look(|stage| matches!(stage, Stage::Waiting { .. }))
     }
 
-    /// Whether it holds the lock, or has lost it while it did.
+    /// Whether it holds the lock, or lost it while holding.
     pub fn is_held(&self) -> bool {
         self.look(|stage| matches!(stage, Stage::Held { .. }))
     }
 
-    /// Whether it is over before it was held, or by a close.
+    /// Whether it has ended, before it held the lock or by a close.
     pub fn is_over(&self) -> bool {
         self.look(|stage| matches!(stage, Stage::Over(_)))
     }
@@ -199,11 +199,11 @@ impl<A, W, H> Progress<A, W, H> {
         })
     }
 
-    /// Takes note of a grant whose request was sent at `sent`: from now on it is held, and renewed.
+    /// Records a grant whose request was sent at `sent`: from now on it is held, and renewed.
     ///
     /// # Errors
     ///
-    /// How it has ended meanwhile.
+    /// Its end, if it has ended meanwhile.
     pub fn hold(&self, sent: Instant, note: H) -> Result<Validity, End> {
         self.change(|stage| {
             if let Stage::Over(end) = stage {
@@ -219,11 +219,11 @@ impl<A, W, H> Progress<A, W, H> {
     ///
     /// # Errors
     ///
-    /// How it has ended instead.
+    /// Its end, if it has ended instead.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future forgets the wait and nothing else. One caller at a time.
+    /// Dropping the future ends the wait and nothing else. One caller at a time.
     pub async fn decided(&self) -> Result<(Instant, u64), End> {
         loop {
             let decision = self.look(|stage| match stage {
@@ -234,7 +234,7 @@ impl<A, W, H> Progress<A, W, H> {
             if let Some(decision) = decision {
                 return decision;
             }
-            // A permit is kept for a notification that comes before this.
+            // `Notify` keeps a permit for a notification that comes before this.
             self.moved.notified().await;
         }
     }

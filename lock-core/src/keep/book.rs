@@ -1,6 +1,6 @@
 //! All attempts of a client, and when each is due for renewal.
 //!
-//! Those of one TTL are renewed together: one request for all of them, a period after the last one.
+//! Attempts with one TTL are renewed together: one request for all, one period after the last one.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::{Instant, keep::attempt::Progress};
 
-/// What a book asks of an attempt. All that dereferences to a [`Progress`] can say it.
+/// The data of an attempt that a book reads. Any type that dereferences to a [`Progress`] has it.
 pub trait Renewed {
     /// The attempt's identity.
     fn id(&self) -> Uuid;
@@ -37,7 +37,7 @@ impl<T: Deref<Target = Progress<A, W, H>>, A, W, H> Renewed for T {
     }
 }
 
-/// What a client holds and waits for.
+/// The attempts of a client that hold or wait.
 #[derive(Debug)]
 pub struct Book<T> {
     attempts: HashMap<Uuid, Arc<T>>,
@@ -53,8 +53,8 @@ impl<T> Default for Book<T> {
 }
 
 impl<T: Renewed> Book<T> {
-    /// Writes an attempt down at `now`. Returns whether something is due earlier than before;
-    /// `None` if the book is closed.
+    /// Adds an attempt at `now`. Returns whether a renewal is due earlier than before; `None` if
+    /// the book is closed.
     pub fn enter(&mut self, attempt: &Arc<T>, now: Instant) -> Option<bool> {
         if self.closed {
             return None;
@@ -74,7 +74,7 @@ impl<T: Renewed> Book<T> {
         self.attempts.remove(&attempt.id());
     }
 
-    /// The attempt of this identity, if it is there.
+    /// The attempt with this identity, if the book has it.
     pub fn find(&self, attempt: Uuid) -> Option<&Arc<T>> {
         self.attempts.get(&attempt)
     }
@@ -84,7 +84,7 @@ impl<T: Renewed> Book<T> {
         self.attempts.values()
     }
 
-    /// After a reconnect: what was renewed meanwhile is not known.
+    /// After a reconnect: makes all attempts due, as earlier renewals may be lost.
     pub fn all_due(&mut self, now: Instant) {
         self.groups.values_mut().for_each(|due| *due = now);
     }
@@ -96,7 +96,7 @@ impl<T: Renewed> Book<T> {
         }
     }
 
-    /// Refuses new attempts, renews none any more, and returns those that are there.
+    /// Refuses new attempts, renews none any more, and returns the present ones.
     pub fn close(&mut self) -> Vec<Arc<T>> {
         self.closed = true;
         self.groups.clear();
@@ -123,8 +123,8 @@ impl<T: Renewed> Book<T> {
         self.groups.iter().filter(|(_, at)| **at <= now).map(|(ttl, _)| *ttl).collect()
     }
 
-    /// The attempts with these TTLs. They are due again a period after `now`; a TTL that no attempt
-    /// has is forgotten.
+    /// Returns the attempts with these TTLs. They are due again a period after `now`; a TTL without
+    /// attempts is forgotten.
     pub fn take(&mut self, due: &BTreeSet<Duration>, now: Instant) -> Vec<Arc<T>> {
         if due.is_empty() {
             return Vec::new();

@@ -1,8 +1,8 @@
-//! What attempts leave behind, removed several at a time.
+//! Removing what attempts leave behind, several at a time.
 //!
-//! While few requests that remove something are on their way, each departure gets one of its own.
-//! Others wait, and go together when one of the requests is answered. What a store does not answer
-//! is tried again until its deadline.
+//! While few removing requests are on their way, each departure gets a request of its own. Others
+//! wait, and go together when one of the requests is answered. A departure that the store does not
+//! answer is tried again until its deadline.
 
 use std::{
     collections::VecDeque,
@@ -16,7 +16,7 @@ use crate::{
     keep::{errors::again, poison::lock},
 };
 
-/// What is to be removed.
+/// The departures that wait for a request.
 #[derive(Debug)]
 pub struct Departures<T>(Mutex<State<T>>);
 
@@ -27,21 +27,21 @@ struct State<T> {
     requests: usize,
 }
 
-/// What leaves at the same time.
+/// Entries that are removed together.
 #[derive(Debug)]
 pub struct Departure<T> {
-    /// What it is.
+    /// The entries.
     pub what: T,
-    /// How many attempts that are.
+    /// How many attempts they belong to.
     pub count: usize,
     /// Until when it is tried.
     pub deadline: Instant,
-    /// Hears what came of it; `None` for what is cleaned up in the background.
+    /// Gets the result; `None` for a cleanup in the background.
     pub told: Option<oneshot::Sender<Result<()>>>,
 }
 
 impl<T> Departure<T> {
-    /// Tells what came of it. A caller that has left does not hear it.
+    /// Reports the result. A caller that has left does not get it.
     pub fn tell(self, result: Result<()>) {
         if let Some(told) = self.told {
             let _ = told.send(result);
@@ -56,8 +56,8 @@ impl<T> Default for Departures<T> {
 }
 
 impl<T> Departures<T> {
-    /// Takes a departure in. Returns whether the caller is to send a request: fewer than `most` are
-    /// on their way. It counts from now on.
+    /// Takes a departure in. Returns whether the caller must send a request: fewer than `most` are
+    /// on their way. The new request counts from now on.
     pub fn admit(&self, departure: Departure<T>, most: usize) -> bool {
         let mut state = lock(&self.0);
         state.waiting.push_back(departure);
@@ -66,7 +66,7 @@ impl<T> Departures<T> {
         free
     }
 
-    /// Those that leave with the next request: as many as have room in it, and at least one if
+    /// Takes the departures for the next request: as many as have room in it, and at least one if
     /// there is any.
     pub fn take(&self, room: usize) -> Vec<Departure<T>> {
         let mut state = lock(&self.0);
@@ -81,8 +81,8 @@ impl<T> Departures<T> {
         taken
     }
 
-    /// A request has failed. If the store did not answer, those with time left at `now` wait for
-    /// another one; the others are told.
+    /// A request has failed. If the store did not answer, departures with time left at `now` wait
+    /// for another request; the others get the error.
     pub fn failed(&self, leaving: Vec<Departure<T>>, why: &Error, now: Instant) {
         let outage = why.is_unavailable();
         let (later, over): (Vec<_>, Vec<_>) =
@@ -101,17 +101,17 @@ impl<T> Departures<T> {
 
 /// A session that removes what attempts leave.
 pub trait Removes: Send + Sync + Sized + 'static {
-    /// What leaves at the same time.
+    /// The entries of one departure.
     type Leaving: Send;
 
-    /// What waits to be removed.
+    /// The departures that wait for a request.
     fn departures(&self) -> &Departures<Self::Leaving>;
 
-    /// Sends one request, for those that come next, and tells them.
+    /// Sends one request for the next departures, and reports the result to them.
     fn remove_next(self: &Arc<Self>) -> impl Future<Output = ()> + Send;
 }
 
-/// One of the requests that are on their way. It ends with this, also if its future is dropped.
+/// One of the requests on their way. It ends when this is dropped, also with its future.
 #[derive(Debug)]
 pub struct Sending<S: Removes> {
     session: Arc<S>,
@@ -119,18 +119,18 @@ pub struct Sending<S: Removes> {
 }
 
 impl<S: Removes> Sending<S> {
-    /// Takes a departure in; `None` if a request that is on its way will be followed by one for it.
+    /// Takes a departure in; `None` if another request on its way will be followed by one for it.
     pub fn admit(session: &Arc<S>, departure: Departure<S::Leaving>, most: usize) -> Option<Self> {
         let sends = session.departures().admit(departure, most);
         sends.then(|| Self { session: session.clone(), over: false })
     }
 
-    /// Sends one request, and the others in the background if more have come meanwhile.
+    /// Sends one request. If more departures have come meanwhile, sends others in the background.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future ends the request: what it was to remove is left to expire, and is told
-    /// nothing. What waits goes with the next departure.
+    /// Dropping the future ends the request: its departures are left to expire, without a result.
+    /// Departures that wait go with the next one.
     pub async fn run(mut self) {
         self.session.remove_next().await;
         if !self.is_over() {
@@ -138,11 +138,11 @@ impl<S: Removes> Sending<S> {
         }
     }
 
-    /// Sends requests until nothing waits for one.
+    /// Sends requests until no departure waits for one.
     ///
     /// # Cancel safety
     ///
-    /// As [`run`](Self::run).
+    /// Same as [`run`](Self::run).
     pub async fn run_all(mut self) {
         while !self.is_over() {
             self.session.remove_next().await;

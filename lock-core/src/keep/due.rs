@@ -13,20 +13,20 @@ use crate::{Clock, Instant};
 ///
 /// # Cancel safety
 ///
-/// Dropping the future forgets the wait; a ring of `earlier` that it has heard is lost.
+/// Dropping the future ends the wait; a ring of `earlier` that it has received is lost.
 pub async fn until(clock: Clock, due: Instant, earlier: &Notify) {
     if due == Instant::NEVER {
         return earlier.notified().await;
     }
-    // A timer ends at a full millisecond: what is due already does not wait for one.
+    // A timer ends at a full millisecond: work that is due already does not wait for one.
     let left = due.since(clock.now());
     if !left.is_zero() {
         let _ = timeout(left, earlier.notified()).await;
     }
 }
 
-/// Works until the session is gone: whenever `due` says so, and then also on what is due within
-/// `together`. `earlier` rings when something is due earlier than before, and when the session
+/// Works until the session is gone: each time that `due` names, and then also on work that is due
+/// within `together`. `earlier` rings when work is due earlier than before, and when the session
 /// ends.
 ///
 /// # Cancel safety
@@ -60,7 +60,7 @@ mod tests {
     const CLOCK: Clock = Clock::Tokio;
 
     #[tokio::test(start_paused = true)]
-    async fn a_ring_ends_the_wait_for_what_is_due_later() {
+    async fn a_ring_ends_the_wait_for_later_work() {
         let (earlier, start) = (Notify::new(), CLOCK.now());
         earlier.notify_one();
         until(CLOCK, Instant::NEVER, &earlier).await;

@@ -1,4 +1,4 @@
-//! The errors that drivers make. [`Error::closed`] is beside the error itself.
+//! Constructors for the errors of drivers. [`Error::closed`] is next to the error itself.
 
 use crate::{BoxError, Effect, Error};
 
@@ -17,7 +17,7 @@ pub fn denied(store: &'static str, op: &'static str, source: impl Into<BoxError>
     Error::Denied { store, op, source: source.into() }
 }
 
-/// The store answered with what the driver cannot work with.
+/// The store sent a reply that the driver cannot use.
 pub fn rejected(
     store: &'static str,
     op: &'static str,
@@ -27,13 +27,13 @@ pub fn rejected(
     Error::Rejected { store, op, effect, source: source.into() }
 }
 
-/// The grant was over before the client heard of it.
+/// The grant was over before the client learned of it.
 pub fn late(store: &'static str) -> Error {
     let why = "the grant was over before this client heard of it";
     unavailable(store, "acquire", Effect::None, why)
 }
 
-/// The error of a request that was made for several callers, for one more of them.
+/// A copy of an error, for a request that was made for several callers.
 pub fn again(error: &Error) -> Error {
     let text = |source: &BoxError| source.to_string();
     match error {
@@ -43,7 +43,7 @@ pub fn again(error: &Error) -> Error {
         Error::Denied { store, op, source } => denied(store, op, text(source)),
         Error::Rejected { store, op, effect, source } => rejected(store, op, *effect, text(source)),
         Error::Closed { store, by } => Error::Closed { store, by: by.clone() },
-        // Nothing that was sent fails like this.
+        // No request fails with another error.
         error => unavailable("the store", "send", error.effect(), error.to_string()),
     }
 }

@@ -1,7 +1,7 @@
-//! What attempts have left in the store, until the janitor of their session has removed it.
+//! Entries that attempts have left in the store, until their session's janitor has removed them.
 //!
-//! The janitor is a task of the driver. It tries at once what is new, and what the store refused
-//! again after a pause, each longer than the one before, whatever else there is to do.
+//! The janitor is a task of the driver. It tries new entries at once, and refused ones again after
+//! a pause, each longer than the one before. New entries do not change these pauses.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use crate::{Clock, Instant, keep::poison::lock};
 
-/// What is left to remove in one session.
+/// The entries that are left to remove in one session.
 #[derive(Debug)]
 pub struct Leftovers<T> {
     state: Mutex<State<T>>,
@@ -22,14 +22,14 @@ pub struct Leftovers<T> {
 struct State<T> {
     new: Vec<T>,
     refused: Vec<T>,
-    /// When to try again what was refused.
+    /// When to try the refused entries again.
     again: Instant,
     pause: Duration,
     /// Whether a janitor is at work.
     working: bool,
 }
 
-/// What a janitor is to try now.
+/// The entries for a janitor to try now.
 #[derive(Debug)]
 pub struct Due<T> {
     /// Not tried yet.
@@ -39,15 +39,15 @@ pub struct Due<T> {
 }
 
 impl<T> Leftovers<T> {
-    /// Nothing is left. What is refused is tried again after the first pause, which is doubled up
-    /// to the longest.
+    /// No entries. Refused entries are tried again after the first pause, which is doubled up to
+    /// the longest.
     pub fn new(first: Duration, longest: Duration) -> Self {
         let (new, refused) = (Vec::new(), Vec::new());
         let state = State { new, refused, again: Instant::NEVER, pause: first, working: false };
         Self { state: Mutex::new(state), more: Notify::new(), first, longest }
     }
 
-    /// Leaves something to the janitor.
+    /// Leaves an entry to the janitor.
     pub fn add(&self, leftover: T) {
         lock(&self.state).new.push(leftover);
         self.ring();
@@ -58,32 +58,32 @@ impl<T> Leftovers<T> {
         self.more.notify_one();
     }
 
-    /// Whether a janitor is to be started: none is at work. From now on one is.
+    /// Returns whether a janitor must be started: none is at work. From now on one is.
     pub fn start(&self) -> bool {
         !std::mem::replace(&mut lock(&self.state).working, true)
     }
 
-    /// Whether nothing is left: the janitor does not work from then on.
+    /// Returns whether no entry is left: the janitor then counts as stopped.
     pub fn rest(&self) -> bool {
         let mut state = lock(&self.state);
         state.working = !state.new.is_empty() || !state.refused.is_empty();
         !state.working
     }
 
-    /// How many are left.
+    /// How many entries are left.
     pub fn count(&self) -> usize {
         let state = lock(&self.state);
         state.new.len() + state.refused.len()
     }
 
-    /// Forgets all: the end of the session takes it along.
+    /// Forgets all entries: they end with the session.
     pub fn clear(&self) {
         let mut state = lock(&self.state);
         state.new.clear();
         state.refused.clear();
     }
 
-    /// Waits until the janitor is woken, or something is to be tried again.
+    /// Waits until the janitor is woken, or a refused entry is due.
     ///
     /// # Cancel safety
     ///
@@ -96,7 +96,7 @@ impl<T> Leftovers<T> {
         }
     }
 
-    /// Takes what is to be tried now.
+    /// Takes the entries to try now.
     pub fn take(&self, now: Instant) -> Due<T> {
         let mut state = lock(&self.state);
         let again = match now >= state.again {
@@ -109,7 +109,8 @@ impl<T> Leftovers<T> {
         Due { new: std::mem::take(&mut state.new), again }
     }
 
-    /// This was refused just now. Nothing of what was taken is the end of all pauses.
+    /// Records entries that were refused just now. If no refused entry is left, the pauses start
+    /// anew.
     pub fn refused(&self, leftovers: Vec<T>, now: Instant) {
         let mut state = lock(&self.state);
         state.refused.extend(leftovers);
@@ -129,7 +130,7 @@ mod tests {
     const PAUSE: Duration = Duration::from_secs(1);
 
     #[test]
-    fn what_is_refused_later_does_not_bring_the_earlier_ones_forward() {
+    fn later_refusals_do_not_advance_the_next_try() {
         let (left, now) = (Leftovers::new(PAUSE, PAUSE * 30), Clock::Boot.now());
         let again = |at| left.take(at).again;
         left.refused(vec!["a"], now);

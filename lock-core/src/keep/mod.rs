@@ -1,22 +1,22 @@
-//! For drivers: what several of them keep, each said once.
+//! For drivers: parts that several of them share.
 //!
-//! Everything here is optional. A driver whose store has sessions of its own needs less of it than
-//! one whose store knows only keys that expire. Nothing here knows a store: what depends on one
-//! comes in as an argument or by a small trait.
+//! Everything here is optional. A driver of a store with sessions needs less of it than a driver of
+//! a store that knows only keys that expire. Nothing here depends on a store: specific parts come
+//! in as an argument or by a small trait.
 //!
 //! | module | what it keeps |
 //! |---|---|
 //! | [`attempt`] | one attempt from its first request to its end, as one state |
 //! | [`book`] | all attempts of a client, and when each is due for renewal |
 //! | [`due`] | a task that works when something is due |
-//! | [`wait`] | the wait for a grant, and what is checked before it is given out |
-//! | [`departures`] | what attempts leave behind, removed several at a time |
+//! | [`wait`] | the wait for a grant, and the check before it is given out |
+//! | [`departures`] | removing what attempts leave behind, several at a time |
 //! | [`pool`] | sessions of the store, one for each TTL |
-//! | [`opening`] | what comes of opening a session, told to all callers that wait for it |
-//! | [`leftovers`] | what attempts have left in a session, until its janitor has removed it |
-//! | [`observe`] | changes of the leader, told to one observer |
+//! | [`opening`] | the result of opening a session, for all callers that wait for it |
+//! | [`leftovers`] | entries that attempts have left in a session, until its janitor has removed them |
+//! | [`observe`] | changes of the leader, sent to one observer |
 //! | [`backoff`] | pauses that grow |
-//! | [`errors`] | the errors that drivers make |
+//! | [`errors`] | constructors for the errors of drivers |
 //! | [`limits`] | times and counts that are the same on every store |
 //! | [`poison`] | mutexes that cannot be poisoned |
 

@@ -1,4 +1,4 @@
-//! Changes of the leader, told to one observer.
+//! Changes of the leader, sent to one observer.
 
 use std::time::Duration;
 
@@ -6,19 +6,19 @@ use tokio::{sync::mpsc, time::timeout};
 
 use crate::{Effect, Error, Leader, Observed, Result, duration::shown, keep::errors::unavailable};
 
-/// Sees changes of the leader of one name.
+/// Reads the changes of the leader of one name.
 pub trait Observer: Send {
-    /// Waits for what is new, in order: who leads, or `None` if nobody does. Nothing new is no
+    /// Waits for changes, in order: the leader, or `None` if there is none. An empty list means no
     /// change.
     ///
     /// # Errors
     ///
-    /// [`Error::Closed`] if the client has ended; else what no patience helps against.
+    /// [`Error::Closed`] if the client has ended; otherwise errors that another try cannot mend.
     fn changes(&mut self) -> impl Future<Output = Result<Vec<Option<Leader>>>> + Send;
 }
 
-/// Tells what there is and then every change, until the receiver is dropped, the client has ended,
-/// or there is an error that no patience helps against, which is told.
+/// Sends the present leader and then every change, until the receiver is dropped, the client has
+/// ended, or an error comes that another try cannot mend. It sends that error, too.
 ///
 /// # Cancel safety
 ///
@@ -48,12 +48,12 @@ pub async fn tell(
     }
 }
 
-/// Waits for the first look at a store, which may try again and again. `peer`: how errors call what
-/// does not answer.
+/// Waits for the first look at a store, which may try again and again. `peer` is the name of the
+/// silent side in errors.
 ///
 /// # Errors
 ///
-/// The look's, and [`Error::Unavailable`] after `limit`.
+/// The errors of the look, and [`Error::Unavailable`] after `limit`.
 ///
 /// # Cancel safety
 ///

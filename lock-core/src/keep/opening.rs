@@ -1,4 +1,4 @@
-//! What comes of opening a session, told to all callers that wait for it.
+//! The result of opening a session, for all callers that wait for it.
 
 use std::sync::Arc;
 
@@ -16,11 +16,11 @@ pub(super) enum Opening<S, E> {
 pub struct Told<S, E>(pub(super) watch::Receiver<Opening<S, E>>);
 
 impl<S, E: Clone> Told<S, E> {
-    /// Waits for what comes of it; `None` if the task that was to open it is gone.
+    /// Waits for the result; `None` if the task that was to open the session is gone.
     ///
     /// # Errors
     ///
-    /// What the store said.
+    /// The store's error.
     ///
     /// # Cancel safety
     ///
@@ -34,7 +34,7 @@ impl<S, E: Clone> Told<S, E> {
         }
     }
 
-    /// Why the last try failed, if one did and another one is under way.
+    /// Why the last try failed, if it failed and another one is under way.
     pub fn last_failure(&self) -> Option<E> {
         match &*self.0.borrow() {
             Opening::Trying(failure) => failure.clone(),

@@ -1,7 +1,7 @@
 //! The sessions of a client: one for each TTL in use, opened when it is first asked for.
 //!
-//! A store's session has one TTL, and all locks with that TTL live by it. The pool knows the
-//! sessions and lets all that need the same one wait for one opening. It sends nothing: a driver
+//! A store's session has one TTL, and all locks with that TTL depend on it. The pool keeps the
+//! sessions, and callers that need the same session share one opening. It sends nothing: a driver
 //! opens sessions in a task of its own, with the [`Maker`] that the first caller gets.
 
 use std::{
@@ -21,12 +21,12 @@ use crate::{
     },
 };
 
-/// What the pool asks of a session.
+/// A session as the pool sees it.
 pub trait Pooled {
-    /// The TTL that it has.
+    /// The session's TTL.
     fn ttl(&self) -> Duration;
 
-    /// Whether it is over: another one is opened in its place.
+    /// Whether it is over: another session is then opened in its place.
     fn is_over(&self) -> bool;
 
     /// Whether it is to be [retired](Pool::retire).
@@ -43,7 +43,7 @@ pub struct Pool<S, E> {
     most: usize,
 }
 
-/// The sessions of a client that may be gone.
+/// A weak handle to the sessions of a client, which may be gone.
 #[derive(Debug)]
 pub struct WeakPool<S, E>(Weak<Mutex<State<S, E>>>);
 
@@ -51,7 +51,7 @@ pub struct WeakPool<S, E>(Weak<Mutex<State<S, E>>>);
 struct State<S, E> {
     closed: bool,
     by_ttl: HashMap<Duration, Slot<S, E>>,
-    /// Those that take no new locks.
+    /// Sessions that take no new locks.
     retired: Vec<Weak<S>>,
 }
 
@@ -61,7 +61,7 @@ enum Slot<S, E> {
     Opening(watch::Sender<Opening<S, E>>),
 }
 
-/// What there is of the session of a TTL.
+/// The state of the session of a TTL.
 #[derive(Debug)]
 pub enum Found<S, E> {
     /// It is open.
@@ -72,15 +72,15 @@ pub enum Found<S, E> {
     Wanted {
         /// The right to open it.
         maker: Maker<S, E>,
-        /// What comes of that.
+        /// The result of the opening.
         told: Told<S, E>,
-        /// A session that made room for it. It is not in the pool any more, and is to be ended.
+        /// A session that made room for it. It is not in the pool any more, and must be ended.
         instead_of: Option<Arc<S>>,
     },
 }
 
-/// The right to open a session. Dropped before it is [done](Self::done), by a panic or the end of
-/// its runtime, it ends the opening, and those that wait may begin another one.
+/// The right to open a session. If it is dropped before it is [done](Self::done), by a panic or the
+/// end of its runtime, the opening ends, and the waiting callers may begin another one.
 #[derive(Debug)]
 pub struct Maker<S, E> {
     state: Weak<Mutex<State<S, E>>>,
@@ -89,14 +89,14 @@ pub struct Maker<S, E> {
 }
 
 impl<S: Pooled, E> Pool<S, E> {
-    /// No sessions yet, and at most this many at a time in which locks may begin. `store` is for
+    /// A pool without sessions. At most `most` sessions at a time take new locks. `store` is for
     /// errors.
     pub fn new(store: &'static str, most: usize) -> Self {
         let state = State { closed: false, by_ttl: HashMap::new(), retired: Vec::new() };
         Self { state: Arc::new(Mutex::new(state)), store, most }
     }
 
-    /// The session of a TTL, or what is to be done to get it.
+    /// The session of a TTL, or the way to get it.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl<S: Pooled, E> Pool<S, E> {
         state.retired.retain(|retired| !std::ptr::eq(retired.as_ptr(), Arc::as_ptr(session)));
     }
 
-    /// Lets no more sessions in, and forgets all; the driver ends those that are returned.
+    /// Closes the pool, and forgets all sessions; the driver ends the returned ones.
     pub fn close(&self) -> Vec<Arc<S>> {
         let mut state = lock(&self.state);
         let all = state.all();
@@ -154,13 +154,13 @@ impl<S: Pooled, E> Pool<S, E> {
         all
     }
 
-    /// For what must not keep the sessions of a client that was dropped.
+    /// A weak handle, for code that must not keep the sessions of a dropped client.
     pub fn downgrade(&self) -> WeakPool<S, E> {
         WeakPool(Arc::downgrade(&self.state))
     }
 }
 
-/// The error for a caller whose TTL the store does not grant.
+/// The error for a caller with a TTL that the store does not grant.
 pub fn other_ttl(asked: Duration, granted: Duration) -> Error {
     Error::InvalidOption {
         option: "ttl".to_owned(),
@@ -170,7 +170,7 @@ pub fn other_ttl(asked: Duration, granted: Duration) -> Error {
 }
 
 impl<S: Pooled, E> WeakPool<S, E> {
-    /// As [`Pool::retire`], unless the client is gone.
+    /// Same as [`Pool::retire`], unless the client is gone.
     pub fn retire(&self, session: &Arc<S>) {
         let _ = self.0.upgrade().inspect(|state| lock(state).retire(session));
     }
@@ -190,7 +190,7 @@ impl<S, E> Slot<S, E> {
 }
 
 impl<S, E> State<S, E> {
-    /// The opening is over. The slot may be another one's by now.
+    /// Ends the opening. The slot may belong to another opening by now.
     fn leave(&mut self, ttl: Duration, tell: &watch::Sender<Opening<S, E>>) {
         if let Some(Slot::Opening(current)) = self.by_ttl.get(&ttl)
             && current.same_channel(tell)
@@ -218,8 +218,8 @@ impl<S: Pooled, E> State<S, E> {
         }
     }
 
-    /// Takes out a session that nobody uses if there are too many. Sessions are handed out under
-    /// the pool's mutex only, so one that the pool alone has is idle.
+    /// Takes out an idle session if there are too many. Sessions are handed out only under the
+    /// pool's mutex, so a session that the pool alone has is idle.
     fn make_room(&mut self, ttl: Duration, most: usize) -> Result<Option<Arc<S>>> {
         if self.by_ttl.len() < most {
             return Ok(None);
@@ -239,7 +239,7 @@ impl<S: Pooled, E> State<S, E> {
         }
     }
 
-    /// Files a session that was opened for a TTL. Returns whether it did.
+    /// Stores a session that was opened for a TTL. Returns whether it did.
     fn file(&mut self, session: &Arc<S>, ttl: Duration) -> bool {
         let fits = !self.closed && session.ttl() == ttl;
         if fits {
@@ -250,12 +250,12 @@ impl<S: Pooled, E> State<S, E> {
 }
 
 impl<S: Pooled, E> Maker<S, E> {
-    /// Tells those that wait why a try failed. Another one follows.
+    /// Reports to the waiting callers why a try failed. Another try follows.
     pub fn failed(&self, failure: E) {
         self.tell.send_replace(Opening::Trying(Some(failure)));
     }
 
-    /// Waits until nobody waits for the session. The opening is over then.
+    /// Waits until no caller waits for the session. The opening is over then.
     ///
     /// # Cancel safety
     ///
@@ -265,16 +265,16 @@ impl<S: Pooled, E> Maker<S, E> {
             self.tell.closed().await;
             let Some(state) = self.state.upgrade() else { return };
             let mut state = lock(&state);
-            // Under the mutex under which others join.
+            // Under the mutex that callers take to join.
             if self.tell.receiver_count() == 0 {
                 return state.leave(self.ttl, &self.tell);
             }
         }
     }
 
-    /// Ends the opening with what came of it. Returns whether a session is in the pool now; one
-    /// that is not, since it has another TTL or the pool is closed, is the caller's to end. Of a
-    /// closed pool nobody is told anything.
+    /// Ends the opening with its result. Returns whether a session is in the pool now. A session
+    /// that is not, because its TTL differs or the pool is closed, must be ended by the caller. A
+    /// closed pool reports no result.
     pub fn done(self, opened: Result<Arc<S>, E>) -> bool {
         let Some(state) = self.state.upgrade() else { return false };
         let mut state = lock(&state);

@@ -36,7 +36,7 @@ fn opened(pool: &Sessions, ttl: Duration) -> Arc<Session> {
 }
 
 #[tokio::test]
-async fn callers_waiting_for_a_dropped_maker_are_told_and_may_open_the_session() {
+async fn callers_that_wait_for_a_dropped_maker_may_open_the_session() {
     let pool = Sessions::new("a store", 8);
     let (maker, _) = wanted(&pool, TTL);
     let Ok(Found::Opening(mut told)) = pool.get(TTL) else { panic!("two makers") };
@@ -67,7 +67,7 @@ async fn a_deserted_opening_ends_and_does_not_end_the_next_one() {
 }
 
 #[test]
-fn a_session_that_nobody_uses_makes_room_for_another_ttl() {
+fn an_idle_session_makes_room_for_another_ttl() {
     let pool = Sessions::new("a store", 2);
     let [first, second, third] = [1, 2, 3].map(Duration::from_secs);
     let used = opened(&pool, first);
@@ -106,7 +106,7 @@ async fn a_closed_pool_takes_no_session_in() {
 }
 
 #[tokio::test]
-async fn a_session_with_another_ttl_is_told_and_not_kept() {
+async fn a_session_with_another_ttl_is_reported_and_not_kept() {
     let pool = Sessions::new("a store", 8);
     let (maker, mut told) = wanted(&pool, TTL);
     assert!(!maker.done(Ok(Arc::new(Session(TTL * 2)))));

@@ -1,4 +1,4 @@
-//! The wait for a grant, and what is checked before it is given out.
+//! The wait for a grant, and the check before it is given out.
 
 use std::{ops::Deref, sync::Arc, time::Duration};
 
@@ -14,23 +14,23 @@ use crate::{
 
 /// A session in which attempts wait.
 pub trait Waits: Sized {
-    /// What it keeps of an attempt.
+    /// The session's record of an attempt.
     type Attempt;
 
-    /// Where it reads the time.
+    /// Its clock.
     const CLOCK: Clock;
 
-    /// The store's name, and how errors call what does not answer: "the server".
+    /// The store's name, and the name of the silent side in errors: "the server".
     fn store(&self) -> (&'static str, &'static str);
 
-    /// Renews an attempt. Returns when the request was sent that has done so; `None` if the store
+    /// Renews an attempt. Returns the send time of the request that renewed it; `None` if the store
     /// does not have it any more.
     fn renew(
         &self,
         attempt: &Self::Attempt,
     ) -> impl Future<Output = Result<Option<Instant>>> + Send;
 
-    /// Removes an attempt that waits from the store, for as long as the deadline allows.
+    /// Removes a waiting attempt from the store, and tries again until the deadline.
     fn withdraw(
         self: &Arc<Self>,
         attempt: &Arc<Self::Attempt>,
@@ -41,18 +41,18 @@ pub trait Waits: Sized {
     fn clean_up(self: &Arc<Self>, attempt: &Arc<Self::Attempt>);
 }
 
-/// Waits for the grant of an attempt that is in the queue. Returns since when at the latest it is
-/// valid, and its token.
+/// Waits for the grant of an attempt that is in the queue. Returns the send time of the request
+/// that confirmed it last, and its token.
 ///
 /// # Errors
 ///
 /// [`Error::Contended`] if the caller has left, [`Error::PlaceLost`] if the store does not have the
 /// attempt any more, [`Error::Closed`], and [`Error::Unavailable`] if the store has not answered
-/// for a TTL. What the attempt has left in the store is removed then.
+/// for a TTL. The attempt's traces in the store are removed then.
 ///
 /// # Cancel safety
 ///
-/// None: the caller is told by its [`Attempt`], and the future runs to its end.
+/// None: the caller cancels by its [`Attempt`], and the future runs to its end.
 pub async fn wait<S: Waits, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,
@@ -72,8 +72,8 @@ where
     match decided {
         Ok((sent, token)) => Ok((confirm(session, attempt, sent).await?, token)),
         Err(end) => {
-            // What is gone may have expired and still be there, or a request that was under way has
-            // made it anew. A close removes all that there is.
+            // An attempt that is gone may have expired and still be there, or a request under way
+            // may have made it anew. A close removes everything.
             if end != End::Closed {
                 session.clean_up(attempt);
             }
@@ -95,8 +95,8 @@ pub fn ended<S: Waits>(session: &S, ttl: Duration, end: End) -> Error {
     }
 }
 
-/// Renews a grant before it is given out, if a third of its term has passed already or it is not
-/// renewed later. Returns since when at the latest it is valid.
+/// Renews a grant before it is given out, if a third of its term has passed or it is not renewed
+/// later. Returns the send time of the request that confirmed it last.
 async fn confirm<S: Waits, A, W, H>(
     session: &Arc<S>,
     attempt: &Arc<S::Attempt>,

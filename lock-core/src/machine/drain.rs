@@ -1,4 +1,4 @@
-//! Who holds something of a client, and whether anybody may still come.
+//! The guards of a client, and whether new ones are accepted.
 
 use std::{
     fmt,
@@ -10,7 +10,7 @@ use crate::keep::poison::lock;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Who holds something of a client, and whether anybody may still come.
+/// The guards of a client, and whether new ones are accepted.
 #[derive(Default)]
 pub(crate) struct Drain {
     pub(crate) begun: CancellationToken,
@@ -24,7 +24,7 @@ struct State {
     has_begun: bool,
 }
 
-/// One guard, as long as it is there.
+/// One guard, while it exists.
 pub(crate) struct Stay(Arc<Drain>);
 
 impl Drain {
@@ -32,7 +32,7 @@ impl Drain {
         lock(&self.state)
     }
 
-    /// Counts the guard of a new grant; `None` if the drain has begun, and nobody waits for it.
+    /// Counts the guard of a new grant; `None` if the drain has begun.
     pub(crate) fn enter(self: &Arc<Self>) -> Option<Stay> {
         let mut state = self.state();
         (!state.has_begun).then(|| {
@@ -48,7 +48,7 @@ impl Drain {
     }
 
     pub(crate) fn begin(&self) {
-        // Before anybody is woken: from here on the count only falls.
+        // Before the waiters are woken: from here on the count only falls.
         self.state().has_begun = true;
         self.begun.cancel();
     }
@@ -62,7 +62,7 @@ impl Drain {
         loop {
             let left = self.left.notified();
             tokio::pin!(left);
-            // Registered before the look, so that nobody leaves unnoticed in between.
+            // Registered before the check, so that no guard leaves unnoticed in between.
             left.as_mut().enable();
             if self.guards() == 0 {
                 return;

@@ -1,4 +1,4 @@
-//! Waits that have ended in vain, and share the next look at the store.
+//! Waits that timed out, and that share the next look at the store.
 
 use std::{
     collections::HashMap,
@@ -12,8 +12,8 @@ use crate::{Holder, LockName, keep::poison::lock};
 
 /// The looks under way, by name, with the waits that share the next one.
 ///
-/// A look that is under way when a wait ends does not know that attempt, so the wait shares the
-/// next one with all others that end meanwhile. However many waits end at once, at most one look
+/// A look that is under way when a wait ends does not cover that attempt. So the wait shares the
+/// next look with all others that end meanwhile. However many waits end at once, at most one look
 /// per name is under way, and two are sent.
 #[derive(Default)]
 pub(crate) struct EndedWaits(Mutex<HashMap<LockName, Vec<Ended>>>);
@@ -23,7 +23,7 @@ pub(crate) struct Ended {
     pub(crate) tell: oneshot::Sender<Found>,
 }
 
-/// What was in the way of one wait.
+/// The holder and the place that a look found for one wait.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) holder: Option<Holder>,

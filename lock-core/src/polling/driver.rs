@@ -21,7 +21,7 @@ use crate::{
 pub struct Polling<S: PolledStore> {
     way: Arc<Way<S>>,
     closed: CancellationToken,
-    /// What is held, and some of what was.
+    /// Present holds, and some that are over.
     holds: Mutex<Vec<Weak<Hold<S>>>>,
 }
 
@@ -44,7 +44,7 @@ impl<S: PolledStore> Polling<S> {
 
     fn remember(&self, hold: &Arc<Hold<S>>) {
         let mut holds = self.holds();
-        // Those that are over go whenever there is no room, and so cost little for each.
+        // Holds that are over are removed only when there is no room, so the cost per hold is low.
         if holds.len() == holds.capacity() {
             holds.retain(|hold| hold.strong_count() > 0);
         }
@@ -58,7 +58,7 @@ impl<S: PolledStore> Polling<S> {
         }
     }
 
-    /// Removes what an attempt may have left, in the background: its caller need not wait for that.
+    /// Removes what an attempt may have left, in the background: its caller need not wait for it.
     fn clean_up(&self, request: &Request, attempt: Uuid) {
         let (way, name, ttl) = (self.way.clone(), request.name.clone(), request.ttl);
         tokio::spawn(async move { way.remove(&name, attempt, ttl).await });
@@ -73,7 +73,7 @@ impl<S: PolledStore> Polling<S> {
         let term = request.term;
         let hold = Arc::new(Hold::new(self.way.clone(), (request, attempt), sent, token));
         self.remember(&hold);
-        // Closed meanwhile: the close may have looked before.
+        // Closed meanwhile: the close may have missed this hold.
         if let Err(closed) = self.check_open() {
             hold.give_back().await?;
             return Err(closed);
@@ -153,7 +153,7 @@ impl<S: PolledStore> DistributedLock for Polling<S> {
     async fn close(&self) -> Result<()> {
         self.closed.cancel();
         let held: Vec<_> = self.holds().iter().filter_map(Weak::upgrade).collect();
-        // All are told before the first request is answered.
+        // All holds are lost before the first request is answered.
         for hold in &held {
             hold.validity.lose(LossReason::Closed);
         }

@@ -12,8 +12,7 @@ use crate::{
     deadline::safe_until,
 };
 
-/// How often a hold is renewed in each TTL: nothing but a renewal tells the holder that its entry
-/// is gone.
+/// How often a hold is renewed in each TTL. Only a renewal shows the holder that its entry is gone.
 const RENEWALS: u32 = 8;
 
 #[derive(Debug)]
@@ -64,7 +63,7 @@ pub(super) async fn renew<S: PolledStore>(hold: Weak<Hold<S>>) {
         drop(held);
         clock.sleep_until(clock.now() + pause).await;
         let Some(held) = hold.upgrade().filter(|held| !held.validity.has_ended()) else { return };
-        // The deadline tells of an outage, if that does not end before.
+        // An outage shows at the deadline, if it does not end before.
         let _ = held.renew().await;
     }
 }

@@ -1,4 +1,4 @@
-//! What a store without a queue implements.
+//! The trait of a store without a queue.
 
 use std::{fmt::Debug, io, time::Duration};
 
@@ -14,25 +14,25 @@ use crate::DistributedLock;
 ///
 /// # Contract
 ///
-/// - **One entry:** [`take`](Self::take) is one atomic step: of all that call it for a free name,
-///   in whatever process, one succeeds.
-/// - **An end:** an entry that is not renewed counts for nothing one TTL after the latest of its
-///   `take` and `renew`, plus [`Guarantees::expiry_slack`], and not before: the TTL runs from when
-///   the store acts.
-/// - **Identity:** [`renew`](Self::renew) and [`remove`](Self::remove) touch the entry of that
-///   attempt and no other, however late they come.
+/// - **One entry:** [`take`](Self::take) is one atomic step: of all calls for a free name, in any
+///   process, one succeeds.
+/// - **An end:** an entry that is not renewed ends one TTL after the latest of its `take` and
+///   `renew`, plus [`Guarantees::expiry_slack`], and not before. The TTL runs from when the store
+///   acts.
+/// - **Identity:** [`renew`](Self::renew) and [`remove`](Self::remove) touch only the entry of that
+///   attempt, however late they come.
 /// - **Tokens:** each `take` that succeeds returns a greater token, as [`Guarantees::fencing`]
 ///   grades it.
 ///
 /// The futures of these methods are polled to their end while the runtime lives, except those of
 /// [`holder`](Self::holder), [`names`](Self::names) and the `remove` of a revocation, which may be
 /// dropped half-way. A `renew` and a `remove` for the same lease are never under way together;
-/// those of other clients may be.
+/// calls of other clients may be.
 ///
 /// # Errors
 ///
-/// The kind of an [`io::Error`] says what comes of it; [`io::Error::other`] takes a client
-/// library's.
+/// The kind of an [`io::Error`] decides the result; [`io::Error::other`] wraps a client library's
+/// error.
 ///
 /// | kind | the caller gets | |
 /// |---|---|---|
@@ -40,12 +40,12 @@ use crate::DistributedLock;
 /// | [`InvalidData`](io::ErrorKind::InvalidData), [`InvalidFilename`](io::ErrorKind::InvalidFilename), [`InvalidInput`](io::ErrorKind::InvalidInput) | [`Error::Rejected`](crate::Error::Rejected) | at once |
 /// | any other | [`Error::Unavailable`](crate::Error::Unavailable) | if it lasts for a TTL; until then the call is made again |
 ///
-/// A request that failed may have acted: what it may have left is removed.
+/// A request that failed may have acted: its traces are removed.
 #[async_trait]
 pub trait PolledStore: Debug + Send + Sync + 'static {
-    /// What the store promises, as [`DistributedLock::guarantees`]. [`Guarantees::least`] is right
-    /// but for what the store is better at; kinds, fairness, wake-ups and signals of a loss stay at
-    /// the least.
+    /// The store's promises, as in [`DistributedLock::guarantees`]. Start with
+    /// [`Guarantees::least`], and raise what the store keeps; kinds, fairness, wake-ups and signals
+    /// of a loss stay at the least.
     fn guarantees(&self) -> &Guarantees;
 
     /// The clock of all deadlines. Default: [`Clock::Boot`].
@@ -53,15 +53,15 @@ pub trait PolledStore: Debug + Send + Sync + 'static {
         Clock::Boot
     }
 
-    /// The longest pause between two tries of a waiter; each is between half of it and the whole.
-    /// Default: 50 ms.
+    /// The longest pause between two tries of a waiter; each pause is between half of it and the
+    /// whole. Default: 50 ms.
     fn pause(&self) -> Duration {
         Duration::from_millis(50)
     }
 
     /// Takes `request.name` for `request.ttl` if it is free, and returns the fencing token; `None`
-    /// if another attempt has it. If this attempt has it already, since the answer to a call before
-    /// was lost, it takes it again.
+    /// if another attempt has it. If this attempt has it already, because the answer to an earlier
+    /// call was lost, it takes it again.
     ///
     /// # Errors
     ///

@@ -17,7 +17,7 @@ pub(super) struct Way<S> {
 }
 
 impl<S: PolledStore> Way<S> {
-    /// What an answer means, for the caller and about the way to the store.
+    /// Turns an answer into the caller's result, and records whether the store is reached.
     pub(super) fn heard<T>(&self, op: &'static str, answer: io::Result<T>) -> Result<T> {
         use ErrorKind::{InvalidData, InvalidFilename, InvalidInput, PermissionDenied};
         let (store, effect) = (self.store.guarantees().store, Effect::Unknown);

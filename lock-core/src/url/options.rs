@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use super::{parts::decode, secrets::SECRETS};
 use crate::{Error, Result, driver::duration};
 
-/// The options of a URL. A driver asks for each that it knows, then calls [`finish`](Self::finish),
-/// which refuses the rest: a misspelt option is an error, not a default.
+/// The options of a URL. A driver asks for each option that it knows, then calls
+/// [`finish`](Self::finish), which refuses the rest: a misspelt option is an error, not a default.
 #[derive(Debug)]
 pub struct Options<'a> {
     given: &'a BTreeMap<String, String>,
@@ -78,7 +78,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Refuses options that nobody asked for.
+    /// Refuses options that the driver did not ask for.
     ///
     /// # Errors
     ///

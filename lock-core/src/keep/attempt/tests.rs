@@ -1,4 +1,4 @@
-//! Every order in which a few things may happen to an attempt.
+//! Every order in which a few events may happen to an attempt.
 
 use std::{
     pin::pin,
@@ -11,7 +11,7 @@ const TTL: Duration = Duration::from_secs(9);
 
 type Plain = Progress<(), u64, ()>;
 
-/// What may happen, each at a time of its own.
+/// The possible events, each at a time of its own.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Event {
     Queued,
@@ -47,7 +47,7 @@ fn start() -> Instant {
     Instant::default() + Duration::from_secs(3600)
 }
 
-/// What is known of an attempt from outside, kept by a second and simpler hand.
+/// The state of an attempt seen from outside, kept by a second and simpler model.
 #[derive(Default)]
 struct Seen {
     over: Option<End>,
@@ -158,7 +158,7 @@ fn each_sequence(length: usize, mut check: impl FnMut(&[Event])) {
 }
 
 #[test]
-fn in_every_order_of_events_the_stage_is_what_a_simpler_hand_says() {
+fn in_every_order_of_events_the_stage_agrees_with_a_simpler_model() {
     each_sequence(5, |events| {
         let (attempt, mut seen, mut now) = (attempt(), Seen::default(), start());
         for event in events {
@@ -170,7 +170,7 @@ fn in_every_order_of_events_the_stage_is_what_a_simpler_hand_says() {
 }
 
 #[test]
-fn whoever_waits_for_the_decision_is_woken_by_it_whenever_it_comes() {
+fn a_decision_wakes_its_waiter_at_any_time() {
     let mut woken = Context::from_waker(Waker::noop());
     each_sequence(4, |events| {
         let (attempt, mut seen, mut now) = (attempt(), Seen::default(), start());
@@ -192,7 +192,7 @@ fn whoever_waits_for_the_decision_is_woken_by_it_whenever_it_comes() {
 }
 
 #[test]
-fn only_what_has_run_for_a_while_is_renewed() {
+fn only_older_holds_are_renewed() {
     let (attempt, sent) = (attempt(), start());
     assert!(!attempt.is_renewed(sent));
     let validity = attempt.hold(sent, ()).unwrap();

@@ -1,4 +1,4 @@
-//! When attempts are due, in random orders of what happens to a book.
+//! Due times of attempts, in random orders of the steps of a book.
 
 use proptest::{collection::vec, prelude::*};
 
@@ -28,7 +28,7 @@ enum Step {
     Forget(usize),
     TrySoon,
     AllDue,
-    /// So many milliseconds pass, and what is due is taken.
+    /// This many milliseconds pass, and due attempts are taken.
     Wait(u64),
 }
 
@@ -43,7 +43,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens, each attempt is taken once a period at least, and a client that renews
+    /// In every order, each attempt is taken at least once a period, and a client that renews
     /// nothing is not woken.
     #[test]
     fn each_attempt_is_taken_in_time(steps in vec(step(), 1..60)) {

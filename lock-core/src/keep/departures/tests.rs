@@ -1,4 +1,4 @@
-//! Departures in random orders of comings, answers and outages.
+//! Departures in random orders of arrivals, answers and outages.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ const ROOM: usize = 3;
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// So many attempts leave together.
+    /// This many attempts leave together.
     Leave(usize),
-    /// One of the requests that are on their way is answered, and followed by another one if
-    /// something waits.
+    /// One of the requests on their way is answered, and followed by another one if departures
+    /// wait.
     Answer(usize),
     /// The store does not answer one of them, and time passes.
     Silence(usize),
@@ -33,7 +33,7 @@ fn step() -> impl Strategy<Value = Step> {
 
 struct World {
     departures: Departures<u32>,
-    /// What each request on its way removes.
+    /// The departures of each request on its way.
     requests: Vec<Vec<Departure<u32>>>,
     answers: Vec<oneshot::Receiver<Result<()>>>,
     now: Instant,
@@ -67,7 +67,7 @@ impl World {
 
 proptest! {
     #[test]
-    fn each_is_told_once_and_nothing_waits_without_a_request(
+    fn each_departure_gets_one_result_and_none_waits_without_a_request(
         steps in vec(step(), 1..60),
         most in 1usize..4,
     ) {
@@ -98,7 +98,7 @@ proptest! {
             prop_assert!(world.requests.len() <= most);
             let waiting = lock(&world.departures.0).waiting.len();
             prop_assert_eq!(lock(&world.departures.0).requests, world.requests.len());
-            // Only a dropped future leaves what waits to the next departure.
+            // Only a dropped future leaves waiting departures to the next one.
             prop_assert!(waiting == 0 || !world.requests.is_empty() || dropped > 0);
         }
         while let Some(answered) = world.requests.pop() {
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn what_the_store_refuses_is_told_at_once_and_what_it_did_not_answer_until_the_deadline() {
+fn a_refusal_is_reported_at_once_and_silence_at_the_deadline() {
     let departures = Departures::default();
     let soon = Instant::default() + Duration::from_secs(1);
     let silent = unavailable("store", "release", Effect::Unknown, "silent");
