@@ -15,7 +15,7 @@ fn the_short_forms() {
 }
 
 #[test]
-fn what_is_wrong_is_named() {
+fn a_bad_url_is_refused_with_the_reason() {
     for (url, expected) in [
         ("", "SCHEME"),
         ("127.0.0.1:2379", "SCHEME"),
