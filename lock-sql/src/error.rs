@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_sent_may_have_taken_effect() {
+    fn a_broken_connection_leaves_the_effect_unknown() {
         let broken = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert_eq!(convert(Dialect::Postgres, "acquire", broken).effect(), Effect::Unknown);
     }

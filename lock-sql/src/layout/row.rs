@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_cannot_be_read_lets_nobody_in() {
+    fn an_unreadable_kind_counts_as_exclusive() {
         assert_eq!(read_kind(0, 0, 0), Kind::Exclusive);
         assert_eq!(read_kind(1, 0, 0), Kind::Shared);
         assert_eq!(read_kind(2, 1, 3), Kind::Permit { weight: 1, limit: 3 });

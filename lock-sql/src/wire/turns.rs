@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_the_line_holds_nobody_up() {
+    async fn a_script_that_leaves_the_line_delays_no_other() {
         let turns = Turns::new([1, 1, 1]);
         let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
         let mut leaver = Box::pin(turns.take(Rank::Ask, PATIENCE));
