@@ -125,8 +125,8 @@ struct Told {
     source: sqlx::Error,
 }
 
-/// Puts the error into plain words. Leaves out what only builders of the server or the library
-/// need: PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
+/// Puts the error into plain words. Leaves out details for builders of the server or the library:
+/// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     let text = match &error {
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
@@ -170,7 +170,7 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
-/// Whether the column for grants is missing, and no other one.
+/// Whether the column `granted` is missing, and no other one.
 pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
     let is_undated = |said: &dyn DatabaseError| {
         Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
@@ -235,7 +235,7 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
     Error::closed(dialect.store())
 }
 
-/// For a server that cannot keep locks, as it is set up.
+/// The error for a server that cannot keep locks as it is set up.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
     let (store, source) = (dialect.store(), why.into());

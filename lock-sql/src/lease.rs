@@ -94,8 +94,8 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        // A reply may be lost, and the caller may not wait for it. By their
-        // versions, the newer value stays in any order of arrival, and each is kept once.
+        // A reply may be lost, and the caller may not wait for it. By their versions, the newer
+        // value stays in any order of arrival, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let (name, id) = (&self.attempt.name, self.attempt.id);
         let publish = |script: Script| script.publish(name, id, version, value);

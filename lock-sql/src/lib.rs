@@ -39,7 +39,7 @@
 //! | of the pool | |
 //! |---|---|
 //! | host, socket, login, database, TLS | used, as they are when a connection is made: a new password from `set_connect_options` takes effect |
-//! | PostgreSQL's `options`, such as `search_path` | used; ours for isolation and timeouts take precedence. The application name is used if there is one |
+//! | PostgreSQL's `options`, such as `search_path` | used; the driver's own for isolation and timeouts take precedence. The application name is used if there is one |
 //! | MySQL's character set, time zone and modes | not used |
 //! | SQLite's file, VFS and PRAGMAs | used; but the journal is a write-ahead log, and `read_only`, `immutable`, `shared_cache`, exclusive locking and memory are switched off |
 //! | `after_connect` and other hooks | **not called**: put a `SET search_path` into the options |
@@ -178,9 +178,9 @@
 //! A statement ends by itself on the server: after 2 s of waiting for a lock, 3 s in all
 //! (`lock_timeout`, `statement_timeout`; `innodb_lock_wait_timeout`, `lock_wait_timeout`,
 //! `max_statement_time` or, for statements that only read, `max_execution_time`). A request that
-//! has given up before keeps its connection until then, and there are at most ten more of those. So
-//! a stalled server sees at most 21 connections of a client, however many locks it asks for and
-//! however often.
+//! has given up before keeps its connection until then, and there are at most ten more such
+//! connections. So a stalled server sees at most 21 connections of a client, however many locks
+//! it asks for and however often.
 //!
 //! # Implementation
 //!
@@ -248,7 +248,7 @@
 //! The others poll: one query per client for all queues that are due, however many of its attempts
 //! wait for a name. A client whose first attempt is at place *n* of a queue waits between half and
 //! the whole of *n* times the step, at most the longest pause. The head also looks 2 ms after the
-//! entry before it expires.
+//! expiry of the entry ahead of it.
 //!
 //! | | step | longest | a look |
 //! |---|---|---|---|

@@ -77,7 +77,7 @@ impl Session {
         Ok(rows.iter().filter_map(name).collect())
     }
 
-    /// What a commit outlives: see [`Script::durability`].
+    /// Returns what a commit outlives: see [`Script::durability`].
     ///
     /// # Errors
     ///

@@ -113,9 +113,9 @@ impl Rows {
 }
 
 impl Row {
-    /// Returns the time from which validity counts: `sent`, when the answered request was sent,
-    /// minus the part of the TTL that had passed. A part had passed if an earlier request of the
-    /// same attempt, whose reply was lost, set the expiry.
+    /// Returns the time from which validity counts: `sent` minus the part of the TTL that had
+    /// passed. `sent` is when the answered request was sent. A part had passed if an earlier
+    /// request of the same attempt set the expiry, and its reply was lost.
     pub(crate) fn confirmed(&self, sent: Instant, ttl: Duration) -> Instant {
         sent - ttl.saturating_sub(self.left)
     }

@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// Registers a waiting attempt: looks at its queue tell it when it is let in.
+    /// Registers a waiting attempt for looks at its queue.
     pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
         if self.book().wait(attempt, look, rings) {
             self.waiters.look_due.notify_one();

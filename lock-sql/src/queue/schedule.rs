@@ -11,7 +11,7 @@ use crate::{
 
 /// Looks that are due at about the same time are made together.
 pub(crate) const TOGETHER: Duration = Duration::from_millis(2);
-/// The head looks this long after the attempt before it expires, and the others later: the head
+/// How long after the expiry of the attempt ahead the head looks. The others look later: the head
 /// goes first.
 const HEAD_SLACK: Duration = Duration::from_millis(2);
 const OTHERS_SLACK: Duration = Duration::from_millis(400);
@@ -55,8 +55,9 @@ fn pace(dialect: Dialect, place: usize) -> Duration {
     Duration::from_millis(factor.saturating_mul(step).min(longest))
 }
 
-/// Time until the first attempt ahead of this place expires. Not only the one that it waits for
-/// counts: expired ones among the others would seem to stay, and no change would be reported.
+/// Time until the first attempt ahead of this place expires. All of them count, not only the one
+/// that it waits for: expired ones among the others would seem to stay, and no change would be
+/// reported.
 pub(crate) fn blocked_for(queue: &[Row], at: usize) -> Duration {
     queue[..at].iter().map(|row| row.left).min().unwrap_or_default()
 }

@@ -39,7 +39,8 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !attempts.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next sweep will do. The next renewal waits for it, so the limit is short.
+            // If it fails, the next sweep will do. The next renewal waits for it, so the limit is
+            // short.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }

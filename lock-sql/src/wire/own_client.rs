@@ -10,8 +10,8 @@ use crate::layout::dialect::Dialect;
 /// password.
 pub(crate) type Way<C> = Arc<dyn Fn() -> <C as Connection>::Options + Send + Sync>;
 
-/// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show the
-/// password.
+/// A pool of the caller's: a `&sqlx::SqlitePool`, `&MySqlPool` or `&PgPool`. `Debug` does not show
+/// the password.
 ///
 /// Locks use its options, and none of its connections: [the front page](crate#your-own-client) says
 /// why.

@@ -34,8 +34,8 @@ async fn an_uncontended_lock_is_two_transactions(dialect: Dialect) {
     assert_eq!(spent("delete"), TIMES * 2);
     assert_eq!(spent("insert") + spent("insert_select"), TIMES);
     match dialect {
-        // One message each, which is a transaction: acquire, and release with its lock of the counter
-        // and its push.
+        // One message each, which is a transaction: acquire, and release with its lock of the
+        // counter and its push.
         Dialect::Postgres => {
             assert_eq!((spent("select"), spent("begin"), spent("commit")), (TIMES * 3, 0, 0));
         }

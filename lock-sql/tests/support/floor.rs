@@ -22,7 +22,8 @@ async fn is_free(locks: &Locks) {
     eventually("it is free", async || locks.inspect("x").await.unwrap().is_empty()).await;
 }
 
-/// Two clients hand a lock to each other by tickets, until they are told to stop or one of them fails.
+/// Two clients hand a lock to each other by tickets, until they are told to stop or one of them
+/// fails.
 async fn hand_to_hand(
     mut clients: [Locks; 2],
     stop: Arc<AtomicBool>,
