@@ -11,7 +11,7 @@ use lock_core::{
 use crate::wire::{own_client::AnyPool, sqlite};
 use crate::{layout::dialect::Dialect, wire::own_client::OwnPool};
 
-/// The TTLs that can be asked for. Shorter ones would be lost by a busy disk's pauses.
+/// The allowed TTLs. Locks with shorter ones would be lost in a busy disk's pauses.
 pub(crate) const TTL: std::ops::RangeInclusive<Duration> = Duration::from_millis(500)..=LONGEST_TTL;
 
 /// Where the database is.
@@ -64,7 +64,7 @@ pub struct Server {
     pub host: String,
     /// The server's port. Default: 3306 of MySQL, 5432 of PostgreSQL.
     pub port: u16,
-    /// The user. Default: what the client library takes, mostly the operating system's.
+    /// The user. Default: the client library's, mostly the operating system's user.
     #[cfg_attr(feature = "serde", serde(default))]
     pub user: Option<String>,
     /// The password.
@@ -76,7 +76,8 @@ pub struct Server {
     /// Whether to encrypt. Default: [`Tls::Prefer`].
     #[cfg_attr(feature = "serde", serde(default))]
     pub tls: Tls,
-    /// A file with the certificates that sign the server's. Default: those that browsers trust.
+    /// A file with the certificates that sign the server's. Default: the certificates that browsers
+    /// trust.
     #[cfg_attr(feature = "serde", serde(default))]
     pub ca: Option<PathBuf>,
 }
@@ -116,7 +117,7 @@ impl SqlConfig {
     /// TLS and other options; everything else by default. Nothing is sent.
     ///
     /// The locks make connections of their own; [the front page](crate#your-own-client) says why,
-    /// and what of the pool counts.
+    /// and which of the pool's options count.
     ///
     /// ```no_run
     /// # mod distlock { pub use lock_core::*; pub use lock_sql as sql; }
@@ -147,9 +148,9 @@ impl SqlConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is none of ours, names several
-    /// hosts, or lacks MySQL's database, [`Error::InvalidOption`](lock_core::Error::InvalidOption)
-    /// for an unknown or wrong option.
+    /// [`Error::InvalidUrl`](lock_core::Error::InvalidUrl) if it is not a URL of this driver, names
+    /// several hosts, or lacks MySQL's database.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for an unknown or wrong option.
     pub fn from_url(url: &StoreUrl) -> Result<Self> {
         let mut options = url.options();
         let ttl = options.duration("ttl")?;
@@ -183,8 +184,8 @@ impl SqlConfig {
         self.ttl.unwrap_or(DEFAULT_TTL)
     }
 
-    /// The SQLite file that is meant, which need not be there; `None` of a server, and if nobody
-    /// knows where the user's own one is to be.
+    /// The path of the SQLite file, which need not exist. `None` for a server, and if the place of
+    /// the user's own file is not known.
     #[cfg(feature = "sqlite")]
     pub fn path(&self) -> Option<PathBuf> {
         let path = match &self.target {
@@ -276,7 +277,7 @@ impl Server {
     }
 }
 
-/// The file of a URL with two slashes: one from the root on, `sqlite:///var/locks.db`.
+/// The file of a URL with two slashes: a path from the root, as in `sqlite:///var/locks.db`.
 fn rooted(url: &StoreUrl) -> Result<PathBuf> {
     if url.has_host() || url.user().is_some() || url.path().is_empty() {
         return Err(url.error("a file has no host: write sqlite:PATH, or sqlite: alone"));
@@ -284,7 +285,7 @@ fn rooted(url: &StoreUrl) -> Result<PathBuf> {
     Ok(PathBuf::from(format!("/{}", url.path())))
 }
 
-/// The brackets of an IPv6 address belong to the URL, not to the address.
+/// Splits `HOST:PORT`. The brackets of an IPv6 address belong to the URL, not to the address.
 fn split(host: &str) -> Option<(&str, u16)> {
     let (host, port) = host.rsplit_once(':')?;
     let host = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);

@@ -1,12 +1,12 @@
-//! From the client library's errors to ours.
+//! Converts the client library's errors to lock-core's.
 //!
 //! | what happened | error | effect |
 //! |---|---|---|
 //! | no connection to be had | `Unavailable` | none |
 //! | connection broke, no answer in time | `Unavailable` | unknown |
-//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: it ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
+//! | MySQL 1053, 1317, 1927, 3169; PostgreSQL `08...`, `25P04`, `57P01`, `57P02`; SQLite 10: the server ends the connection or the statement, or the disk fails, perhaps after the commit | `Unavailable` | unknown |
 //! | MySQL 1040, 1203, 1205, 1213, 1226, 1969, 3024, 4031; PostgreSQL `40001`, `40P01`, `53300`, `55P03`, `57014`, `57P03`, `57P05`; SQLite 5, 6 | `Unavailable` | none |
-//! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: it takes no writes any more. The connections to it are ended, and the address is resolved anew | `Unavailable` | none |
+//! | MySQL 1290, 1792, 1836; PostgreSQL `25006`: the server takes no writes any more. The client ends its connections to it, and resolves the address anew | `Unavailable` | none |
 //! | MySQL 1044, 1045, 1049, 1142, 1227, 1698; PostgreSQL `28...`, `3D000`, `3F000`, `42501`; SQLite 3, 8, 14, 23 | `Denied` | none |
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
@@ -16,22 +16,22 @@ use sqlx::error::DatabaseError;
 
 use crate::layout::dialect::Dialect;
 
-/// What a database says about a request that it refuses.
+/// Why a database refuses a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Refusal {
     /// The same request may succeed soon.
     Passing,
-    /// The same, and this one may have taken effect before.
+    /// The same request may succeed soon, and this one may have taken effect.
     Ended,
-    /// The same, elsewhere: this server takes no writes.
+    /// The same request may succeed elsewhere: this server takes no writes.
     ReadOnly,
-    /// No patience helps.
+    /// A retry does not help.
     Denied,
     /// A table is missing.
     NoTable,
     /// A column is missing.
     NoColumn,
-    /// There is such a column already.
+    /// The column is there already.
     SameColumn,
     Else,
 }
@@ -99,7 +99,7 @@ fn mysql_number(_: &dyn DatabaseError) -> u16 {
     0
 }
 
-/// The table above, for a request that was sent.
+/// Converts the error of a request that was sent: see the table above.
 pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     let store = dialect.store();
     let refusal = error.as_database_error().map(|error| Refusal::of(dialect, error));
@@ -117,7 +117,7 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     }
 }
 
-/// What the client library says, in words for people.
+/// The client library's error in plain words.
 #[derive(Debug, thiserror::Error)]
 #[error("{text}")]
 struct Told {
@@ -125,8 +125,8 @@ struct Told {
     source: sqlx::Error,
 }
 
-/// Without what is of use to those who build the server or the library: PostgreSQL's line of its
-/// own source, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
+/// Puts the error into plain words. Leaves out details for builders of the server or the library:
+/// PostgreSQL's source line, and how to compile RSA in, which has a hole (RUSTSEC-2023-0071).
 pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     let text = match &error {
         sqlx::Error::Database(said) if dialect == Dialect::Postgres => {
@@ -140,7 +140,7 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
     Told { text, source: error }.into()
 }
 
-/// As [`convert`], for a request that was not sent.
+/// Same as [`convert`], for a request that was not sent.
 pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     match convert(dialect, op, error) {
         Error::Rejected { store, op, source, .. } => {
@@ -150,7 +150,7 @@ pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -
     }
 }
 
-/// The error of a request that is refused for good, after others like it with this effect.
+/// The error of a request that is refused for good, if earlier sendings of it had this effect.
 pub(crate) fn after(effect: Effect, error: Error) -> Error {
     match (effect, error) {
         (Effect::Unknown, Error::Denied { store, op, source }) => {
@@ -170,7 +170,7 @@ pub(crate) fn is_passing(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_passing)
 }
 
-/// Whether the column for grants is missing, and no other one.
+/// Whether the column `granted` is missing, and no other one.
 pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
     let is_undated = |said: &dyn DatabaseError| {
         Refusal::of(dialect, said) == Refusal::NoColumn && said.message().contains("granted")
@@ -178,8 +178,8 @@ pub(crate) fn is_undated(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(is_undated)
 }
 
-/// Whether the connection that says so is not to be used again: a new one may lead to another server, and
-/// adds the column that a file lacks.
+/// Whether the connection with this error must not be used again: a new one may lead to another
+/// server, and adds the column that a file lacks.
 pub(crate) fn is_spent(dialect: Dialect, error: &sqlx::Error) -> bool {
     let lacks = dialect == Dialect::Sqlite && is_undated(dialect, error);
     lacks || is_read_only(dialect, error)
@@ -190,30 +190,30 @@ pub(crate) fn is_read_only(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|e| Refusal::of(dialect, e) == Refusal::ReadOnly)
 }
 
-/// Whether nobody knows what has become of a script that was sent: no answer came, or the database
-/// took it for over in the middle.
+/// Whether the outcome of a script that was sent is unknown: no answer came, or the database ended
+/// it in the middle.
 pub(crate) fn may_have_run(dialect: Dialect, error: &sqlx::Error) -> bool {
     error.as_database_error().is_none_or(|e| Refusal::of(dialect, e) == Refusal::Ended)
 }
 
-/// Whether no patience helps against what the database says.
+/// Whether a retry does not help against this error.
 pub(crate) fn is_final(dialect: Dialect, error: &sqlx::Error) -> bool {
     is_nonsense(error)
         || is_distrust(error)
         || error.as_database_error().is_some() && !is_passing(dialect, error)
 }
 
-/// Whether the server did not prove who it is, or we would not tell it the password.
+/// Whether the server did not prove its identity, or the client would not send it the password.
 fn is_distrust(error: &sqlx::Error) -> bool {
     use sqlx::Error::{Configuration, Io, Tls};
     match error {
-        // TLS says so of a certificate that it does not accept.
+        // The TLS library reports a certificate that it does not accept like this.
         Io(error) => error.kind() == std::io::ErrorKind::InvalidData,
         error => matches!(error, Tls(_) | Configuration(_)),
     }
 }
 
-/// Whether it is an answer that our tables cannot have given.
+/// Whether the answer cannot come from this driver's tables.
 fn is_nonsense(error: &sqlx::Error) -> bool {
     use sqlx::Error::{ColumnDecode, ColumnIndexOutOfBounds, ColumnNotFound, Decode};
     matches!(
@@ -235,7 +235,7 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
     Error::closed(dialect.store())
 }
 
-/// For a server that cannot keep locks, as it is set up.
+/// The error for a server that cannot keep locks as it is set up.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
     let (store, source) = (dialect.store(), why.into());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_sent_may_have_taken_effect() {
+    fn a_broken_connection_leaves_the_effect_unknown() {
         let broken = sqlx::Error::Io(std::io::ErrorKind::ConnectionReset.into());
         assert_eq!(convert(Dialect::Postgres, "acquire", broken).effect(), Effect::Unknown);
     }

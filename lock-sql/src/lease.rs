@@ -1,4 +1,4 @@
-//! What the database granted.
+//! A lock that the database granted.
 
 use std::sync::{
     Arc,
@@ -23,7 +23,7 @@ pub struct SqlLease {
     session: Arc<Session>,
     attempt: Arc<Attempt>,
     token: AtomicU64,
-    /// How many values were published.
+    /// Number of published values.
     version: AtomicU64,
     validity: Validity,
 }
@@ -38,11 +38,11 @@ impl SqlLease {
         Self { session, attempt, token: token.into(), version: 0.into(), validity }
     }
 
-    /// Sends a script that changes the row and answers it.
+    /// Sends a script that changes the row, and returns the row.
     ///
     /// # Errors
     ///
-    /// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+    /// [`Error::Lost`] if the row is gone. Otherwise same as [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
         let (deadline, patience) = (CLOCK.now() + self.attempt.ttl / 2, self.attempt.patience());
         let (_, rows) =
@@ -60,7 +60,7 @@ impl SqlLease {
 }
 
 impl Drop for SqlLease {
-    /// What was lost is not released, and must not stay in the session's book.
+    /// A lost lock is not released, but must not stay in the session's book.
     fn drop(&mut self) {
         self.session.forget(&self.attempt);
     }
@@ -94,8 +94,8 @@ impl Lease for SqlLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        // An answer may be lost, and a caller may not wait for it: the newer value stays whatever
-        // comes first, and each is kept once.
+        // A reply may be lost, and the caller may not wait for it. By their versions, the newer
+        // value stays in any order of arrival, and each is kept once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let (name, id) = (&self.attempt.name, self.attempt.id);
         let publish = |script: Script| script.publish(name, id, version, value);
@@ -115,13 +115,13 @@ impl Lease for SqlLease {
         Err(self.gone())
     }
 
-    /// It has a time limit of its own in the store.
+    /// The entry has a time limit of its own in the store.
     fn ends_by_itself(&self) -> bool {
         true
     }
 
     async fn release(&self) -> Result<()> {
-        // By then the attempt has expired, whatever renewals are still on their way.
+        // By then the attempt has expired, even if renewals are still on their way.
         let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
         self.session.remove(std::slice::from_ref(&self.attempt), false, deadline).await
     }

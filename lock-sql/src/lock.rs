@@ -39,14 +39,17 @@ impl SqlLock {
     /// Connects, and creates the tables if there are none.
     ///
     /// # Errors
+    /// Within 4 s:
     ///
-    /// Within 4 s: [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be
-    /// reached or the file's directory is not there, [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the
-    /// tables are missing and the user may not create them (see [`schema`](crate::schema)), or if
-    /// the file may not be written, [`Error::Rejected`](lock_core::Error::Rejected) if the file is
-    /// on a network file system or in another time namespace, or if the server cannot keep locks as
-    /// it is set up (see the crate's documentation),
-    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
+    /// - [`Error::Unavailable`](lock_core::Error::Unavailable) if the database cannot be reached or
+    ///   the file's directory is not there.
+    /// - [`Error::Denied`](lock_core::Error::Denied) if it refuses the password, if the tables are
+    ///   missing and the user may not create them (see [`schema`](crate::schema)), or if the file
+    ///   may not be written.
+    /// - [`Error::Rejected`](lock_core::Error::Rejected) if the file is on a network file system or
+    ///   in another time namespace, or if the server cannot keep locks as it is set up (see the
+    ///   crate's documentation).
+    /// - [`Error::InvalidOption`](lock_core::Error::InvalidOption) for a TTL out of range.
     ///
     /// # Cancel safety
     ///
@@ -63,8 +66,8 @@ impl SqlLock {
         Ok(Self { session, guarantees })
     }
 
-    /// Connects to the database of a pool, as it connects. The same as [`connect`](Self::connect) with
-    /// [`SqlConfig::from_client`].
+    /// Connects to the database of a pool, with the pool's options. The same as
+    /// [`connect`](Self::connect) with [`SqlConfig::from_client`].
     ///
     /// ```no_run
     /// # #[cfg(feature = "postgres")] {
@@ -80,8 +83,9 @@ impl SqlLock {
     ///
     /// # Errors
     ///
-    /// Same as [`connect`](Self::connect); also [`Error::InvalidOption`](lock_core::Error::InvalidOption)
-    /// if SQLite's database is no file yet, or in memory, or if a pool of MySQL names no database.
+    /// Same as [`connect`](Self::connect); also
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) if SQLite's database is not a file
+    /// yet, or in memory, or if a pool of MySQL names no database.
     ///
     /// # Cancel safety
     ///
@@ -95,7 +99,7 @@ impl SqlLock {
         self.session.database.path()
     }
 
-    /// Breaks this client's way to the file.
+    /// Returns the faults that break this client's way to the file.
     #[cfg(all(feature = "properties", feature = "sqlite"))]
     pub fn faults(&self) -> crate::Faults {
         self.session.database.faults()
@@ -103,8 +107,8 @@ impl SqlLock {
 }
 
 impl SqlLock {
-    /// A lease of what was granted. Closed or revoked meanwhile, it is to leave nothing all the
-    /// same.
+    /// Returns the lease of a granted attempt. If the attempt was closed or revoked meanwhile, its
+    /// entry is removed.
     fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
         match attempt.hold(sent, ()) {
             Ok(validity) => {

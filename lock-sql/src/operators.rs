@@ -1,5 +1,5 @@
-//! What operators ask for: who holds a lock, which names are in use, to take a lock away, and the
-//! token floor.
+//! Operators' requests: the holders of a lock, the names in use, to take a lock away, and the token
+//! floor.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -25,7 +25,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
         let inspect = |script: Script| script.inspect(name);
         let (_, rows) =
@@ -38,7 +38,7 @@ impl Session {
                 entry.holder.granted_at = row.granted;
             }
         }
-        // Who is dead and not removed yet lets nobody in, and holds nothing.
+        // An expired entry that is not removed yet blocks others, but holds nothing.
         entries.retain(|entry| entry.ttl_left != Some(Duration::ZERO));
         Ok(entries)
     }
@@ -47,17 +47,17 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn ping(&self) -> Result<()> {
         self.insist(("ping", Rank::Ask), Script::ping, LIMIT, patient(), None).await.map(drop)
     }
 
-    /// Who is in the way of these attempts of this client, and their places. The place behind more
-    /// holders than [`HEAD`] is not known.
+    /// Returns the holder in the way of these attempts of this client, and their places. The place
+    /// behind more holders than [`HEAD`] is not known.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
         let diagnose = |script: Script| script.diagnose(name, attempts);
         let (_, rows) =
@@ -69,7 +69,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
         let used = |script: Script| script.used(prefix);
         let (_, rows) = self.insist(("names", Rank::Ask), used, LIMIT, patient(), None).await?;
@@ -77,22 +77,22 @@ impl Session {
         Ok(rows.iter().filter_map(name).collect())
     }
 
-    /// What a commit outlives: see [`Script::durability`].
+    /// Returns what a commit outlives: see [`Script::durability`].
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn outlives(&self) -> Result<u64> {
         let (_, rows) =
             self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
         Ok(rows.number(0).unwrap_or_default())
     }
 
-    /// Removes an entry of whatever client. Answers whether there was one.
+    /// Removes an entry of any client. Returns whether there was one.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
         let (_, rows) =
@@ -101,22 +101,22 @@ impl Session {
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
 
-    /// How far tokens have come.
+    /// Returns the token floor, and the greatest token so far.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
         let op = ("token floor", Rank::Ask);
         let (_, rows) = self.insist(op, Script::floor, LIMIT, patient(), None).await?;
         Ok(floor(&rows))
     }
 
-    /// Raises it, unless it is as high.
+    /// Raises the token floor, unless it is as high.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
         let op = ("raise the token floor", Rank::Ask);
         let raise = |script: Script| script.raise_floor(above);
@@ -124,11 +124,11 @@ impl Session {
         Ok(floor(&rows))
     }
 
-    /// Who holds or waits with a token that is not above the floor.
+    /// Returns the holders and waiters with a token that is not above the floor.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn below(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
         let op = ("raise the token floor", Rank::Ask);
         let old = |script: Script| script.up_to(floor.above);
@@ -146,7 +146,7 @@ fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {
     let places: HashMap<_, _> = rows.numbers.iter().copied().collect();
     let place = |attempt| match usize::try_from(*places.get(attempt)?).ok()? {
         at if at <= holders => Some(0),
-        // There may be more of them.
+        // There may be more holders.
         _ if holders == HEAD => None,
         at => Some(at - holders),
     };

@@ -1,8 +1,8 @@
 //! Leaving a lock to another process, and taking up one that was left.
 //!
-//! The row gets another attempt, which nobody renews: the ticket's. Who adopts the lock gives the row
-//! its own. Each of the two is one `UPDATE` that asks for the attempt before, so it is done once, and
-//! what is sent twice finds what it did.
+//! The row gets another attempt, which no client renews: the ticket's. The process that adopts the
+//! lock gives the row its own attempt. Each of the two is one `UPDATE` that checks the previous
+//! attempt. So it takes effect once, and a request that is sent again finds what the first one did.
 
 use std::sync::Arc;
 
@@ -19,13 +19,13 @@ use crate::{
     },
 };
 
-/// Gives the row to nobody, who has this id.
+/// Gives the row a new attempt's id, which no client renews. Returns the id.
 ///
 /// # Errors
 ///
-/// [`Error::Lost`] if there is none any more, and as [`Session::insist`].
+/// [`Error::Lost`] if the row is gone. Otherwise same as [`Session::insist`].
 pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> Result<Uuid> {
-    // `close` waits for it: what is detached is none of its business.
+    // `close` waits for this, so it leaves a detached row alone.
     let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let to = Uuid::new_v4();
     let (name, from, granted) = (&attempt.name, attempt.id, attempt.granted());
@@ -38,12 +38,12 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     left.then_some(to).ok_or_else(|| lost(attempt, LossReason::EntryGone))
 }
 
-/// Gives the row to this attempt. Answers since when at the latest it is valid. The attempt is in the
-/// session's book meanwhile, and remains there.
+/// Gives the row to this attempt. Returns the time from which its validity counts. The attempt is
+/// in the session's book meanwhile, and remains there.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
+/// Same as [`DistributedLock::adopt`](lock_core::DistributedLock::adopt).
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
@@ -58,7 +58,7 @@ pub(crate) async fn adopt(
     let it = HandOver { name: &attempt.name, token, from, to, holder, granted: None };
     let script = |script: Script| script.hand_over(&it);
     let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
-    // Its time is running: as what is held, it goes before those that only wait.
+    // The row's time is running: like a held lock, it goes before attempts that only wait.
     let answer = session
         .insist(("adopt", Rank::HandOver), script, patience, deadline, Some(caller))
         .await
@@ -70,7 +70,7 @@ pub(crate) async fn adopt(
     let (sent, rows) = answer?;
     match rows.iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok(row.confirmed(sent, attempt.ttl)),
-        // Not given away: its token is not above the floor.
+        // The row was not handed over: its token is not above the floor.
         Some(row) if row.attempt == from => Err(lost(attempt, LossReason::TicketOver)),
         Some(_) => Err(lost(attempt, LossReason::Adopted)),
         None => Err(lost(attempt, LossReason::TicketOver)),
@@ -81,7 +81,7 @@ fn lost(attempt: &Attempt, reason: LossReason) -> Error {
     Error::Lost { name: attempt.name.clone(), reason }
 }
 
-/// Reads what [`detach`] answered.
+/// Reads the id that [`detach`] returned.
 fn read(session: &Session, ticket: &Ticket) -> Result<Uuid> {
     Uuid::try_parse(ticket.place()).map_err(|_| Error::InvalidOption {
         option: "ticket".to_owned(),

@@ -28,19 +28,19 @@ use crate::{
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
-/// there if it is granted. Answers the token, and since when at the latest it is valid.
+/// there if it is granted. Returns the token, and the time from which its validity counts.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
+/// Same as [`DistributedLock::acquire`](lock_core::DistributedLock::acquire).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
     request: &Request,
     caller: &lock_core::Attempt,
 ) -> Result<(Instant, u64)> {
-    // In turn: the server would let one of them in at a time anyway, and whoever has left must be
-    // gone before the next of this client looks.
+    // This client's attempts take turns: the server would let one of them in at a time anyway, and
+    // an attempt that has left must be gone before the next one looks.
     let limit = match request.wait {
         Wait::Try => attempt.ttl.min(limits::TRY),
         _ => attempt.ttl,
@@ -61,7 +61,7 @@ pub(crate) async fn acquire(
     let before: Vec<_> = queue[..at].iter().map(|row| row.kind).collect();
     if judge(&before, request.kind) == Verdict::Admitted {
         if queue[at].granted.is_none() {
-            // Who was in the way has left meanwhile.
+            // The attempts in the way have left meanwhile.
             attempt.found_granted();
             session.date(attempt);
         }
@@ -79,8 +79,8 @@ pub(crate) async fn acquire(
     Ok(granted)
 }
 
-/// Sends the request of an attempt until it is answered. If it failed, whatever it may have done is
-/// undone in the background.
+/// Sends the request of an attempt until the database answers. If it fails, its possible effects
+/// are undone in the background.
 async fn ask(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,

@@ -19,17 +19,17 @@ use crate::{
     },
 };
 
-/// How many names one transaction takes at the most: the longest ones make a message of about
-/// 400 KiB then, besides what their holders say.
+/// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
+/// holders' descriptions.
 pub(crate) const NAMES: usize = 100;
 
 /// Takes the locks of all attempts, or none. The attempts are in the session's book meanwhile, and
-/// remain there if all are granted. Answers the tokens, each with the time since when it is valid
-/// at the latest.
+/// remain there if all are granted. Returns the tokens, each with the time from which its
+/// validity counts.
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
+/// Same as [`DistributedLock::try_all`](lock_core::DistributedLock::try_all).
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -52,7 +52,7 @@ pub(crate) async fn acquire(
     granted(session, attempts, sent, &rows)
 }
 
-/// As a single lock's attempts take turns, for all names in order.
+/// Takes the turn of each name, as a single lock's attempt does, in the order of the names.
 async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGuard<()>> {
     let turn = |attempt: &Arc<Attempt>| (attempt.name.clone(), session.book().turn(&attempt.name));
     let turns: BTreeMap<_, _> = attempts.iter().map(turn).collect();
@@ -63,8 +63,8 @@ async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGu
     taken
 }
 
-/// Sends the request until it is answered. If it failed, whatever it may have done is undone in the
-/// background.
+/// Sends the request until the database answers. If it fails, its possible effects are undone in
+/// the background.
 async fn ask(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
@@ -87,7 +87,7 @@ async fn ask(
     answer
 }
 
-/// All attempts or none. A part of them is there only if somebody has removed the others.
+/// Grants all attempts or none. If only some of them are there, the others were removed.
 fn granted(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],

@@ -1,5 +1,5 @@
-//! Who leads, told to those who observe: looks at the database, which keeps what they may have
-//! missed.
+//! Tells observers which attempt leads. An observer looks at the database, which keeps the values
+//! that it may have missed.
 
 use std::{
     sync::{Arc, Weak},
@@ -25,15 +25,15 @@ use crate::{
 
 /// How long one look waits for its answer.
 const LIMIT: Duration = Duration::from_secs(2);
-/// Between two looks at a database that does not answer.
+/// Pause between two looks at a database that does not answer.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How often an observer looks.
+/// Longest pause between two looks of an observer.
 fn pace(dialect: Dialect) -> Duration {
     match dialect {
         Dialect::Sqlite => Duration::from_millis(50),
         Dialect::MySql => Duration::from_millis(250),
-        // Changes are pushed; that a leader has died is not.
+        // Changes are pushed, but the death of a leader is not.
         Dialect::Postgres => Duration::from_secs(2),
     }
 }
@@ -42,7 +42,7 @@ fn pace(dialect: Dialect) -> Duration {
 ///
 /// # Errors
 ///
-/// As [`DistributedLock::observe`](lock_core::DistributedLock::observe).
+/// Same as [`DistributedLock::observe`](lock_core::DistributedLock::observe).
 pub(crate) async fn observe(
     session: &Arc<Session>,
     name: &LockName,
@@ -71,18 +71,18 @@ struct Observer {
 
 impl keep::observe::Observer for Observer {
     async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
-        // A ring that comes meanwhile is kept.
+        // The bell keeps a ring that comes while nothing waits for it.
         let _ = timeout(jitter(pace(self.dialect)), self.bell.notified()).await;
         self.look().await
     }
 }
 
 impl Observer {
-    /// Looks again and again until the database answers: what is new.
+    /// Looks until the database answers. Returns the changes.
     ///
     /// # Errors
     ///
-    /// What no patience helps against; [`Error::Closed`] if the session has ended.
+    /// An error that does not pass; [`Error::Closed`] if the session has ended.
     async fn look(&mut self) -> Result<Vec<Option<Leader>>> {
         loop {
             let closed = || error::closed(self.dialect);
@@ -104,19 +104,19 @@ impl Observer {
     }
 }
 
-/// The newest that an observer was told.
+/// The newest state that an observer was told.
 #[derive(Debug, Default)]
 struct Known {
     looked: bool,
     token: u64,
     version: u64,
-    /// Whether that one still leads.
+    /// Whether the attempt with this token still leads.
     leads: bool,
 }
 
 impl Known {
-    /// What is new in an answer: the values of those who led, and then the first of the queue, if
-    /// there is one. The very first answer tells of this moment only.
+    /// Returns the changes in an answer: earlier values of leaders, and then the first of the
+    /// queue, if there is one. The very first answer yields the present state only.
     fn looked(&mut self, rows: Vec<Row>) -> Vec<Option<Leader>> {
         let mut changes = Vec::new();
         let leads = rows.last().is_some_and(is_leader);
@@ -144,7 +144,7 @@ impl Known {
     }
 }
 
-/// Whether this is somebody who holds the lock alone. What a leader has said before has no attempt.
+/// Whether the row holds the lock alone. An earlier value of a leader has the nil attempt.
 fn is_leader(row: &Row) -> bool {
     !row.attempt.is_nil() && row.kind == Kind::Exclusive && !row.left.is_zero()
 }

@@ -1,4 +1,4 @@
-//! Who observes which name, and is woken when its leader may have changed.
+//! The observers of each name, which are woken when its leader may have changed.
 
 use std::{
     collections::HashMap,
@@ -8,7 +8,7 @@ use std::{
 use lock_core::{LockName, keep::poison::lock};
 use tokio::sync::Notify;
 
-/// Who observes what in a session.
+/// The observers of a session, by name.
 #[derive(Debug, Default)]
 pub(crate) struct Observers(Mutex<HashMap<LockName, Vec<Weak<Notify>>>>);
 
@@ -21,7 +21,7 @@ impl Observers {
         bell
     }
 
-    /// Whoever observes this name looks now.
+    /// Makes the observers of this name look now.
     pub(crate) fn ring(&self, name: &LockName) {
         let observers = lock(&self.0);
         let bells = observers.get(name).into_iter().flatten();

@@ -1,4 +1,4 @@
-//! Looks at queues, for those who wait in them: one query for all that are due.
+//! Looks at queues for waiting attempts: one query for all queues that are due.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -12,13 +12,13 @@ use crate::{
     wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
 };
 
-/// After a look that failed.
+/// Pause after a look that failed.
 const PAUSE: Duration = Duration::from_millis(50);
-/// A look that might be spared is made all the same after this long.
+/// Longest time without a look: a look that could be spared is made after it.
 const LONGEST_SPARE: Duration = Duration::from_secs(1);
 
 impl Session {
-    /// The attempt waits: it is told when it is its turn.
+    /// Registers a waiting attempt for looks at its queue.
     pub(crate) fn wait(&self, attempt: &Arc<Attempt>, look: Look, rings: u64) {
         if self.book().wait(attempt, look, rings) {
             self.waiters.look_due.notify_one();
@@ -41,7 +41,7 @@ impl Session {
                     self.looked(name, waiting, &rows, seen);
                 }
                 if bury {
-                    // Others may have waited for the dead, too.
+                    // Other clients may have waited for the expired entries, too.
                     names.iter().for_each(|name| self.tell_neighbours(name));
                 }
             }
@@ -49,8 +49,8 @@ impl Session {
         }
     }
 
-    /// Takes out the looks that need not be made, as nothing at all has changed in the database
-    /// since the last one. Answers the version of the database that the others will see, or a later
+    /// Takes out the looks that can be spared: nothing has changed in the database since the last
+    /// one. Returns the version of the database that the other looks will see; they may see a later
     /// one.
     async fn spare(&self, due: &mut Vec<Due>) -> Option<(u64, Instant)> {
         if self.dialect() != Dialect::Sqlite || due.is_empty() {

@@ -1,4 +1,4 @@
-//! Pushes of PostgreSQL: what they tell goes to those who wait.
+//! Pushes of PostgreSQL, passed on to waiting attempts and observers.
 
 use std::{
     sync::{Arc, Weak},
@@ -21,9 +21,9 @@ use crate::{
     },
 };
 
-/// Between attempts to connect.
+/// Pause between attempts to connect.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(10), Duration::from_secs(1));
-/// How long one attempt may take, and an answer that shows that the connection is there.
+/// Time limit of an attempt to connect, and of the answer that shows that the connection is there.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
@@ -48,7 +48,7 @@ pub(crate) fn run(
 
 /// Passes pushes on until the connection is lost.
 async fn listen(session: &Weak<Session>, mut listener: PgListener, doubts: &Doubts) {
-    // Whatever was pushed before was missed.
+    // Earlier pushes were missed.
     match session.upgrade() {
         Some(session) => {
             session.waiters.ring_all();

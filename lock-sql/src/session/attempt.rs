@@ -1,4 +1,4 @@
-//! One attempt, as this store has it.
+//! One attempt, as this driver keeps it.
 
 use std::{
     ops::Deref,
@@ -13,15 +13,15 @@ use lock_core::{
 use crate::{layout::dialect::Dialect, wire::clock::CLOCK};
 
 /// An attempt that this client makes, waits with, or holds a lock by. While it waits, its token is
-/// known: its place among those that wait.
+/// known: its place among the waiting attempts.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     progress: Progress<(), u64>,
-    /// Whether it has a value.
+    /// Whether its request has a value: it leads an election.
     pub(crate) leads: bool,
-    /// As what it entered.
+    /// The kind with which it entered.
     pub(crate) kind: Kind,
-    /// When it was found out that it is granted, unless its first request has said so.
+    /// When the client found it granted, unless its first request recorded the grant.
     granted: OnceLock<Instant>,
 }
 
@@ -41,7 +41,7 @@ impl Attempt {
     ) -> Arc<Self> {
         let period = match dialect {
             Dialect::Postgres => request.ttl / 3,
-            // The database does not tell that a lock was revoked: the client must ask.
+            // These databases do not report that a lock was revoked: the client must ask.
             Dialect::Sqlite | Dialect::MySql => request.ttl / 8,
         };
         Arc::new(Self {
@@ -52,7 +52,7 @@ impl Attempt {
         })
     }
 
-    /// The database says that the attempt is in the queue.
+    /// Notes that the attempt is in the queue.
     pub(crate) fn waits(&self, sent: Instant, token: u64) {
         self.change(|stage| {
             if let Stage::Asking(()) = stage {
@@ -61,7 +61,7 @@ impl Attempt {
         });
     }
 
-    /// Its place among those that wait.
+    /// Its place among the waiting attempts; `None` if it does not wait.
     pub(crate) fn waiting_token(&self) -> Option<u64> {
         self.look(|stage| match stage {
             Stage::Waiting { note, .. } => Some(*note),
@@ -69,7 +69,7 @@ impl Attempt {
         })
     }
 
-    /// The database says that nothing is before it any more that it would have to wait for.
+    /// Notes the grant: nothing is before the attempt any more that it would have to wait for.
     pub(crate) fn admitted(&self) {
         self.change(|stage| {
             if let Stage::Waiting { sent, note: token } = *stage {
@@ -79,7 +79,7 @@ impl Attempt {
         });
     }
 
-    /// It is granted, and its row does not say so.
+    /// Notes the time of a grant that its row does not record.
     pub(crate) fn found_granted(&self) {
         self.granted.get_or_init(|| CLOCK.now());
     }

@@ -1,4 +1,4 @@
-//! What a client holds and waits for, and which queues it looks at when.
+//! A client's attempts, and when it looks at which queue.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -13,10 +13,10 @@ use crate::{
     session::attempt::Attempt,
 };
 
-/// How often what is long dead is removed, at most.
+/// Shortest time between two removals of rows that expired long ago.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// What a client holds and waits for, and which queues it looks at when.
+/// A client's attempts, and when it looks at which queue.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
     pub(crate) attempts: keep::book::Book<Attempt>,
@@ -24,11 +24,11 @@ pub(crate) struct Book {
     waiting: HashMap<LockName, Vec<Arc<Attempt>>>,
     /// When to look at which queue, and why.
     looks: BTreeMap<LockName, Look>,
-    /// Those of this client that ask for a name do so in turn.
+    /// This client's attempts that ask for the same name take turns.
     turns: HashMap<LockName, Weak<tokio::sync::Mutex<()>>>,
-    /// How many of these there may be before those that are over are removed.
+    /// Number of turns at which the unused ones are removed.
     turns_kept: usize,
-    /// How often a change was told of.
+    /// Number of changes that were reported.
     pub(crate) rings: u64,
     swept: Instant,
 }
@@ -52,7 +52,7 @@ impl Book {
         if let Some(turn) = self.turns.get(name).and_then(Weak::upgrade) {
             return turn;
         }
-        // Seldom: among many names, each one's turn would look at all of them.
+        // Seldom: with many names, each new turn would look at all the others.
         if self.turns.len() >= self.turns_kept {
             self.turns.retain(|_, turn| turn.strong_count() > 0);
             self.turns_kept = self.turns.len() * 2 + 16;
@@ -62,14 +62,14 @@ impl Book {
         turn
     }
 
-    /// Refuses new attempts and hands out those that are there.
+    /// Refuses new attempts, and returns the present ones.
     pub(crate) fn close(&mut self) -> Vec<Arc<Attempt>> {
         self.looks.clear();
         self.waiting.clear();
         self.attempts.close()
     }
 
-    /// Whether it is time to remove what is long dead.
+    /// Whether it is time to remove rows that expired long ago.
     pub(super) fn sweeps(&mut self, now: Instant) -> bool {
         let due = now.since(self.swept) >= SWEEP;
         if due {
@@ -80,7 +80,7 @@ impl Book {
 }
 
 impl Book {
-    /// Whoever waits in this queue looks now. Answers whether anybody does.
+    /// Makes the attempts that wait in this queue look now. Returns whether there are any.
     pub(crate) fn ring(&mut self, name: &LockName) -> bool {
         self.rings += 1;
         let Some(look) = self.looks.get_mut(name) else { return false };
@@ -89,7 +89,7 @@ impl Book {
         true
     }
 
-    /// The first of this client who waits in this queue.
+    /// The token of this client's first waiting attempt in this queue.
     pub(crate) fn first_waiting(&self, name: &LockName) -> Option<u64> {
         self.waiting.get(name)?.iter().filter_map(|attempt| attempt.waiting_token()).min()
     }
@@ -103,9 +103,8 @@ impl Book {
         }
     }
 
-    /// From now on the attempt waits. `rings` is how often somebody had rung before it asked:
-    /// whoever rang since may have meant this queue. Answers whether a look is due earlier than
-    /// before.
+    /// Registers a waiting attempt. `rings` is the number of rings before it asked: a ring since
+    /// then may have meant this queue. Returns whether a look is due earlier than before.
     pub(crate) fn wait(&mut self, attempt: &Arc<Attempt>, mut look: Look, rings: u64) -> bool {
         if self.attempts.find(attempt.id).is_none() {
             return false;
@@ -119,7 +118,7 @@ impl Book {
         look.at < before
     }
 
-    /// Never later than it is due already.
+    /// Schedules a look, never later than one that is due already.
     fn schedule(&mut self, name: &LockName, look: Look) {
         let due = self.looks.entry(name.clone()).or_insert(look);
         if look.at < due.at {
@@ -131,7 +130,7 @@ impl Book {
         self.looks.values().map(|look| look.at).min().unwrap_or(Instant::NEVER)
     }
 
-    /// Takes out the queues to look at now, with those who wait in them.
+    /// Takes out the queues to look at now, with the attempts that wait in them.
     pub(crate) fn take_looks(&mut self, now: Instant) -> Vec<Due> {
         let due = |(name, look): (&LockName, &Look)| {
             (look.at <= now + TOGETHER).then(|| (name.clone(), *look))
@@ -147,13 +146,13 @@ impl Book {
                 continue;
             }
             taken.push((name.clone(), look, waiting.clone()));
-            // Until it is answered, so that nobody's ring gets lost.
+            // The look stays scheduled until the answer, so that no ring gets lost.
             self.looks.insert(name, Look { at: now + LIMIT * 2, why: Why::Pace, ..look });
         }
         taken
     }
 
-    /// After a look: when to look again, unless somebody has rung meanwhile.
+    /// Schedules the next look after one, unless a ring came meanwhile.
     pub(crate) fn look_again(&mut self, name: &LockName, look: Look) {
         if let Some(due) = self.looks.get_mut(name).filter(|due| due.why < Why::Rung) {
             *due = look;

@@ -1,10 +1,11 @@
-//! The column for grants, as far as a client knows.
+//! The column `granted`, as far as a client knows.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::layout::schema::Grants;
 
-/// What a client knows of the column. It may go, as when an old dump is restored, and come.
+/// What a client knows of the column. It may disappear, as when an old dump is restored, and come
+/// back.
 #[derive(Debug)]
 pub(crate) struct Column(AtomicBool);
 

@@ -1,4 +1,4 @@
-//! What attempts have left behind, until it is removed.
+//! Entries that attempts leave behind, until they are removed.
 
 use std::sync::Arc;
 

@@ -1,8 +1,9 @@
-//! When a wait has ended, written down for operators.
+//! Records for operators when a wait ended.
 //!
-//! An attempt that gets its lock at once says so in its first request. One that has waited finds out
-//! by a look, which writes nothing. So its client writes it a moment later, and never for a lock that
-//! is held for less: no hand-over waits for it, and short holds cost nothing more.
+//! An attempt that gets its lock at once records it in its first request. One that has waited
+//! learns of the grant by a look, which writes nothing. So its client writes it a moment later, and
+//! never for a lock that is held for less. No hand-over waits for it, and short holds cost nothing
+//! more.
 
 use std::{
     sync::{Arc, Weak},
@@ -19,24 +20,24 @@ use crate::{
     wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank},
 };
 
-/// How long a lock is held before it is written down when it was granted.
+/// How long a lock is held before its grant is recorded.
 const AFTER: Duration = Duration::from_millis(250);
-/// When it is tried again.
+/// Pause before a retry.
 const AGAIN: Duration = Duration::from_secs(1);
 const LIMIT: Duration = Duration::from_secs(2);
-/// How often a client without the column looks whether somebody has added it.
+/// Longest pause between two looks for the column, by a client without it.
 const LOOK: Duration = Duration::from_secs(10);
 
 impl Session {
-    /// The attempt was granted just now, or at least known to be, and its row does not say so.
+    /// Schedules the record of a grant that has just become known and is not in the attempt's row.
     pub(crate) fn date(&self, attempt: &Arc<Attempt>) {
         if self.column.grants() == Grants::Dated {
             self.undated.add(CLOCK.now() + AFTER, [attempt.clone()]);
         }
     }
 
-    /// Runs a script when it is its turn, as [`Database::run`](crate::wire::database::Database::run); once
-    /// more if the column that it names has gone.
+    /// Same as [`Database::run`](crate::wire::database::Database::run), but runs the script once
+    /// more if the column that it names is gone.
     ///
     /// # Errors
     ///
@@ -56,8 +57,8 @@ impl Session {
         }
     }
 
-    /// Whether a script was refused because it names the column, which has gone: one that is written anew
-    /// is answered.
+    /// Whether a script was refused because it names the column, which is gone. A script that is
+    /// written anew succeeds.
     pub(super) fn column_is_gone(&self, writer: Script, failure: &Failure) -> bool {
         let Failure::Refused(why) = failure else { return false };
         let is_gone = writer.1 == Grants::Dated && error::is_undated(self.dialect(), why);
@@ -69,7 +70,7 @@ impl Session {
         is_gone
     }
 
-    /// Looks whether the column is there by now.
+    /// Checks whether the column is there by now.
     async fn find_column(&self) {
         let probe = Script(self.dialect(), Grants::Dated).probe();
         if self.database.run(Rank::Ask, &probe, LIMIT).await.is_ok() {
@@ -77,7 +78,7 @@ impl Session {
         }
     }
 
-    /// Takes out what is due and still held.
+    /// Takes out the attempts that are due and still hold their locks.
     fn undated_now(&self) -> Vec<Arc<Attempt>> {
         let mut due = self.undated.take_due(CLOCK.now());
         let book = self.book();
@@ -105,7 +106,7 @@ impl Session {
     }
 }
 
-/// Writes until the session is gone.
+/// Records grants until the session is gone.
 pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
     let mut look = CLOCK.now() + jitter(LOOK);
     loop {

@@ -1,4 +1,4 @@
-//! Removes what attempts leave behind: one at a time at once, many of them together.
+//! Removes what attempts leave behind: a few one by one, many together.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use tokio::sync::oneshot;
 use super::{Session, attempt::Attempt, departures::Leaving};
 use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
 
-/// How many attempts one request removes. PostgreSQL asks for each of their queues who is next, and
-/// keeps others out of them meanwhile.
+/// Most attempts that one request removes. PostgreSQL finds the next attempts of each of their
+/// queues, and keeps others out of these queues meanwhile.
 const TOGETHER: usize = 100;
 
-/// How many requests that remove attempts are on their way at once. Others go together when one of
-/// them is answered.
+/// Most requests on their way at once that remove attempts. Further attempts leave together when
+/// one of them is answered.
 fn requests(dialect: Dialect) -> usize {
     match dialect {
         // One write at a time.
@@ -26,12 +26,12 @@ fn requests(dialect: Dialect) -> usize {
 }
 
 impl Session {
-    /// Takes back whatever attempts have left: their places in the queues, or the locks. They are
-    /// not known any more then. `doubtful`: a request of theirs may still be under way.
+    /// Removes what attempts have left: their places in the queues, or the locks. The session
+    /// forgets the attempts. `doubtful`: a request of theirs may still be under way.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn remove(
         self: &Arc<Self>,
         attempts: &[Arc<Attempt>],
@@ -42,13 +42,13 @@ impl Session {
         if let Some(sending) = self.depart(attempts.to_vec(), doubtful, deadline, Some(told)) {
             sending.run().await;
         }
-        // Without an answer the runtime ends.
+        // There is no answer only if the runtime ends.
         answer.await.unwrap_or_else(|_| Err(error::closed(self.dialect())))
     }
 
-    /// Removes in the background what attempts may have left that were made together.
+    /// Removes in the background what attempts of one request may have left.
     pub(crate) fn remove_later(self: &Arc<Self>, attempts: Vec<Arc<Attempt>>) {
-        // By then they have expired.
+        // By this deadline they have expired.
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
         if let Some(sending) = self.depart(attempts, true, CLOCK.now() + longest * 2, None) {
             tokio::spawn(sending.run_all());
@@ -92,7 +92,7 @@ impl Removes for Session {
     }
 }
 
-/// For a departure that no request has reached in time.
+/// The error of a departure that no request has reached in time.
 fn too_late(dialect: Dialect) -> Error {
     let why = "the database did not answer before the entry expired";
     error::unavailable(dialect, "release", Effect::None, why)

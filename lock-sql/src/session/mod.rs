@@ -37,20 +37,21 @@ use crate::{
     wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
 };
 
-/// Between sendings of the same script.
+/// Pause between sendings of the same script.
 const BACKOFF: Backoff = Backoff::new(Duration::from_millis(5), Duration::from_millis(250));
-/// How many attempts one statement names.
+/// Most attempts that one statement names.
 const CHUNK: usize = 500;
 
-/// What a client is to the database.
+/// A client of the database.
 pub(crate) struct Session {
     pub(crate) id: Uuid,
     pub(crate) database: Database,
     pub(crate) waiters: Arc<Waiters>,
-    /// The other clients of this process that have the same database; `None` where it wakes them.
+    /// The clients of this process that use the same database; `None` where the database wakes
+    /// them.
     neighbours: Option<Arc<Neighbours>>,
-    /// Read by whatever may leave an attempt in the database, or removes one; written when all of
-    /// that is over.
+    /// Locked for reading by each task that may leave an attempt in the database, or removes one.
+    /// Locked for writing by `close`, when all of that is over.
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
@@ -68,12 +69,12 @@ impl Session {
         Script(self.dialect(), self.column.grants())
     }
 
-    /// What is held and waited for. Never held across an await.
+    /// The client's attempts. The guard is never held across an await.
     pub(crate) fn book(&self) -> MutexGuard<'_, Book> {
         self.waiters.book()
     }
 
-    /// Has the attempt renewed and kept alive from now on.
+    /// Registers the attempt for renewal.
     ///
     /// # Errors
     ///
@@ -86,8 +87,8 @@ impl Session {
         Ok(())
     }
 
-    /// Has `close` wait until this is dropped; `None` if it does not wait any more, but removes all
-    /// that is in the book.
+    /// Makes `close` wait until the guard is dropped. `None` if `close` does not wait any more, but
+    /// removes all attempts in the book.
     pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
         self.busy.clone().try_read_owned().ok()
     }
@@ -96,39 +97,39 @@ impl Session {
         self.book().forget(attempt);
     }
 
-    /// This session has changed a queue: whoever of this process waits in it looks.
+    /// Makes the attempts of this process that wait in a queue look: this session has changed it.
     pub(crate) fn changed(&self, name: &LockName) {
         self.waiters.ring(name);
         self.tell_neighbours(name);
     }
 
-    /// As [`changed`](Self::changed), but the session itself knows. Where the server pushes, the
-    /// others hear of it from there.
+    /// Same as [`changed`](Self::changed), but only for the other clients. Where the server pushes,
+    /// it tells them itself.
     pub(crate) fn tell_neighbours(&self, name: &LockName) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.ring(&self.waiters, name);
         }
     }
 
-    /// The attempt holds the lock from now on.
+    /// Notes that the attempt holds the lock from now on.
     pub(crate) fn entered(&self, attempt: &Attempt) {
         if attempt.leads {
             self.changed(&attempt.name);
         } else if attempt.kind != Kind::Exclusive {
-            // The next one may get in, too.
+            // The next attempt may get in, too.
             self.tell_neighbours(&attempt.name);
         }
     }
 
-    /// Sends a script that may be executed twice, again and again until it is answered. Answers
-    /// when the answered one was sent, and the answer. Waits for its turn as long as the database
-    /// answers others; the deadline is for the rest.
+    /// Sends a script that may run twice, until the database answers. Returns when the answered
+    /// request was sent, and the answer. Waits for its turn as long as the database answers other
+    /// requests; the deadline limits the rest.
     ///
     /// # Errors
     ///
     /// [`Error::Unavailable`] at the deadline, or when the attempt is cancelled; its effect says
-    /// whether the script may have been executed. What the database says to a script that it
-    /// refuses for good.
+    /// whether the script may have been executed. The database's error if it refuses the script for
+    /// good.
     pub(crate) async fn insist(
         &self,
         (op, rank): (&'static str, Rank),
@@ -149,7 +150,7 @@ impl Session {
                 Err(_) => return Err(error::closed(dialect)),
             };
             deadline = deadline + CLOCK.now().since(asked);
-            // What it may have left goes with everything else.
+            // `close` removes what the attempt may have left.
             if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
@@ -187,11 +188,11 @@ impl Session {
         }
     }
 
-    /// Waits until it is an attempt's turn among those of this client that ask for the same name.
+    /// Waits for an attempt's turn among this client's attempts that ask for the same name.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] after a silence of the database of `patience`, or when the attempt is
+    /// [`Error::Unavailable`] if the database is silent for `patience`, or when the attempt is
     /// cancelled.
     pub(crate) async fn own_turn<T>(
         &self,
@@ -207,7 +208,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn leave(
         &self,
         op: &'static str,
@@ -226,18 +227,19 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What was not given back, and why.
+    /// The first error, if something was not given back.
     pub(crate) async fn close(&self) -> Result<()> {
         let deadline = CLOCK.now() + limits::CLOSE;
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
-        // A request that is under way may enter its queue yet.
+        // A request that is under way may still enter its queue.
         let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);
         }
-        // First: whoever is not busy yet would be let in behind what was removed.
+        // Before the guard is dropped: otherwise a later request could enter a queue after the
+        // removal.
         self.database.refuse();
         drop(busy);
         self.waiters.observers.ring_all();
@@ -246,7 +248,7 @@ impl Session {
         self.undated.some.notify_one();
         self.database.quit().await;
         match result {
-            // Closed before, perhaps by somebody else at the same time.
+            // Closed before, perhaps by another caller at the same time.
             Err(Error::Closed { .. }) => Ok(()),
             result => result,
         }

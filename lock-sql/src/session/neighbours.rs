@@ -16,7 +16,7 @@ type Databases = HashMap<String, Weak<Neighbours>>;
 pub(super) struct Neighbours(Mutex<Vec<Weak<Waiters>>>);
 
 impl Neighbours {
-    /// Those of the database that is called so.
+    /// The clients of the database with this name.
     pub(super) fn of(database: &str) -> Arc<Self> {
         static DATABASES: LazyLock<Mutex<Databases>> = LazyLock::new(Mutex::default);
         let mut databases = lock(&DATABASES);
@@ -35,8 +35,8 @@ impl Neighbours {
         clients.push(Arc::downgrade(client));
     }
 
-    /// Wakes those of the other clients who wait in this queue: the first of them, who wakes the
-    /// next one if he holds the lock together with others.
+    /// Wakes the client that is first in this queue, if it is another one than `by`. That client
+    /// wakes the next one if it shares the lock.
     pub(super) fn ring(&self, by: &Waiters, name: &LockName) {
         let clients: Vec<_> = lock(&self.0).iter().filter_map(Weak::upgrade).collect();
         let first = |client: &&Arc<Waiters>| client.book().first_waiting(name).unwrap_or(u64::MAX);

@@ -8,12 +8,12 @@ use super::{CHUNK, Session, attempt::Attempt};
 use crate::wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank};
 
 impl Session {
-    /// Renews one attempt now. Answers when the confirmed request was sent; `None` if it has
-    /// expired.
+    /// Renews one attempt now. Returns when the confirmed request was sent; `None` if the attempt
+    /// has expired.
     ///
     /// # Errors
     ///
-    /// As [`insist`](Self::insist).
+    /// Same as [`insist`](Self::insist).
     pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew([attempt.id]);
@@ -39,7 +39,8 @@ impl Session {
             trace::renewed(self.dialect().store(), held);
         }
         if !attempts.is_empty() && self.book().sweeps(now) {
-            // If it fails, the next one will do. The next renewal waits for it: it waits for nobody.
+            // If it fails, the next sweep will do. The next renewal waits for it, so the limit is
+            // short.
             let limit = Duration::from_secs(1);
             let _ = self.database.run(Rank::Renew, &self.script().sweep(), limit).await;
         }
@@ -59,8 +60,7 @@ impl Session {
         Ok(())
     }
 
-    /// Finds out which of the locks that are held somebody has taken away: nobody was there to be
-    /// told.
+    /// Finds the held locks that were revoked while the client did not listen to pushes.
     #[cfg(feature = "postgres")]
     pub(crate) async fn check_held(&self) {
         let held = |attempt: &&Arc<Attempt>| attempt.is_held();

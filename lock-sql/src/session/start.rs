@@ -1,4 +1,4 @@
-//! Starts a client: connects, and starts what works for it in the background.
+//! Starts a client: its connection, and its tasks in the background.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,7 +21,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Why it was not possible.
+    /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
         let (database, grants) = Database::open(config).await?;
         let id = Uuid::new_v4();
@@ -42,7 +42,7 @@ impl Session {
         Ok(session)
     }
 
-    /// Renews and looks until the session is gone.
+    /// Starts the tasks that renew and look until the session is gone.
     fn work(self: &Arc<Self>) {
         let renewals = (Arc::downgrade(self), self.renewal_due.clone());
         tokio::spawn(due::run(
@@ -62,7 +62,7 @@ impl Session {
         ));
     }
 
-    /// The session is one of those that use the database.
+    /// Makes the session one of the clients of the database.
     fn join(self: &Arc<Self>) {
         if let Some(neighbours) = &self.neighbours {
             neighbours.join(&self.waiters);

@@ -1,4 +1,4 @@
-//! Grants that are to be written down.
+//! Grants that are to be recorded.
 
 use std::{
     collections::VecDeque,
@@ -10,11 +10,11 @@ use tokio::sync::Notify;
 
 use crate::session::attempt::Attempt;
 
-/// What is to be written down, mostly in order: what is tried again may keep others waiting.
+/// The attempts to record, mostly in the order of their due times: a retry may keep others waiting.
 #[derive(Debug, Default)]
 pub(crate) struct Undated {
     waiting: Mutex<VecDeque<(Instant, Arc<Attempt>)>>,
-    /// Rings when there is something, or the session ends.
+    /// Rings when there is something to record, or the session ends.
     pub(crate) some: Arc<Notify>,
 }
 

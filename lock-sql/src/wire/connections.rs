@@ -21,25 +21,24 @@ use crate::{
     },
 };
 
-/// How long a connection may take that is being made, even if the script that wants it waits for
-/// less.
+/// Shortest time limit for making a connection, even if the script that wants it waits for less.
 const MAKING: Duration = Duration::from_secs(1);
 
-/// How long saying goodbye may take, which no server answers.
+/// Time limit for ending a connection properly. No server answers that.
 pub(super) const GOODBYE: Duration = Duration::from_millis(200);
 
 /// A connection to a database of one kind.
 pub(crate) trait Link: Connection + Sized + 'static {
     const DIALECT: Dialect;
 
-    /// Makes one that knows how it is to work.
+    /// Makes a connection with the settings that scripts need.
     ///
     /// # Errors
     ///
     /// [`Failure::Barred`] and [`Failure::Down`].
     fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
 
-    /// Sends a script. Answers the rows of all its statements.
+    /// Sends a script. Returns the rows of all its statements.
     fn fetch(
         &mut self,
         script: String,
@@ -50,26 +49,26 @@ pub(crate) trait Link: Connection + Sized + 'static {
         async { self.fetch("ROLLBACK".to_owned()).await.map(drop) }
     }
 
-    /// Reads what one of our scripts has answered.
+    /// Reads the answer to a script of this driver.
     fn read(rows: &[<Self::Database as Database>::Row]) -> sqlx::Result<Rows>;
 }
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the
-/// library's pool: that one asks the server after each use whether it is still there, which would
-/// be as many requests again.
+/// library's pool: after each use it asks the server whether the connection is still there, which
+/// would double the requests.
 pub(crate) struct Connections<C: Connection> {
     way: Way<C>,
-    /// Nothing once all have said goodbye: whatever comes back then does so, too.
+    /// `None` once all have been ended: a connection that comes back then is ended, too.
     idle: Mutex<Option<Vec<Made<C>>>>,
-    /// One that only renewals use, where several scripts run at once: they wait for none to be
-    /// made, and for none to come back.
+    /// A connection that only renewals use, where several scripts run at once. So renewals do not
+    /// wait for one to be made, or to come back.
     reserved: Mutex<Option<Made<C>>>,
-    /// Rings when one comes back.
+    /// Rings when a connection comes back.
     back: Notify,
-    /// For each connection that there is, also while it is being made.
+    /// One seat for each connection, also while it is being made.
     seats: Arc<Semaphore>,
     most: usize,
-    /// For scripts that the server still executes, though their clients have given up. They do not
+    /// For scripts that the server still executes, though their callers have given up. They do not
     /// keep others from their turns, as long as there are few of them.
     pub(super) stragglers: Turns,
 }
@@ -83,7 +82,7 @@ pub(super) struct Made<C> {
 }
 
 impl<C: Link> Connections<C> {
-    /// A connection that nobody uses: often one comes back sooner than a new one is made.
+    /// Takes an unused connection: often one comes back sooner than a new one is made.
     pub(super) async fn take(self: &Arc<Self>, limit: &Limit) -> Result<Made<C>, Failure> {
         loop {
             tokio::select! {
@@ -100,8 +99,8 @@ impl<C: Link> Connections<C> {
         }
     }
 
-    /// Makes one more connection as soon as there is a seat for it. Goes on when nobody waits for
-    /// it any more: MySQL blocks a host that leaves many connections half-made.
+    /// Makes one more connection as soon as there is a seat for it. Goes on if the caller stops
+    /// waiting for it: MySQL blocks a host that leaves many connections half-made.
     async fn add(self: &Arc<Self>, limit: Duration) -> Result<(), Failure> {
         let seat = self.seats.clone().acquire_owned().await;
         let (connections, seat) = (self.clone(), seat.map_err(|_| Failure::Closed)?);
@@ -124,8 +123,8 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Connection> Connections<C> {
-    /// For as many scripts of each rank at once, as [`Turns::new`]; and for as many whose clients
-    /// have given up.
+    /// `seats`: how many scripts of each rank run at once, as in [`Turns::new`]. As many again may
+    /// run whose callers have given up.
     pub(crate) fn new(way: Way<C>, seats: [usize; 3]) -> Arc<Self> {
         let most = seats[0];
         Arc::new(Self {
@@ -178,7 +177,7 @@ impl<C: Connection> Connections<C> {
         lock(&self.reserved)
     }
 
-    /// Uses none of these connections again.
+    /// Drops the connections that are not in use.
     pub(crate) fn forget(&self) {
         *self.reserved() = None;
         if let Some(idle) = &mut *lock(&self.idle) {
@@ -186,7 +185,7 @@ impl<C: Connection> Connections<C> {
         }
     }
 
-    /// Uses none of these connections again that has been silent since then.
+    /// Drops the connections that are not in use and have been silent since then.
     pub(super) fn forget_since(&self, then: Instant) {
         self.reserved().take_if(|made| made.answered <= then);
         if let Some(idle) = &mut *lock(&self.idle) {
@@ -194,7 +193,7 @@ impl<C: Connection> Connections<C> {
         }
     }
 
-    /// Runs no script any more.
+    /// Refuses all further scripts.
     pub(crate) fn refuse(&self) {
         self.seats.close();
     }
@@ -203,7 +202,7 @@ impl<C: Connection> Connections<C> {
         self.seats.is_closed()
     }
 
-    /// Ends all connections, and says so: MySQL and MariaDB complain in their logs of those that
+    /// Ends all connections properly: MySQL and MariaDB complain in their logs of connections that
     /// are only cut off.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) async fn quit(&self) {
@@ -214,7 +213,7 @@ impl<C: Connection> Connections<C> {
                 let _ = connection.close().await;
             }
         };
-        // A server that does not read finds them closed.
+        // A server that does not read in time finds them closed.
         let _ = tokio::time::timeout(GOODBYE, quits).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The database of a client: what differs besides the language.
+//! The database of a client: the differences besides the language.
 
 use std::{path::Path, time::Duration};
 
@@ -15,7 +15,7 @@ use crate::{
 
 type Answer = Result<(Instant, Rows), Failure>;
 
-/// Scripts go in, entries come out.
+/// A database that runs scripts.
 #[derive(Debug)]
 pub(crate) enum Database {
     #[cfg(feature = "sqlite")]
@@ -49,7 +49,7 @@ impl Database {
         }
     }
 
-    /// Whether it answers.
+    /// Whether the database answers.
     pub(crate) fn reach(&self) -> Reach {
         self.turns().reach.clone()
     }
@@ -73,7 +73,7 @@ impl Database {
         }
     }
 
-    /// Waits for what other scripts bring about, as [`turn`](Self::turn) does for a turn.
+    /// Waits for an effect of other scripts, as [`turn`](Self::turn) waits for a turn.
     ///
     /// # Errors
     ///
@@ -93,8 +93,7 @@ impl Database {
         }
     }
 
-    /// Runs a script when it is its turn. Answers when it was sent, and all entries that it
-    /// answers.
+    /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
     ///
     /// # Errors
     ///
@@ -104,7 +103,7 @@ impl Database {
         self.run_in(turn, None, script, limit).await
     }
 
-    /// As [`run`](Self::run) in a turn, but nothing is sent for an attempt that is cancelled.
+    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
     ///
     /// # Errors
     ///
@@ -127,7 +126,7 @@ impl Database {
         };
         match &answer {
             Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
-            // Its caller has left, or this client has.
+            // The caller has left, or this client is closed.
             Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
             Err(Failure::Closed) => {}
             Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
@@ -136,7 +135,7 @@ impl Database {
         answer
     }
 
-    /// Whoever is told of changes makes sure, from time to time, that he is.
+    /// Checks that pushes still come, where the database pushes.
     pub(crate) fn check_pushes(&self) {
         match self {
             #[cfg(feature = "postgres")]
@@ -187,7 +186,7 @@ impl Database {
         }
     }
 
-    /// Runs no script any more.
+    /// Refuses all further scripts.
     pub(crate) fn refuse(&self) {
         match self {
             #[cfg(feature = "sqlite")]
@@ -199,11 +198,11 @@ impl Database {
         }
     }
 
-    /// Ends the connections to a server, as servers like it.
+    /// Ends the connections to a server properly.
     pub(crate) async fn quit(&self) {
         match self {
-            // The file stays open until the last handle is dropped: who closes it last copies
-            // SQLite's log into it and waits for the disk, which a process that ends need not do.
+            // The file stays open until the last handle is dropped: the last close copies SQLite's
+            // log into it and waits for the disk, which a process that ends need not do.
             #[cfg(feature = "sqlite")]
             Self::Sqlite(_) => {}
             #[cfg(feature = "mysql")]

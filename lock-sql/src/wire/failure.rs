@@ -14,7 +14,7 @@ use crate::{
 #[derive(Debug)]
 pub(crate) enum Failure {
     Closed,
-    /// Not sent: there is no connection, and no patience helps.
+    /// Not sent: there is no connection, and a retry does not help.
     Barred(Error),
     /// Not sent: there is no connection now.
     Down(sqlx::Error),
@@ -48,7 +48,7 @@ impl Failure {
         }
     }
 
-    /// What a client is told that opens the database.
+    /// The error for a client that opens the database.
     pub(crate) fn opening(self, dialect: Dialect) -> Error {
         self.unsent(dialect, "connect")
     }

@@ -1,4 +1,4 @@
-//! The way to the database: connections, whose turn it is, scripts and their answers.
+//! The way to the database: connections, turns, scripts and their answers.
 
 pub(crate) mod clock;
 mod connections;

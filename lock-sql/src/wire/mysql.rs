@@ -22,8 +22,8 @@ use crate::{
     },
 };
 
-/// A statement is to see what is there when it runs, and is not to wait for others for long. It
-/// ends by itself when its client has given up; each of the two servers has a limit of its own for
+/// A statement must see the data that is there when it runs, and must not wait for others for long.
+/// It ends by itself when its client has given up; MySQL and MariaDB have different settings for
 /// that.
 const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SET SESSION innodb_lock_wait_timeout = 2, SESSION lock_wait_timeout = 2, SESSION autocommit = 1 \
@@ -31,12 +31,12 @@ const SETUP: &str = "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED; \
     SHOW VARIABLES WHERE variable_name IN ('read_only', 'innodb_read_only', 'log_bin', \
     'binlog_format', 'wsrep_on', 'wsrep_provider')";
 
-/// Each node of Galera ends locks by a clock of its own, and lets a client in before it has what
-/// the others have granted.
+/// Each node of Galera ends locks by its own clock, and grants a lock before it has the other
+/// nodes' grants.
 const GALERA: &str = "the server is a node of Galera (wsrep_on): each node has its own clock, and another \
     one may grant what this one has granted; use a server with one writing primary";
 
-/// InnoDB refuses every write then (error 1665).
+/// InnoDB then refuses every write (error 1665).
 const STATEMENTS: &str = "the server writes its binary log by statement (binlog_format=STATEMENT), with \
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
@@ -49,7 +49,7 @@ pub(crate) struct MySql {
 }
 
 impl MySql {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {
         let Server { host, port, database, .. } = server;
         let database = database.as_deref().unwrap_or_default();
@@ -57,11 +57,11 @@ impl MySql {
         Self::by(format!("{host}:{port}/{database}"), Arc::new(move || options.clone()))
     }
 
-    /// As a pool connects. Nothing is sent yet.
+    /// Uses a pool's options. Sends nothing yet.
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] if it names no database.
+    /// [`Error::InvalidOption`] if the pool names no database.
     pub(crate) fn of_pool(pool: &MySqlPool) -> Result<Self, Error> {
         let options = pool.connect_options();
         let Some(database) = options.get_database() else {
@@ -137,7 +137,7 @@ impl Link for MySqlConnection {
     }
 }
 
-/// Whether a server with these settings can keep locks.
+/// Checks that a server with these settings can keep locks.
 fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     let is = |name: &str, value: &str| {
         settings.get(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
@@ -155,7 +155,7 @@ fn is_fit(settings: &BTreeMap<String, String>) -> Result<(), Failure> {
     }
 }
 
-/// The settings that are another client's choice stay; those that our statements rely on do not.
+/// Keeps the pool's settings, except the ones that this driver's statements rely on.
 fn of_locks(options: MySqlConnectOptions) -> MySqlConnectOptions {
     options
         .charset("utf8mb4")

@@ -16,13 +16,14 @@ impl Database {
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(config: &SqlConfig) -> Result<(Self, Grants)> {
         match &config.target {
             #[cfg(feature = "sqlite")]
             Target::File { path } => {
                 let file = super::sqlite::Sqlite::open(path.as_deref()).await?;
-                // Each connection sees to the column: whoever may write a file may alter it.
+                // Each connection adds the column: a user that may write a file may alter its
+                // tables.
                 Ok((Self::Sqlite(Box::new(file)), Grants::Dated))
             }
             #[cfg(feature = "sqlite")]

@@ -18,13 +18,13 @@ use crate::{
     },
 };
 
-/// How long a server executes a script at the most whose client has given up: longer than its own
-/// limits, which the settings of a connection say.
+/// Longest time that a server executes a script after its caller has given up: longer than the
+/// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
 
-/// A connection that executes a script, in its turn. Given up before the answer, it keeps its
-/// seat, or one of the stragglers', until the server has ended the script: so a stall cannot use
-/// up the server's connections.
+/// A connection that executes a script, in its turn. If the caller gives up before the answer, it
+/// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
+/// cannot use up the server's connections.
 struct Busy<C: Connection + 'static> {
     made: Option<Made<C>>,
     turn: Option<Turn>,
@@ -32,8 +32,8 @@ struct Busy<C: Connection + 'static> {
 }
 
 impl<C: Link> Connections<C> {
-    /// Runs a script in its turn, unless its attempt has been cancelled by the time that there is a
-    /// connection. Answers when it was sent, and all entries that it answers.
+    /// Runs a script in its turn, unless its attempt is cancelled before there is a connection.
+    /// Returns when it was sent, and all entries in its answer.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl<C: Link> Connections<C> {
         let mut busy = Busy::new(self, made, turn);
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
             true => Some(cancelled()),
-            // Nobody would wait for the answer, and the connection would be given up.
+            // The caller would give up before the answer, and lose the connection.
             false => limit.is_short().then(|| limit.over()),
         };
         if let Some(unsent) = unsent {
@@ -77,7 +77,8 @@ impl<C: Link> Connections<C> {
             }
             Ok(Err(error)) => error,
             Err(over) => {
-                // The others are likely to be broken, too, unless they have worked meanwhile.
+                // The other connections are likely to be broken, too, unless they have worked
+                // meanwhile.
                 self.forget_since(sent);
                 return Err(Failure::Lost(over));
             }
@@ -113,7 +114,7 @@ impl<C: Connection + 'static> Busy<C> {
 
     /// # Errors
     ///
-    /// None: it is there until it is put back or discarded.
+    /// None: the connection is there until it is put back or discarded.
     fn connection(&mut self) -> Result<&mut C, Failure> {
         self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
     }
@@ -124,7 +125,7 @@ impl<C: Connection + 'static> Busy<C> {
         }
     }
 
-    /// The script is over, or was not sent.
+    /// Gives the connection back: the script is over, or was not sent.
     fn put_back(&mut self) {
         if let Some(made) = self.made.take() {
             let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
@@ -132,7 +133,7 @@ impl<C: Connection + 'static> Busy<C> {
         }
     }
 
-    /// The connection is broken.
+    /// Drops the connection: it is broken.
     fn discard(&mut self) {
         self.made = None;
     }
@@ -153,8 +154,8 @@ impl<C: Connection + 'static> Drop for Busy<C> {
     }
 }
 
-/// Waits until the server has ended the script, which it does by itself after a while, and says
-/// goodbye.
+/// Waits until the server has ended the script, which it does by itself after a while, and ends the
+/// connection.
 async fn end<C: Connection>(mut connection: C, held: impl Send) {
     if let Ok(Ok(())) = timeout(STALL, connection.ping()).await {
         let _ = timeout(GOODBYE, connection.close()).await;

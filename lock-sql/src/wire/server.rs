@@ -1,4 +1,4 @@
-//! What the servers have in common: the tables are made on first use.
+//! Common to both kinds of server: the tables are made on first use.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use crate::{
 
 /// How long a client waits for one answer while it connects.
 const LIMIT: Duration = Duration::from_millis(3500);
-/// How often clients that create the tables at the same time may get into each other's way.
+/// Most tries: clients that create the tables at the same time may get into each other's way.
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there. Answers whether they have the column for grants.
+/// Makes sure that the tables are there. Returns whether they have the column `granted`.
 ///
 /// # Errors
 ///
-/// As [`SqlLock::connect`](crate::SqlLock::connect).
+/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
 pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
@@ -33,7 +33,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
             Ok((_, rows)) if rows.number(0).is_some_and(|count| count >= dialect.slots()) => {
                 return Ok(grants);
             }
-            // Somebody has made the tables and not filled them, or not yet.
+            // Another client has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
                 return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
@@ -64,22 +64,22 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
     }
 }
 
-/// Adds the column to tables that an earlier version has made, where that keeps nobody waiting for long. If
-/// it cannot, the client does without until somebody else has.
+/// Adds the column to tables that an earlier version made, where no client has to wait long for
+/// that. If it cannot, the client does without the column until it is there.
 async fn add_column(database: &Database) -> Grants {
     let dialect = database.dialect();
     let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
     match database.run(Rank::Ask, &add, LIMIT).await {
         Ok(_) => Grants::Dated,
         Err(failure) => match refusal(dialect, &failure) {
-            // Somebody else has added it at the same time.
+            // Another client has added it at the same time.
             Some(Refusal::SameColumn) => Grants::Dated,
             _ => Grants::Undated,
         },
     }
 }
 
-/// What the database said, once there was a connection.
+/// Why the database refused, if there was a connection.
 fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
     let Failure::Refused(error) = failure else { return None };
     Some(Refusal::of(dialect, error.as_database_error()?))

@@ -1,4 +1,4 @@
-//! Whose script is sent next: what keeps locks alive does not wait for what asks for more.
+//! The order in which scripts are sent: renewals do not wait for acquires.
 
 use std::{
     sync::{Arc, Mutex},
@@ -13,28 +13,28 @@ use tokio::{
 
 use crate::wire::clock::CLOCK;
 
-/// How many scripts of a client are on their way to a server at the most: see [`Turns::new`]. Two are
-/// kept for renewals, and one of them for those only.
+/// Most scripts of a client on their way to a server: see [`Turns::new`]. Acquires leave two free,
+/// and one of these is for renewals only.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) const SEATS: [usize; 3] = [10, 9, 8];
 
-/// What a script is for. The first of them goes before the others.
+/// The purpose of a script. The first ones go before the others.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Rank {
     /// Keeps locks and places in queues.
     Renew,
-    /// Lets others in: releases, revokes, changes of what is held, looks of those that wait.
+    /// Lets others in: releases, revokes, changes of held locks, looks of waiters.
     HandOver,
-    /// Everything else: acquires, and what people ask.
+    /// Everything else: acquires, and operators' requests.
     Ask,
 }
 
-/// The scripts of one database that may be on their way at once. The others wait in this process,
-/// those of one rank in order of arrival.
+/// The scripts of one database that may be on their way at once. The others wait in this process.
+/// Scripts of one rank wait in order of arrival.
 ///
 /// A script passes one gate after the other, from that of its rank to the first. No gate has more
-/// seats than the next one. So a script waits for those of its own rank, and for as many of the
-/// lower ranks as have passed their gates, however many more of them wait.
+/// seats than the next one. So a script waits for scripts of its own rank, and for the scripts of
+/// lower ranks that have passed their gates, however many more of them wait.
 #[derive(Debug)]
 pub(crate) struct Turns {
     gates: [Arc<Semaphore>; 3],
@@ -43,7 +43,7 @@ pub(crate) struct Turns {
     pub(crate) reach: Reach,
 }
 
-/// A script may be on its way until this is dropped.
+/// The right of a script to be on its way, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
     pub(crate) rank: Rank,
@@ -54,25 +54,25 @@ pub(crate) struct Turn {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum NoTurn {
     Closed,
-    /// The database has answered nothing for as long as the caller had patience.
+    /// The database has answered nothing for as long as the caller is patient.
     Silent,
 }
 
 impl Turns {
-    /// `seats`: how many scripts may be on their way at once; at most as many of the rank
-    /// [`HandOver`](Rank::HandOver) and those after it; of the rank [`Ask`](Rank::Ask).
+    /// `seats`: how many scripts may be on their way at once: of all ranks; of the rank
+    /// [`HandOver`](Rank::HandOver) and below; of the rank [`Ask`](Rank::Ask).
     pub(crate) fn new(seats: [usize; 3]) -> Self {
         let gates = seats.map(|seats| Arc::new(Semaphore::new(seats)));
         Self { gates, answered: Mutex::default(), reach: Reach::default() }
     }
 
-    /// The gates of a rank, in the order in which it passes them.
+    /// The gates of a rank, in the order in which a script passes them.
     fn gates(&self, rank: Rank) -> impl Iterator<Item = &Arc<Semaphore>> {
         self.gates[..=rank as usize].iter().rev()
     }
 
-    /// Waits for a turn as long as the database answers others: only a silence of `patience` ends
-    /// the wait.
+    /// Waits for a turn as long as the database answers other scripts: only a silence of `patience`
+    /// ends the wait.
     ///
     /// # Errors
     ///
@@ -95,8 +95,8 @@ impl Turns {
         Some(Turn { rank, _passed: passed.collect::<Option<_>>()? })
     }
 
-    /// Waits for something that only the answers to other scripts bring about: as long as there are
-    /// any. `None` after a silence of `patience`.
+    /// Waits for an effect of the answers to other scripts, as long as there are such answers.
+    /// Returns `None` after a silence of `patience`.
     pub(crate) async fn while_answered<T>(
         &self,
         patience: Duration,
@@ -119,13 +119,13 @@ impl Turns {
         *lock(&self.answered)
     }
 
-    /// The database has answered a script.
+    /// Notes that the database has answered a script.
     pub(crate) fn note_answer(&self) {
         *lock(&self.answered) = CLOCK.now();
         self.reach.works();
     }
 
-    /// There are no turns any more.
+    /// Ends all waits for a turn, and gives no more turns.
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn close(&self) {
         self.gates.iter().for_each(|gate| gate.close());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_leaves_the_line_holds_nobody_up() {
+    async fn a_script_that_leaves_the_line_delays_no_other() {
         let turns = Turns::new([1, 1, 1]);
         let running = turns.take(Rank::Ask, PATIENCE).await.unwrap();
         let mut leaver = Box::pin(turns.take(Rank::Ask, PATIENCE));

@@ -1,22 +1,22 @@
-//! Whether a server can keep locks, by what it says of itself.
+//! Whether a server can keep locks, by its own report.
 
 use sqlx::{Row as _, postgres::PgRow};
 
 use crate::{error, layout::dialect::Dialect, wire::failure::Failure};
 
-/// What tells whether a server can keep locks.
+/// Asks for the state that shows whether a server can keep locks.
 pub(super) const STATE: &str = "SELECT pg_is_in_recovery()::text, current_setting('transaction_read_only'), \
     current_setting('distlock.direct', true)";
 
-/// A setting that goes with the start of a connection. A pooler does not pass it on.
+/// A setting in the start-up of a connection. A pooler does not pass it on.
 pub(super) const DIRECT: (&str, &str) = ("distlock.direct", "yes");
 
-/// What to do about a pooler, and why.
+/// Why a pooler is refused, and what to do.
 pub(super) const POOLED: &str = "a pooler of connections is between, such as PgBouncer: it hands the statements of \
     one session to several, so that pushes and settings get lost; name the server itself \
     (a client has few connections, and shares them among all its locks)";
 
-/// What a server says of itself.
+/// The state that a server reports.
 pub(super) struct State {
     recovery: String,
     read_only: String,
@@ -31,7 +31,7 @@ impl State {
     }
 }
 
-/// Whether a server can keep locks.
+/// Checks that a server can keep locks.
 pub(super) fn is_fit(State { recovery, read_only, direct }: &State) -> Result<(), Failure> {
     if direct.as_deref() != Some(DIRECT.1) {
         return Err(Failure::Barred(error::unfit(Dialect::Postgres, POOLED)));

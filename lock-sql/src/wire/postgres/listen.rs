@@ -1,4 +1,4 @@
-//! The connection that pushes come by: one per client.
+//! The connection for pushes: one per client.
 
 use std::sync::Arc;
 
@@ -14,32 +14,32 @@ use uuid::Uuid;
 use super::fitness::{STATE, State, is_fit};
 use crate::wire::{own_client::Way, script::OBSERVERS};
 
-/// What it takes to listen to pushes.
+/// The means to listen to pushes.
 pub(crate) struct Pushes {
     pub(crate) way: Way<PgConnection>,
     pub(crate) doubts: Arc<Doubts>,
 }
 
-/// Whether pushes still come.
+/// Doubts whether pushes still come.
 #[derive(Debug, Default)]
 pub(crate) struct Doubts {
     /// Rings when another connection broke: this one may be broken, too.
     pub(crate) broken: Notify,
-    /// Rings from time to time: nothing tells that the other end of a connection is gone, except
-    /// that it does not answer.
+    /// Rings from time to time: only a missing answer shows that the other end of a connection is
+    /// gone.
     pub(crate) silent: Notify,
 }
 
-/// Connects, and listens to what concerns this client.
+/// Connects, and listens to the pushes for this client.
 ///
 /// # Errors
 ///
-/// Why it was not possible.
+/// If the connection fails, or the server takes no writes.
 pub(crate) async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result<PgListener> {
     let one = PgPoolOptions::new().max_connections(1).max_lifetime(None).idle_timeout(None);
     let mut listener = PgListener::connect_with(&one.connect_lazy_with(options)).await?;
     listener.eager_reconnect(false);
-    // It may be the former primary, which pushes nothing.
+    // The server may be the former primary, which pushes nothing.
     let state = State::read(Some(&raw_sql(STATE).fetch_one(&mut listener).await?))?;
     if is_fit(&state).is_err() {
         return Err(sqlx::Error::Io(std::io::Error::other("the server takes no writes")));
@@ -49,9 +49,9 @@ pub(crate) async fn connect(id: Uuid, options: PgConnectOptions) -> sqlx::Result
     Ok(listener)
 }
 
-/// The lock's name in a push.
+/// Reads the lock's name in a push.
 pub(crate) fn name(hex: &str) -> Option<LockName> {
-    // A sign is no digit, but would be read with the number.
+    // A sign is no digit, but `from_str_radix` accepts it.
     let is_hex = hex.bytes().all(|digit| digit.is_ascii_hexdigit());
     let pairs = hex.as_bytes().chunks_exact(2).take_while(|_| is_hex);
     let byte = |pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();

@@ -31,10 +31,10 @@ use crate::{
     },
 };
 
-/// A statement is to see what is there when it runs, is not to wait for others for long, and is to
-/// be on the disk when it is answered: else a crash of the server would take tokens back. It ends
-/// by itself when its client has given up. To compile a long list of names takes longer than to
-/// execute it.
+/// A statement must see the data that is there when it runs, and must not wait for others for long.
+/// It must be on the disk when it is answered: otherwise a crash of the server would roll tokens
+/// back. It ends by itself when its client has given up. JIT is off: it takes longer to compile a
+/// long list of names than to execute it.
 const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
     SET lock_timeout = '2s'; SET statement_timeout = '3s'; SET jit = off; \
     SET bytea_output = 'hex'; SET client_min_messages = 'warning'; \
@@ -58,13 +58,13 @@ impl std::fmt::Debug for Postgres {
 }
 
 impl Postgres {
-    /// Nothing is sent yet.
+    /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {
         let options = options(server);
         Self::by(Arc::new(move || options.clone()))
     }
 
-    /// As a pool connects. Nothing is sent yet.
+    /// Uses a pool's options. Sends nothing yet.
     pub(crate) fn of_pool(pool: &PgPool) -> Self {
         Self::by(own_client::way(pool, of_locks))
     }
@@ -99,18 +99,18 @@ impl Postgres {
         answer
     }
 
-    /// Ends the task that listens to pushes when the client ends.
+    /// Takes the task that listens to pushes: it ends when the client ends.
     pub(crate) fn listens(&self, task: AbortHandle) {
         // Called once.
         let _ = self.listening.set(task);
     }
 
-    /// What it takes to listen to pushes.
+    /// Returns the means to listen to pushes.
     pub(crate) fn pushes(&self) -> Pushes {
         Pushes { way: self.way.clone(), doubts: self.doubts.clone() }
     }
 
-    /// Asks whether pushes still come.
+    /// Asks for a check that pushes still come.
     pub(crate) fn check(&self) {
         self.doubts.silent.notify_one();
     }
@@ -162,7 +162,7 @@ impl Link for PgConnection {
     }
 }
 
-/// Old poolers refuse what others only swallow.
+/// Old poolers refuse the start-up option that others only drop.
 fn unconnected(why: sqlx::Error) -> Failure {
     let is_pooler =
         |said: &dyn DatabaseError| said.message().contains("unsupported startup parameter");
@@ -172,7 +172,7 @@ fn unconnected(why: sqlx::Error) -> Failure {
     }
 }
 
-/// The name of the caller's program says more than ours.
+/// Keeps the name of the caller's program, which says more than `distlock`.
 fn of_locks(options: PgConnectOptions) -> PgConnectOptions {
     let options = match options.get_application_name() {
         Some(_) => options,

@@ -43,8 +43,9 @@ impl<'a> NewEntry<'a> {
 }
 
 impl Script {
-    /// Enters the queue, unless the attempt is in it already, and answers it. Not in it afterwards
-    /// is whoever does not want to wait and would have to, and whoever counts with other permits.
+    /// Enters the queue, unless the attempt is in it already, and returns the queue. The attempt
+    /// does not enter if it would have to wait and must not, or if others count with another number
+    /// of permits.
     pub(crate) fn acquire(self, entry: &NewEntry<'_>) -> String {
         let (name, id) = (self.name(entry.name), self.id(entry.attempt));
         let slot = self.0.slot(entry.name.as_str().as_bytes());
@@ -67,12 +68,12 @@ impl Script {
         self.0.transaction(&(take + &tell + &self.queues(&name, false)))
     }
 
-    /// The column, and what a new entry has in it: this moment, unless it has to wait.
+    /// Returns the column, and its value in a new entry: this moment, unless the entry has to wait.
     fn granted_at_once(self, entry: &NewEntry<'_>, name: &str) -> (&'static str, String) {
         let wall = self.0.wall();
         match (self.1, entry.wait) {
             (Grants::Undated, _) => ("", String::new()),
-            // It does not enter otherwise.
+            // It enters only if it is granted at once.
             (Grants::Dated, Wait::Try) => (", granted", format!(", {wall}")),
             (Grants::Dated, _) => {
                 let room = room(entry.kind, name);
@@ -82,11 +83,11 @@ impl Script {
     }
 }
 
-/// The queue rule as a condition, for whoever must not enter if it does not hold.
+/// The queue rule as a condition that must hold for the entry to be made.
 fn admission(entry: &NewEntry<'_>, name: &str) -> String {
     match (entry.wait, entry.kind) {
         (Wait::Try, kind) => room(kind, name),
-        // Only the first one sets the number: see `queue::other_limit`.
+        // Only the first entry of permits sets the number: see `queue::other_limit`.
         (_, Kind::Permit { limit, .. }) => format!(
             "COALESCE((SELECT lim FROM distlock_v1_entries WHERE name = {name} AND kind = {PERMIT} \
              ORDER BY token LIMIT 1), {limit}) = {limit}"
@@ -95,7 +96,7 @@ fn admission(entry: &NewEntry<'_>, name: &str) -> String {
     }
 }
 
-/// The condition that everybody in a queue leaves room for one more.
+/// The condition that all entries in a queue leave room for one more.
 fn room(kind: Kind, name: &str) -> String {
     let entries = format!("FROM distlock_v1_entries WHERE name = {name}");
     match kind {

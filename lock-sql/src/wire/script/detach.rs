@@ -6,23 +6,23 @@ use uuid::Uuid;
 use super::{Script, floor::above};
 use crate::layout::{row::EXCLUSIVE, schema::Grants};
 
-/// Who has an entry, and who is to have it.
+/// The hand-over of an entry from one attempt to another.
 pub(crate) struct HandOver<'a> {
     pub(crate) name: &'a LockName,
     pub(crate) token: u64,
     pub(crate) from: Uuid,
     pub(crate) to: Uuid,
-    /// The client that is told of its end from now on, and what it says about itself; `None` to leave
-    /// both as they are.
+    /// The client that is told of the entry's end from now on, and the holder's description. `None`
+    /// leaves both as they are.
     pub(crate) holder: Option<(Uuid, &'a str)>,
-    /// When it was granted, if its first request has not said so.
+    /// When it was granted, if its first request did not record it.
     pub(crate) granted: Option<Instant>,
 }
 
 impl Script {
-    /// Gives a living entry to another attempt, with a fresh TTL, and answers it, whoever has it. Sent
-    /// again, it finds the new attempt, and renews it. What the token floor is as high as stays where it is:
-    /// a raise looks for it there.
+    /// Gives a living entry to another attempt, with a fresh TTL, and returns the entry, whichever
+    /// attempt has it. Sent again, it finds the new attempt, and renews it. An entry with a token
+    /// that is not above the token floor keeps its attempt: a raise looks for it there.
     pub(crate) fn hand_over(self, it: &HandOver<'_>) -> String {
         let (name, token) = (self.name(it.name), it.token);
         let (from, to, now) = (self.id(it.from), self.id(it.to), self.0.now());

@@ -7,12 +7,12 @@ use super::Script;
 use crate::wire::clock::CLOCK;
 
 impl Script {
-    /// The time of day at a moment of this client's past.
+    /// The time of day at a past moment of this client.
     pub(super) fn time_of_day(self, at: Instant) -> String {
         format!("{} - {}", self.0.wall(), CLOCK.now().since(at).as_micros())
     }
 
-    /// Writes down when these attempts were granted, unless it is written already.
+    /// Records when these attempts were granted, unless that is recorded already.
     pub(crate) fn date(self, granted: &[(Uuid, Instant)]) -> String {
         let ids = self.ids(granted.iter().map(|(attempt, _)| *attempt));
         let when = |(attempt, at): &(Uuid, Instant)| {

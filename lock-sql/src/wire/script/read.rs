@@ -1,16 +1,17 @@
-//! What waiters and operators read.
+//! The reads of waiters and operators.
 
 use lock_core::LockName;
 use uuid::Uuid;
 
 use super::Script;
 
-/// How many entries of a queue are read to find out who holds the lock.
+/// How many entries of a queue are read to find the holders.
 pub(crate) const HEAD: usize = 256;
 
 impl Script {
-    /// Answers the queues of these names; with `bury`, after whoever is dead has been removed: not
-    /// while somebody leaves, who would take the dead for one that stays, and tell nobody.
+    /// Returns the queues of these names. With `bury`, expired entries are removed first, but not
+    /// while an attempt leaves: it would take an expired entry for one that stays, and wake no
+    /// waiter.
     pub(crate) fn look(self, names: &[LockName], bury: bool) -> String {
         let all: Vec<_> = names.iter().collect();
         let names = self.names(names);
@@ -21,7 +22,7 @@ impl Script {
         dead + &self.queues(&names, false)
     }
 
-    /// Answers a name's queue, with all that its entries say.
+    /// Returns a name's queue, with holders and values.
     pub(crate) fn inspect(self, name: &LockName) -> String {
         self.queues(&self.name(name), true)
     }
@@ -29,8 +30,8 @@ impl Script {
     /// Returns the first entries of a queue, with the holder of the very first, and the place of
     /// each of these attempts among all, as a number.
     ///
-    /// The database goes through the queue once, up to the last of the attempts: it has no index
-    /// that counts.
+    /// The database goes through the queue once, up to the last of the attempts: no index counts
+    /// entries.
     pub(crate) fn diagnose(self, name: &LockName, attempts: &[Uuid]) -> String {
         let (name, ids, now) = (self.name(name), self.ids(attempts.iter().copied()), self.0.now());
         let queue = format!("FROM distlock_v1_entries WHERE name = {name}");
@@ -46,7 +47,7 @@ impl Script {
         )
     }
 
-    /// Answers one entry of each name in use that starts with a prefix.
+    /// Returns one entry of each name in use that starts with a prefix.
     pub(crate) fn used(self, prefix: &str) -> String {
         // No name contains the byte 0xFF.
         let from = self.0.bytes(prefix.as_bytes());

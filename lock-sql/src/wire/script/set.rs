@@ -11,15 +11,15 @@ use crate::layout::{
 };
 
 impl Script {
-    /// Enters all of these queues if all leave room, and answers the entries: all of them or none. Sent
-    /// again, it finds those of the first time.
+    /// Enters all of these queues if all leave room, and returns the entries: all of them or none.
+    /// Sent again, it finds the entries of the first time.
     pub(crate) fn acquire_all(self, entries: &[NewEntry<'_>], client: Uuid) -> String {
         let names = self.names(entries.iter().map(|entry| entry.name));
         let ids = self.ids(entries.iter().map(|entry| entry.attempt));
         let shared =
             entries.iter().filter(|entry| entry.kind == Kind::Shared).map(|entry| entry.name);
         let shared = self.names(shared);
-        // Its own readers are there when it is sent again.
+        // The set's own readers are there when it is sent again.
         let beside = match shared.as_str() {
             "" => String::new(),
             _ => format!(
@@ -56,8 +56,9 @@ impl Script {
         )
     }
 
-    /// As [`next_token`](Self::next_token) for each of these names: those of one counter get the same
-    /// token. The counters are locked in order, so that two sets do not wait for each other.
+    /// Same as [`next_token`](Self::next_token) for each of these names. Names of one counter get
+    /// the same token. The counters are locked in order, so that two sets do not wait for each
+    /// other.
     fn next_tokens<'a>(self, names: impl Iterator<Item = &'a LockName>) -> String {
         let slots = self.slots(names);
         let count =

@@ -9,8 +9,8 @@ use lock_core::keep::poison::lock;
 
 use crate::wire::turns::Turns;
 
-/// SQLite lets one write at a time. Within a process in order, which is quicker than its trying
-/// again.
+/// SQLite lets one write at a time. Within a process writes go in order, which is quicker than
+/// SQLite's retries.
 pub(super) const SEATS: [usize; 3] = [1, 1, 1];
 
 /// The turns of all clients of this file.

@@ -36,13 +36,13 @@ use crate::{
 /// How long SQLite itself waits for another process's transaction, shorter than any request may
 /// take.
 const BUSY: Duration = Duration::from_millis(80);
-/// How long opening insists.
+/// How long opening is retried.
 const OPEN_LIMIT: Duration = Duration::from_secs(4);
 
-/// Whose `data_version` it is: the numbers of two connections have nothing to do with each other.
+/// Identifies the connection of a `data_version`: the numbers of two connections are unrelated.
 const SETUP: &str = "CREATE TEMP TABLE connection AS SELECT abs(random() >> 1) AS id";
 
-/// The script that does nothing but need a connection.
+/// A script that only needs a connection.
 const PROBE: &str = "SELECT 1";
 
 /// One client's way to a file.
@@ -57,7 +57,7 @@ pub(crate) struct Sqlite {
     faults: crate::wire::faults::Faults,
 }
 
-/// What was found at the path. Later another file may be there.
+/// The file that was found at the path. Later another file may be there.
 #[derive(Debug)]
 struct File {
     identity: String,
@@ -65,8 +65,8 @@ struct File {
 }
 
 impl File {
-    /// What is there now; if nothing is, it is made. Nobody connects yet: whoever does so finds the
-    /// tables or makes them, and if another file has taken its place by then, the next script sees
+    /// Finds the file that is there now, or makes one. Does not connect yet: each connection finds
+    /// the tables or makes them. If another file has taken its place by then, the next script sees
     /// that.
     fn at(location: &Location, way: &Way<SqliteConnection>) -> Result<Self> {
         let identity = location.make()?;
@@ -76,16 +76,16 @@ impl File {
     }
 }
 
-/// Where the file is to be that a path means, or none.
+/// The absolute path of a file; of the user's own file for `None`.
 ///
 /// # Errors
 ///
-/// As [`Location::of`].
+/// Same as [`Location::of`].
 pub(crate) fn path(path: Option<&Path>) -> Result<PathBuf> {
     Location::of(path).map(|location| location.path)
 }
 
-/// Whatever a pool has set that would let two of its connections see different locks does not count.
+/// Overrides the settings of a pool that would let two of its connections see different locks.
 fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
     options
         .in_memory(false)
@@ -114,7 +114,7 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect).
+    /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
     pub(crate) async fn open(path: Option<&Path>) -> Result<Self> {
         let way = Arc::new(|| of_locks(SqliteConnectOptions::new()));
         Self::at(Location::of(path)?, way).await
@@ -124,7 +124,8 @@ impl Sqlite {
     ///
     /// # Errors
     ///
-    /// As [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if it is no file.
+    /// Same as [`SqlLock::connect`](crate::SqlLock::connect); [`Error::InvalidOption`] if the
+    /// database is not a file.
     pub(crate) async fn of_pool(pool: &SqlitePool) -> Result<Self> {
         let location = Location::of(Some(pool.connect_options().get_filename()))?;
         location.check_is_there()?;
@@ -188,13 +189,13 @@ impl Sqlite {
         answer
     }
 
-    /// The way to the file that is there now. One that was deleted or replaced, which only its own
-    /// clients would see for ever, is left with all that belongs to it. What was held in it is
-    /// lost, and its holders find that out at their next renewal.
+    /// Returns the connections to the file that is there now. A file that was deleted or replaced
+    /// is left with all its connections: only its own clients would see it for ever. The locks in
+    /// it are lost, and their holders find that out at their next renewal.
     fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
         let mut file = lock(&self.file);
         let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
-        // Whoever has closed follows nobody.
+        // A closed client follows no new file.
         if !is_there && !file.connections.is_refusing() {
             *file = File::at(&self.location, &self.way)?;
         }
@@ -279,7 +280,7 @@ async fn set_up(connection: &mut SqliteConnection, settle: String) -> Result<(),
 async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx::Result<()> {
     let make = format!("BEGIN IMMEDIATE; {}", schema::tables(Dialect::Sqlite));
     raw_sql(AssertSqlSafe(make)).execute(&mut *connection).await?;
-    // They may be there since an earlier version.
+    // The tables may be from an earlier version.
     let columns: i64 = sqlx::query_scalar(
         "SELECT COUNT(*) FROM pragma_table_info('distlock_v1_entries') WHERE name = 'granted'",
     )
