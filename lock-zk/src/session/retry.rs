@@ -179,7 +179,7 @@ impl Session {
             let exchange = self.begin()?;
             let written = tokio::select! {
                 biased;
-                written = exchange.set_data(&node.path, note) => written,
+                written = exchange.set_data(&node.path, note, None) => written,
                 () = self.over() => return Err(self.error("write")),
             };
             match written {
