@@ -243,7 +243,7 @@ impl Acquire {
     /// Becomes the holder. Asks the leader as long as the session is not sure to live.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
         let until = loop {
-            let until = self.session.safe_until();
+            let until = self.session.deadline.safe_until();
             if Clock::Boot.now() < until {
                 break until;
             }

@@ -143,11 +143,6 @@ impl Session {
         }
     }
 
-    /// Until when the holders of this session may work.
-    pub(crate) fn safe_until(&self) -> Instant {
-        self.deadline.safe_until()
-    }
-
     /// Adds an attempt before the request for its node.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut attempts = lock(&self.attempts);
@@ -181,7 +176,7 @@ impl Session {
 
     /// Moves the deadlines of all locks, except those that have passed.
     pub(crate) fn renew_all(&self) {
-        let (now, until) = (Clock::Boot.now(), self.safe_until());
+        let (now, until) = (Clock::Boot.now(), self.deadline.safe_until());
         let attempts = lock(&self.attempts);
         let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
         if count > 0 {

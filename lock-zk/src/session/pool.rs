@@ -54,7 +54,7 @@ impl Pooled for Session {
     /// Whether all of its locks were lost by its deadline. New locks get another session then, so
     /// that one request can end this one.
     fn is_spent(&self) -> bool {
-        let passed = Clock::Boot.now() >= self.safe_until();
+        let passed = Clock::Boot.now() >= self.deadline.safe_until();
         passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 }
