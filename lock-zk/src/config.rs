@@ -2,10 +2,11 @@
 
 use std::{fmt, time::Duration};
 
-use lock_core::{Error, Layout, Result, StoreUrl};
+use lock_core::{Layout, Result, StoreUrl};
 use zookeeper_client::{Acls, Client, Connector};
 
 use crate::{
+    error::invalid,
     layout::path,
     wire::own_client::{self, DEFAULT_PORT},
 };
@@ -54,10 +55,7 @@ pub struct ZkConfig {
     /// The password.
     pub password: Option<String>,
     /// The TTL of locks that set none. Default: 15 s, or what the server grants for it.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub ttl: Option<Duration>,
     /// The directory of the locks, below the chroot: a path. Default: `/locks`.
     pub prefix: String,
@@ -67,10 +65,7 @@ pub struct ZkConfig {
     pub access: Access,
     /// The servers' `tickTime`, if they do not tell it. A tick that is too long costs time, one
     /// that is too short costs safety. Default: as told, or guessed from the timeouts.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, deserialize_with = "lock_core::duration::deserialize")
-    )]
+    #[cfg_attr(feature = "serde", serde(deserialize_with = "lock_core::duration::deserialize"))]
     pub tick: Option<Duration>,
     /// A connector of the caller's, with its own logins.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -209,35 +204,25 @@ impl ZkConfig {
     ///
     /// # Errors
     ///
-    /// [`Error::InvalidOption`] that names the field.
+    /// [`Error::InvalidOption`](lock_core::Error::InvalidOption) that names the field.
     pub(crate) fn checked(mut self) -> Result<Self> {
-        let wrong = |option: &str, value: &str, allowed: String| Error::InvalidOption {
-            option: option.to_owned(),
-            value: value.to_owned(),
-            allowed,
-        };
         for (option, path) in [("prefix", &self.prefix), ("chroot", &self.chroot)] {
             if option != "chroot" || !path.is_empty() {
-                let path_is = |reason| wrong(option, path, format!("a path: {reason}"));
+                let path_is = |reason| invalid(option, path, format!("a path: {reason}"));
                 path::check_path(path).map_err(path_is)?;
             }
         }
         if self.user.is_some() != self.password.is_some() {
-            return Err(wrong("login", "half of it", "a user and a password".to_owned()));
+            return Err(invalid("login", "half of it", "a user and a password"));
         }
         if self.access == Access::Creator && self.user.is_none() && self.given.is_none() {
-            return Err(wrong(
-                "access",
-                "creator",
-                "open, without a user and a password".to_owned(),
-            ));
+            return Err(invalid("access", "creator", "open, without a user and a password"));
         }
-        let host = |host: &String| {
-            own_client::host_of(host).map_err(|reason| wrong("hosts", host, reason))
-        };
-        self.hosts = self.hosts.iter().map(host).collect::<Result<_>>()?;
+        for host in &mut self.hosts {
+            *host = own_client::host_of(host).map_err(|reason| invalid("hosts", &*host, reason))?;
+        }
         match self.hosts.is_empty() {
-            true => Err(wrong("hosts", "none", "at least one".to_owned())),
+            true => Err(invalid("hosts", "none", "at least one")),
             false => Ok(self),
         }
     }

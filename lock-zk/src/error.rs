@@ -86,6 +86,12 @@ pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<Bo
     errors::unavailable(STORE, op, effect, source)
 }
 
+/// The error for an option with a wrong value.
+pub(crate) fn invalid(option: &str, value: impl Into<String>, allowed: impl Into<String>) -> Error {
+    let (value, allowed) = (value.into(), allowed.into());
+    Error::InvalidOption { option: option.to_owned(), value, allowed }
+}
+
 /// The result of an attempt whose caller has left: no caller reads it.
 pub(crate) fn cancelled() -> Error {
     unavailable("acquire", Effect::None, "the caller has left")
@@ -104,33 +110,21 @@ mod tests {
 
     #[test]
     fn each_error_has_its_meaning() {
+        use ZkError::*;
         let rows = [
-            (ZkError::NoNode, Meaning::Answered),
-            (ZkError::NodeExists, Meaning::Answered),
-            (ZkError::NotEmpty, Meaning::Answered),
-            (ZkError::BadVersion, Meaning::Answered),
-            (ZkError::NoAuth, Meaning::Denied),
-            (ZkError::AuthFailed, Meaning::Denied),
-            (ZkError::InvalidAcl, Meaning::Denied),
-            (ZkError::NoHosts, Meaning::NotNow),
-            (ZkError::NotReadOnly, Meaning::NotNow),
-            (ZkError::Throttled, Meaning::NotNow),
-            (ZkError::SessionExpired, Meaning::Over),
-            (ZkError::SessionMoved, Meaning::NotNow),
-            (ZkError::ClientClosed, Meaning::Over),
-            (ZkError::BadArguments(&"x"), Meaning::Refused),
-            (ZkError::MarshallingError, Meaning::Refused),
-            (ZkError::NoChildrenForEphemerals, Meaning::Refused),
-            (ZkError::QuotaExceeded, Meaning::Refused),
-            (ZkError::Unimplemented, Meaning::Refused),
-            (ZkError::UnexpectedErrorCode(-99), Meaning::Refused),
-            (ZkError::ConnectionLoss, Meaning::Unanswered),
-            (ZkError::Timeout, Meaning::Unanswered),
-            (ZkError::UnexpectedError("x".to_owned()), Meaning::Unanswered),
-            (ZkError::RuntimeInconsistent, Meaning::Unanswered),
+            (Meaning::Answered, vec![NoNode, NodeExists, NotEmpty, BadVersion]),
+            (Meaning::Denied, vec![NoAuth, AuthFailed, InvalidAcl]),
+            (Meaning::NotNow, vec![NoHosts, NotReadOnly, Throttled, SessionMoved]),
+            (Meaning::Over, vec![SessionExpired, ClientClosed]),
+            (Meaning::Refused, vec![BadArguments(&"x"), MarshallingError, NoChildrenForEphemerals]),
+            (Meaning::Refused, vec![QuotaExceeded, Unimplemented, UnexpectedErrorCode(-99)]),
+            (Meaning::Unanswered, vec![ConnectionLoss, Timeout, UnexpectedError("x".to_owned())]),
+            (Meaning::Unanswered, vec![RuntimeInconsistent]),
         ];
-        for (error, expected) in rows {
-            assert_eq!(meaning(&error), expected, "{error:?}");
+        for (expected, errors) in rows {
+            for error in errors {
+                assert_eq!(meaning(&error), expected, "{error:?}");
+            }
         }
     }
 

@@ -185,15 +185,12 @@ impl Lease for ZkLease {
         loop {
             let attempt = self.attempt();
             let Ok(exchange) = self.session.begin() else { return Err(self.ended()) };
-            let asked = tokio::select! {
-                biased;
-                asked = exchange.confirm(path(&attempt)) => asked,
-                () = self.session.over() => return Err(self.ended()),
-            };
-            match asked {
+            let asked = exchange.confirm(path(&attempt));
+            let asked = self.session.over.run_until_cancelled(asked).await;
+            match asked.ok_or_else(|| self.ended())? {
                 Ok(()) => {
                     attempt.set_term_end(safe_until(exchange.sent(), self.session.ttl()));
-                    let held = attempt.renew(Clock::Boot.now(), self.session.safe_until());
+                    let held = attempt.renew(Clock::Boot.now(), self.session.deadline.safe_until());
                     let reason = || self.validity.loss().unwrap_or(LossReason::Expired);
                     return if held { Ok(()) } else { Err(self.lost(reason())) };
                 }

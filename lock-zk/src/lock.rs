@@ -4,10 +4,10 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use lock_core::{
-    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Error, Fairness, Fencing,
-    FencingToken, FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap,
-    Reach, Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown,
-    keep::limits::DEFAULT_TTL, only_exclusive,
+    Attempt, Clock, Diagnosis, DistributedLock, Effect, Entry, Fairness, Fencing, FencingToken,
+    FixedTerm, Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach,
+    Request, Result, Survives, TokenFloor, Wake, Wish, duration::shown, keep::limits::DEFAULT_TTL,
+    only_exclusive,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -20,7 +20,7 @@ use crate::{
     },
     config::ZkConfig,
     election::observe::observe,
-    error::{self, STORE, cancelled},
+    error::{self, STORE, cancelled, invalid},
     layout::{path::directory, values},
     operators::{self, diagnose, inspect},
     session::{
@@ -75,9 +75,10 @@ impl ZkLock {
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] within 4 s if no server answers, [`Error::Denied`] if the login may
-    /// not read the locks' directory, [`Error::InvalidOption`] if the server does not grant the
-    /// TTL of the URL, [`Error::Rejected`] if the chroot does not exist.
+    /// [`Unavailable`](lock_core::Error::Unavailable) within 4 s if no server answers,
+    /// [`Denied`](lock_core::Error::Denied) if the login may not read the locks' directory,
+    /// [`InvalidOption`](lock_core::Error::InvalidOption) if the server does not grant the TTL of
+    /// the URL, [`Rejected`](lock_core::Error::Rejected) if the chroot does not exist.
     ///
     /// # Cancel safety
     ///
@@ -85,13 +86,10 @@ impl ZkLock {
     pub async fn connect(config: ZkConfig) -> Result<Self> {
         let config = config.checked()?;
         let hosts = config.hosts.join(", ");
-        match tokio::time::timeout(CONNECT_LIMIT, connect(config)).await {
-            Ok(connected) => connected,
-            Err(_) => {
-                let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
-                Err(error::unavailable("connect", Effect::None, source))
-            }
-        }
+        tokio::time::timeout(CONNECT_LIMIT, connect(config)).await.unwrap_or_else(|_| {
+            let source = format!("no answer from {hosts} within {}", shown(CONNECT_LIMIT));
+            Err(error::unavailable("connect", Effect::None, source))
+        })
     }
 
     async fn session(&self, ttl: Duration, attempt: &Attempt) -> Result<Arc<Session>> {
@@ -114,18 +112,18 @@ impl ZkLock {
         caller: &Attempt,
         wishes: &[Wish],
     ) -> Result<AcquireSet> {
-        let acls = self.sessions.config().access.acls();
+        let acls = self.sessions.config.access.acls();
         let acquire = |(request, attempt): &Wish| {
             let directory = self.directory(&request.name)?;
             let (request, attempt) = (request.clone(), attempt.clone());
             Ok(Acquire::new(session.clone(), directory, acls, request, attempt))
         };
         let all = wishes.iter().map(acquire).collect::<Result<_>>()?;
-        Ok(AcquireSet::new(session.clone(), caller.clone(), all))
+        Ok(AcquireSet { session: session.clone(), caller: caller.clone(), all })
     }
 
     fn directory(&self, name: &LockName) -> Result<String> {
-        let config = self.sessions.config();
+        let config = &self.sessions.config;
         directory(&config.prefix, config.layout, name)
     }
 }
@@ -135,11 +133,10 @@ impl ZkLock {
 async fn timing(config: &ZkConfig) -> Result<Timing> {
     match (config.plain_hosts().as_slice(), config.tick) {
         ([], Some(tick)) => Ok(Timing { timeouts: tick * 2..=tick * 20, tick }),
-        ([], None) => Err(Error::InvalidOption {
-            option: "tick".to_owned(),
-            value: "none".to_owned(),
-            allowed: "the tickTime of the servers, which cannot be asked by TLS".to_owned(),
-        }),
+        ([], None) => {
+            let allowed = "the tickTime of the servers, which cannot be asked by TLS";
+            Err(invalid("tick", "none", allowed))
+        }
         (plain, _) => {
             let told = probe::timing(plain).await;
             told.map_err(|error| error::unavailable("connect", Effect::None, error))
@@ -156,7 +153,7 @@ async fn connect(config: ZkConfig) -> Result<ZkLock> {
     let default_ttl = checked_ttl(config.ttl.unwrap_or(usual), &(least..=most))?;
     let sessions = Sessions::new(config, tick);
     let session = sessions.get(default_ttl).await?;
-    let config = sessions.config();
+    let config = &sessions.config;
     let (members, alone, access) = tokio::join!(
         members(&session),
         probe::stands_alone(&config.hosts),
@@ -205,12 +202,12 @@ impl DistributedLock for ZkLock {
     async fn acquire(&self, request: Request, attempt: Attempt) -> Result<Box<dyn Lease>> {
         let directory = self.directory(&request.name)?;
         values::check(request.value.as_deref().unwrap_or_default())?;
-        let acls = self.sessions.config().access.acls();
+        let acls = self.sessions.config.access.acls();
         let session = self.session(request.ttl, &attempt).await?;
         let acquire = Acquire::new(session, directory, acls, request, attempt.clone());
         match acquire.run().await {
             Err(_) if acquire.may_begin_again() => {
-                let session = self.session(acquire.ttl(), &attempt).await?;
+                let session = self.session(acquire.request.ttl, &attempt).await?;
                 acquire.again(session).run().await
             }
             result => result,
@@ -249,7 +246,7 @@ impl DistributedLock for ZkLock {
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        operators::names(&*self.any_session().await?, self.sessions.config(), prefix).await
+        operators::names(&*self.any_session().await?, &self.sessions.config, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
@@ -261,17 +258,17 @@ impl DistributedLock for ZkLock {
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.any_session().await?.token_floor(self.sessions.config()).await
+        self.any_session().await?.token_floor(&self.sessions.config).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let (session, config) = (self.any_session().await?, self.sessions.config());
+        let (session, config) = (self.any_session().await?, &self.sessions.config);
         session.raise_floor(config, above).await?;
         session.token_floor(config).await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.any_session().await?.before_floor(self.sessions.config()).await
+        self.any_session().await?.before_floor(&self.sessions.config).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -177,7 +177,8 @@ impl Session {
         for name in queue.iter().filter(|name| child::kind(name) == Kind::Exclusive) {
             let path = format!("{directory}/{name}");
             let data = self.data(&path, Turn::First).await?.unwrap_or_default();
-            if Note::attempt(&data) == Some(attempt) && self.remove(&path).await? {
+            let upgraded = Note::read(&data).and_then(|note| note.attempt);
+            if upgraded == Some(attempt) && self.remove(&path).await? {
                 return Ok(true);
             }
         }

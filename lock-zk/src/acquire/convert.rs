@@ -20,9 +20,7 @@ impl ZkLease {
         let caller = lock_core::Attempt::new();
         let attempt = Arc::new(Attempt::upgrade(old, caller.id(), &request));
         let (session, directory) = (self.session.clone(), directory.to_owned());
-        let mut acquire = Acquire::new(session, directory, self.acls, request, caller);
-        acquire.attempt = attempt;
-        acquire
+        Acquire { attempt, ..Acquire::new(session, directory, self.acls, request, caller) }
     }
 }
 
@@ -35,11 +33,8 @@ impl Acquire {
     /// time see each other's nodes.
     pub(crate) async fn replace(&self, old: &Attempt, validity: &Validity) -> Result<bool> {
         self.session.add(&self.attempt);
-        let result = tokio::select! {
-            biased;
-            result = self.succeed(old, validity) => result,
-            () = self.session.over() => Err(self.session.error("upgrade")),
-        };
+        let succeeded = self.session.over.run_until_cancelled(self.succeed(old, validity)).await;
+        let result = succeeded.unwrap_or_else(|| Err(self.session.error("upgrade")));
         if !matches!(result, Ok(true)) {
             self.leave().await;
         }

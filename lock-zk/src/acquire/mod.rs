@@ -3,7 +3,7 @@
 mod convert;
 pub(crate) mod set;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use lock_core::{
     Clock, Error, Instant, Kind, Lease, Request, Result, Validity, Wait, deadline::safe_until,
@@ -58,7 +58,7 @@ impl Acquire {
         let result = tokio::select! {
             biased;
             result = self.line_up() => result,
-            () = self.session.over() => Err(self.session.error("acquire")),
+            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
             () = self.caller.cancelled() => Err(cancelled()),
         };
         if result.is_err() {
@@ -83,10 +83,6 @@ impl Acquire {
     /// Makes the same attempt anew. A waiter behind the old node knows that it is gone.
     pub(crate) fn again(self, session: Arc<Session>) -> Self {
         Self::new(session, self.directory, self.acls, self.request, self.caller)
-    }
-
-    pub(crate) fn ttl(&self) -> Duration {
-        self.request.ttl
     }
 
     /// Which turn its requests take.
@@ -161,10 +157,7 @@ impl Acquire {
     }
 
     fn check_limit(&self, ahead: &Ahead) -> Result<()> {
-        match ahead.other_limit() {
-            Some(found) => Err(limit_conflict(&self.request, found)),
-            None => Ok(()),
-        }
+        ahead.other_limit().map_or(Ok(()), |found| Err(limit_conflict(&self.request, found)))
     }
 
     /// Tells an attempt that may have seen this one waiting that it holds its permits now. Not
@@ -250,7 +243,7 @@ impl Acquire {
     /// Becomes the holder. Asks the leader as long as the session is not sure to live.
     pub(crate) async fn hold(&self, node: &Node) -> Result<Box<dyn Lease>> {
         let until = loop {
-            let until = self.session.safe_until();
+            let until = self.session.deadline.safe_until();
             if Clock::Boot.now() < until {
                 break until;
             }
@@ -275,7 +268,7 @@ impl Acquire {
     async fn check_node(&self, node: &Node) -> Result<()> {
         let exchange = self.session.begin()?;
         match exchange.confirm(&node.path).await {
-            Ok(()) => tokio::time::sleep(self.session.deadline().pace()).await,
+            Ok(()) => tokio::time::sleep(self.session.deadline.pace()).await,
             Err(ZkError::NoNode) => return Err(vanished()),
             Err(error) => self.session.again("exists", error).await?,
         }
@@ -292,7 +285,10 @@ impl Acquire {
             None => Ok(()),
         };
         if removed.is_err() && !session.is_over() {
-            session.left.add(Leftover::of(self.attempt.node(), &self.directory, id));
+            session.left.add(match self.attempt.node() {
+                Some(node) => Leftover::Node(node.path.clone()),
+                None => Leftover::Attempt(self.directory.clone(), id),
+            });
         }
         self.left();
     }

@@ -20,23 +20,15 @@ pub(crate) const NAMES_AT_ONCE: usize = 64;
 
 /// Attempts of one caller in one session that enter their queues with one request, or not at all.
 pub(crate) struct AcquireSet {
-    session: Arc<Session>,
+    pub(crate) session: Arc<Session>,
     /// That of any of the attempts: to cancel one cancels all.
-    caller: lock_core::Attempt,
-    all: Vec<Acquire>,
+    pub(crate) caller: lock_core::Attempt,
+    pub(crate) all: Vec<Acquire>,
 }
 
 type Listed = Result<Vec<String>, ZkError>;
 
 impl AcquireSet {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        caller: lock_core::Attempt,
-        all: Vec<Acquire>,
-    ) -> Self {
-        Self { session, caller, all }
-    }
-
     /// Takes all locks, or returns `None`. In that case, and if it fails, the attempts leave
     /// nothing in the store.
     pub(crate) async fn run(&self) -> Result<Option<Vec<Box<dyn Lease>>>> {
@@ -44,7 +36,7 @@ impl AcquireSet {
         let result = tokio::select! {
             biased;
             result = self.take() => result,
-            () = self.session.over() => Err(self.session.error("acquire")),
+            () = self.session.over.cancelled() => Err(self.session.error("acquire")),
             () = self.caller.cancelled() => Err(cancelled()),
         };
         if result.is_err() {

@@ -10,8 +10,10 @@ use std::{
     time::Duration,
 };
 
+use futures_util::future::OptionFuture;
 use lock_core::{
-    Error, FencingToken, Holder, Kind, Leader, Observed, Result, keep::limits::UNREAD,
+    Error, FencingToken, Holder, Kind, Leader, Observed, Result,
+    keep::{self, limits::UNREAD},
 };
 use tokio::sync::mpsc;
 use zookeeper_client::{Error as ZkError, EventType, Stat};
@@ -37,16 +39,13 @@ pub(crate) async fn observe(
     // A new call must not get an old answer, whichever server this session talks to.
     let first = first_of(session.list_after_sync(&directory, Turn::Look).await?);
     let sight = look(&session, &directory, first).await?;
+    let mut told = Told::default();
+    let news = told.news(sight.leader);
+    let (weak, watched) = (Arc::downgrade(sessions), Some((sight.first, sight.watch)));
+    let observer = Observer { sessions: weak, session, ttl, directory, told, watched };
     let (out, changes) = mpsc::channel(UNREAD);
-    let (gone, closed) = (out.clone(), sessions.closed());
-    let observer = Observer { sessions: Arc::downgrade(sessions), session, ttl, directory };
-    sessions.spawn(async move {
-        tokio::select! {
-            () = gone.closed() => {}
-            () = closed.cancelled() => {}
-            () = observer.run(sight, out) => {}
-        }
-    });
+    let tell = keep::observe::tell(observer, news, out);
+    sessions.runtime.spawn(sessions.closed.clone().run_until_cancelled_owned(tell));
     Ok(changes)
 }
 
@@ -55,6 +54,9 @@ struct Observer {
     session: Arc<Session>,
     ttl: Duration,
     directory: String,
+    told: Told,
+    /// The entry that was the first one at the last look, and the watch that tells of a change.
+    watched: Option<(Option<String>, Watch)>,
 }
 
 /// The leader that was seen, and the watch that tells of a change.
@@ -76,37 +78,27 @@ struct Seen {
     values: Vec<(u64, Vec<u8>)>,
 }
 
-impl Observer {
-    async fn run(mut self, mut sight: Sight, out: mpsc::Sender<Observed>) {
-        let mut told = Told::default();
-        loop {
-            for news in told.news(sight.leader) {
-                if out.send(Ok(news)).await.is_err() {
-                    return;
-                }
-            }
-            // Dropped only after the next look, so that a watch on the same node is not removed in
-            // between.
-            let mut changed = pin!(sight.watch.changed());
-            let event = tokio::select! {
-                biased;
-                () = self.session.over() => None,
-                event = &mut changed => Some(event),
-                // An event that never comes must not leave an observer with an old leader for ever.
-                () = tokio::time::sleep(self.session.ttl()) => None,
-            };
-            let first = sight.first.filter(|_| event != Some(EventType::NodeDeleted));
-            sight = match self.look_again(first).await {
-                Ok(sight) => sight,
-                Err(Error::Closed { .. }) => return,
-                Err(error) => {
-                    let _ = out.send(Err(error)).await;
-                    return;
-                }
-            };
-        }
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        let (first, watch) = self.watched.take().unzip();
+        // Dropped only after the next look, so that a watch on the same node is not removed in
+        // between.
+        let mut changed = pin!(OptionFuture::from(watch.map(Watch::changed)));
+        let event = tokio::select! {
+            biased;
+            () = self.session.over.cancelled() => None,
+            event = &mut changed => event,
+            // An event that never comes must not leave an observer with an old leader for ever.
+            () = tokio::time::sleep(self.session.ttl()) => None,
+        };
+        let first = first.flatten().filter(|_| event != Some(EventType::NodeDeleted));
+        let sight = self.look_again(first).await?;
+        self.watched = Some((sight.first, sight.watch));
+        Ok(self.told.news(sight.leader))
     }
+}
 
+impl Observer {
     /// Looks until the store answers.
     async fn look_again(&mut self, known: Option<String>) -> Result<Sight> {
         loop {

@@ -1,6 +1,6 @@
 //! The record of the token floor: the number that is added to transaction ids.
 
-use lock_core::{Effect, Error, FencingToken, Result};
+use lock_core::{Effect, Error, FencingToken, Result, keep::errors::rejected};
 use zookeeper_client::Stat;
 
 use crate::error::STORE;
@@ -50,5 +50,5 @@ impl Above {
 
 /// The error if something else is in the record's place.
 pub(crate) fn broken(why: String) -> Error {
-    Error::Rejected { store: STORE, op: "token floor", effect: Effect::None, source: why.into() }
+    rejected(STORE, "token floor", Effect::None, why)
 }

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 /// The data of a node, up to the first newline. The data of Curator's and kazoo's nodes does not
 /// read like this.
-#[derive(Debug, Deserialize, Serialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 pub(crate) struct Note<S = String> {
     pub(crate) holder: S,
     /// Milliseconds since 1970.
@@ -43,12 +43,6 @@ impl Note {
     pub(crate) fn became(data: &[u8]) -> Option<Became> {
         Self::read(data)?.became
     }
-
-    /// Returns the attempt to which the grant of this node belongs, if it is not the one in its
-    /// name.
-    pub(crate) fn attempt(data: &[u8]) -> Option<Uuid> {
-        Self::read(data)?.attempt
-    }
 }
 
 fn is_nothing(number: &u64) -> bool {
@@ -67,8 +61,7 @@ mod tests {
     use super::*;
 
     fn note(became: Option<Became>) -> Note<&'static str> {
-        let (holder, values) = ("the \"importer\"", Vec::new());
-        Note { holder, since: 7, became, attempt: None, first: 0, values }
+        Note { holder: "the \"importer\"", since: 7, became, ..Note::default() }
     }
 
     #[test]
@@ -82,7 +75,8 @@ mod tests {
             assert_eq!(Note::became(&data), Some(became));
         }
         let attempt = Some(Uuid::new_v4());
-        assert_eq!(Note::attempt(&Note { attempt, ..note(None) }.write()), attempt);
+        let data = Note { attempt, ..note(None) }.write();
+        assert_eq!(Note::read(&data).unwrap().attempt, attempt);
     }
 
     #[test]

@@ -17,10 +17,7 @@ pub(crate) fn directory(prefix: &str, layout: Layout, name: &LockName) -> Result
             name.as_str().into()
         }
     };
-    let directory = match prefix {
-        "/" => format!("/{path}"),
-        prefix => format!("{prefix}/{path}"),
-    };
+    let directory = below(prefix, &path);
     // Also no name below it, nor of the nodes that a look at the floor makes for a moment.
     let first = path.split('/').next().unwrap_or_default();
     if first == FLOOR || first.strip_prefix(FLOOR).is_some_and(|rest| rest.starts_with('-')) {
@@ -37,10 +34,12 @@ const FLOOR: &str = "%floor";
 
 /// Returns the node of the [token floor](crate::layout::floor). No name is escaped to this.
 pub(crate) fn floor(prefix: &str) -> String {
-    match prefix {
-        "/" => format!("/{FLOOR}"),
-        prefix => format!("{prefix}/{FLOOR}"),
-    }
+    below(prefix, FLOOR)
+}
+
+/// Only the prefix `/` ends in a slash.
+fn below(prefix: &str, path: &str) -> String {
+    format!("{}/{path}", prefix.trim_end_matches('/'))
 }
 
 fn invalid(name: &LockName, reason: String) -> Error {

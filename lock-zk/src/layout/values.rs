@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use lock_core::{Error, Result};
+use lock_core::Result;
 
-use crate::layout::note::Note;
+use crate::{error::invalid, layout::note::Note};
 
 /// The most values that a node keeps, the newest one included.
 const MOST: usize = 16;
@@ -52,21 +52,15 @@ impl Values {
         all
     }
 
-    /// The number of the first one that is kept.
-    pub(crate) fn first(&self) -> u64 {
-        self.first
-    }
-
-    pub(crate) fn lengths(&self) -> Vec<usize> {
-        self.kept.iter().map(|value| value.len()).collect()
-    }
-
-    /// Appends them to a node's note.
-    pub(crate) fn append_to(&self, data: &mut Vec<u8>) {
+    /// Returns the data of a node: its note, and then the values.
+    pub(crate) fn after(&self, note: Note<&str>) -> Vec<u8> {
+        let values = self.kept.iter().map(|value| value.len()).collect();
+        let mut data = Note { first: self.first, values, ..note }.write();
         if !self.kept.is_empty() {
             data.push(b'\n');
             self.kept.iter().for_each(|value| data.extend_from_slice(value));
         }
+        data
     }
 }
 
@@ -96,16 +90,13 @@ fn read_ours(data: &[u8]) -> Option<Vec<(u64, Vec<u8>)>> {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidOption`].
+/// [`Error::InvalidOption`](lock_core::Error::InvalidOption).
 pub(crate) fn check(value: &[u8]) -> Result<()> {
     if value.len() <= LONGEST {
         return Ok(());
     }
-    Err(Error::InvalidOption {
-        option: "value".to_owned(),
-        value: format!("{} bytes", value.len()),
-        allowed: format!("ZooKeeper takes at most {LONGEST} bytes"),
-    })
+    let allowed = format!("ZooKeeper takes at most {LONGEST} bytes");
+    Err(invalid("value", format!("{} bytes", value.len()), allowed))
 }
 
 #[cfg(test)]
@@ -113,12 +104,7 @@ mod tests {
     use super::*;
 
     fn data(values: &Values) -> Vec<u8> {
-        let (first, lengths) = (values.first(), values.lengths());
-        let note =
-            Note { holder: "h", since: 7, became: None, attempt: None, first, values: lengths };
-        let mut data = note.write();
-        values.append_to(&mut data);
-        data
+        values.after(Note { holder: "h", since: 7, ..Note::default() })
     }
 
     fn newest(data: &[u8]) -> (u64, Vec<u8>) {

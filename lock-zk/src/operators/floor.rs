@@ -21,12 +21,11 @@ use crate::{
 impl Session {
     /// Returns the current record, if there is one.
     async fn record(&self) -> Result<Option<(Above, Stat)>> {
+        let path = &self.floor.path;
         loop {
             let exchange = self.begin()?;
-            match exchange.data(&self.floor.path).await {
-                Ok((data, stat)) => {
-                    return Ok(Some((Above::read(&self.floor.path, &data, &stat)?, stat)));
-                }
+            match exchange.data(path).await {
+                Ok((data, stat)) => return Ok(Some((Above::read(path, &data, &stat)?, stat))),
                 Err(ZkError::NoNode) => return Ok(None),
                 Err(error) => self.again("token floor", error).await?,
             }
@@ -114,7 +113,9 @@ impl Session {
             }
             let exchange = self.begin()?;
             let written = match record {
-                Some((_, stat)) => exchange.replace_data(path, data, stat.version).await.map(drop),
+                Some((_, stat)) => {
+                    exchange.set_data(path, data, Some(stat.version)).await.map(drop)
+                }
                 None => exchange.create(path, data, &options).await.map(drop),
             };
             match (written, record) {
@@ -148,9 +149,7 @@ impl Session {
                         found.extend(attempt.map(|attempt| (name.clone(), attempt)));
                     }
                     Ok(_) | Err(ZkError::NoNode) => {}
-                    Err(error) => {
-                        return Err(error::read_failed("raise the token floor", error));
-                    }
+                    Err(error) => return Err(error::read_failed("raise the token floor", error)),
                 }
             }
         }

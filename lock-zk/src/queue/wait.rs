@@ -4,7 +4,7 @@
 //! others. Only the first waiter for permits follows all holders of permits, by a watch on the
 //! directory. An entry of the same session is followed in memory, without a request.
 
-use futures_util::{FutureExt, StreamExt, future, stream::FuturesUnordered};
+use futures_util::{FutureExt, StreamExt, future::OptionFuture, stream::FuturesUnordered};
 use lock_core::{Kind, Result};
 use zookeeper_client::{Error as ZkError, EventType};
 
@@ -16,6 +16,9 @@ use crate::{
     session::attempt::{Ending, News},
     wire::watches::Watch,
 };
+
+/// The node does not exist any more.
+const GONE: Option<News> = Some(News::Ended(Ending::Gone));
 
 impl Acquire {
     /// Waits as the duty says, or until it is time to look again.
@@ -54,10 +57,9 @@ impl Acquire {
             self.session.unwatched.hurry(&self.attempt);
         }
         let news = async {
-            match (&local, wanted) {
-                (Some(attempt), _) => Ok(Some(attempt.news(wanted).await)),
-                (None, None) => self.watch_end(&path).await,
-                (None, Some(wanted)) => self.watch(&path, wanted).await,
+            match &local {
+                Some(attempt) => Ok(Some(attempt.news(wanted).await)),
+                None => self.watch(&path, wanted).await,
             }
         };
         let news = tokio::select! {
@@ -107,54 +109,44 @@ impl Acquire {
     async fn read(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         match self.session.data(path, self.turn()).await? {
             Some(data) => Ok(news_in(&data, wanted)),
-            None => Ok(Some(News::Ended(Ending::Gone))),
+            None => Ok(GONE),
         }
     }
 
-    /// Waits until the node of another client's entry is gone. Writes to the node do not end the
-    /// wait.
-    async fn watch_end(&self, path: &str) -> Result<Option<News>> {
+    /// Waits until the node of another client's entry is gone, or its note says `wanted`. Other
+    /// writes to the node do not end the wait.
+    async fn watch(&self, path: &str, wanted: Option<Became>) -> Result<Option<News>> {
         loop {
             let exchange = self.session.begin_in_turn(self.turn()).await?;
-            let armed = self.session.watches.watch_end(&exchange, path).await;
-            drop(exchange);
-            match armed {
-                Ok(watch) => match watch.changed().await {
-                    EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
-                    EventType::NodeDataChanged => {}
-                    _ => return Ok(None),
-                },
-                Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
-                Err(error) => return self.session.again("watch", error).await.map(|()| None),
-            }
-        }
-    }
-
-    /// Waits until the node of another client's entry is gone, or its note says `wanted`.
-    async fn watch(&self, path: &str, wanted: Became) -> Result<Option<News>> {
-        loop {
-            let exchange = self.session.begin_in_turn(self.turn()).await?;
+            let watches = &self.session.watches;
             // Not `exists`: that would leave a watch behind on a node that is gone already.
-            let armed = self.session.watches.watch_data(&exchange, path).await;
+            let armed = match wanted {
+                Some(_) => watches
+                    .watch_data(&exchange, path)
+                    .await
+                    .map(|((data, _), watch)| (data, watch)),
+                None => watches.watch_end(&exchange, path).await.map(|watch| (Vec::new(), watch)),
+            };
             // The client ends its session when its last copy is dropped.
             drop(exchange);
             let (data, watch) = match armed {
-                Ok(((data, _), watch)) => (data, watch),
-                Err(ZkError::NoNode) => return Ok(Some(News::Ended(Ending::Gone))),
+                Ok(armed) => armed,
+                Err(ZkError::NoNode) => return Ok(GONE),
                 Err(error) => return self.session.again("watch", error).await.map(|()| None),
             };
-            if let Some(news) = news_in(&data, Some(wanted)) {
+            if let Some(news) = news_in(&data, wanted) {
                 return Ok(Some(news));
             }
             match watch.changed().await {
-                EventType::NodeDeleted => return Ok(Some(News::Ended(Ending::Gone))),
-                EventType::NodeDataChanged => {
+                EventType::NodeDeleted => return Ok(GONE),
+                EventType::NodeDataChanged if wanted.is_some() => {
                     // Most likely it became `wanted`, and then no other watch is needed.
-                    let news = self.read(path, Some(wanted)).await?;
+                    let news = self.read(path, wanted).await?;
                     if news.is_some() {
                         return Ok(news);
                     }
                 }
+                EventType::NodeDataChanged => {}
                 _ => return Ok(None),
             }
         }
@@ -162,14 +154,13 @@ impl Acquire {
 
     /// Waits until any entry before the own one has ended.
     async fn follow_all(&self, ahead: &mut Ahead) -> Result<Next> {
-        let watch = match ahead.names().iter().all(|name| self.session.own_attempt(name).is_some())
-        {
-            true => None,
-            false => match self.watch_directory(ahead).await? {
-                Some(watch) => Some(watch),
-                None => return Ok(Next::Look),
-            },
-        };
+        let mut watch = None;
+        if ahead.names().iter().any(|name| self.session.own_attempt(name).is_none()) {
+            watch = self.watch_directory(ahead).await?;
+            if watch.is_none() {
+                return Ok(Next::Look);
+            }
+        }
         let own = ahead.names().iter().filter_map(|name| self.ending_of(name));
         let mut endings: FuturesUnordered<_> = own.collect();
         // The list may be older than a release in this process.
@@ -179,16 +170,10 @@ impl Acquire {
         if ahead.duty() != Duty::AfterAny {
             return Ok(Next::Judge);
         }
-        let changed = async {
-            match watch {
-                Some(watch) => drop(watch.changed().await),
-                None => future::pending().await,
-            }
-        };
         tokio::select! {
             // A look shows which entry is gone, and the own one may be gone, too.
             biased;
-            () = changed => Ok(Next::Look),
+            Some(_) = OptionFuture::from(watch.map(Watch::changed)) => Ok(Next::Look),
             Some((name, ending)) = endings.next() => {
                 end(ahead, &name, ending);
                 Ok(Next::Judge)
@@ -216,10 +201,7 @@ impl Acquire {
     /// Waits for the end of an entry of this session; returns it with the entry's name.
     fn ending_of(&self, name: &str) -> Option<impl Future<Output = (String, Ending)> + use<>> {
         let (attempt, name) = (self.session.own_attempt(name)?, name.to_owned());
-        Some(async move {
-            let ending = attempt.ended().await;
-            (name, ending)
-        })
+        Some(async move { (name, attempt.ended().await) })
     }
 }
 

@@ -126,11 +126,8 @@ impl Attempt {
 
     /// The data of the node.
     pub(crate) fn note(&self, became: Option<Became>, values: &Values) -> Vec<u8> {
-        let (first, lengths) = (values.first(), values.lengths());
         let (holder, since, attempt) = (&*self.holder, self.since, self.upgraded);
-        let mut data = Note { holder, since, became, attempt, first, values: lengths }.write();
-        values.append_to(&mut data);
-        data
+        values.after(Note { holder, since, became, attempt, ..Note::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

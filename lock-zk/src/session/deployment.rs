@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Weak};
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Result, keep::errors::rejected};
 use zookeeper_client::Error as ZkError;
 
 use crate::{
@@ -33,16 +33,10 @@ pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result
     let exchange = session.begin()?;
     let (synced, root, prefix) =
         tokio::join!(exchange.sync("/"), exchange.stat("/"), exchange.data(&config.prefix));
-    if let Err(error) = synced {
-        return Err(error::read_failed("connect", error));
-    }
+    synced.map_err(|error| error::read_failed("connect", error))?;
     if let Ok(None) = root {
-        return Err(Error::Rejected {
-            store: STORE,
-            op: "connect",
-            effect: Effect::None,
-            source: format!("the chroot {} does not exist; create it first", config.chroot).into(),
-        });
+        let why = format!("the chroot {} does not exist; create it first", config.chroot);
+        return Err(rejected(STORE, "connect", Effect::None, why));
     }
     match prefix {
         Ok(_) | Err(ZkError::NoNode) => Ok(()),
@@ -56,7 +50,7 @@ pub(crate) async fn check_access(session: &Session, config: &ZkConfig) -> Result
 /// list of its members, and behind one address there may be several servers.
 pub(crate) async fn ask_deployment(session: Weak<Session>, hosts: Arc<[String]>) {
     let Some(alive) = session.upgrade() else { return };
-    let (deadline, Ok(exchange)) = (alive.deadline().clone(), alive.begin()) else { return };
+    let (deadline, Ok(exchange)) = (alive.deadline.clone(), alive.begin()) else { return };
     drop(alive);
     let sent = exchange.sent();
     let members = tokio::time::timeout(deadline.ttl() / 2, exchange.config()).await;

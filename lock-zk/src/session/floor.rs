@@ -4,7 +4,7 @@
 //! order, and tells a session of a change before any later answer. So a session that gets an answer
 //! about a node from after a raise has been told of the raise: that costs no request.
 
-use std::{fmt, pin::Pin};
+use std::pin::Pin;
 
 use tokio::sync::Mutex;
 use zookeeper_client::WatchedEvent;
@@ -25,11 +25,5 @@ pub(super) struct Seen {
 impl Floor {
     pub(crate) fn new(prefix: &str) -> Self {
         Self { path: path::floor(prefix), seen: Mutex::default() }
-    }
-}
-
-impl fmt::Debug for Floor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Floor").field("path", &self.path).finish_non_exhaustive()
     }
 }

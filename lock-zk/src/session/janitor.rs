@@ -10,7 +10,6 @@ use lock_core::{
     Clock,
     keep::{leftovers::Leftovers, pool::WeakPool},
 };
-use tokio_util::sync::CancellationToken;
 use zookeeper_client::Error as ZkError;
 
 use crate::session::{End, Session, leftover::Leftover};
@@ -20,35 +19,28 @@ const AT_ONCE: usize = 64;
 /// The pause before a try, so that one request removes all losses of the same moment.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// Removes what attempts have left, until the session is over or dropped: its end removes all
-/// nodes.
+/// Removes what attempts have left until the session is dropped. Dropping the future ends the work:
+/// the end of a session removes all of its nodes.
 pub(crate) async fn work(
     session: Weak<Session>,
     pool: WeakPool<Session, ZkError>,
-    over: CancellationToken,
     left: Arc<Leftovers<Leftover>>,
 ) {
-    let work = async {
-        loop {
-            left.wait().await;
-            tokio::time::sleep(PAUSE).await;
-            if end_if_lost(&session, &pool) {
-                return;
-            }
-            let due = left.take(Clock::Boot.now());
-            let refused = remove(&session, [due.again, due.new].concat()).await;
-            if !refused.is_empty() {
-                // Other locks of this session live on, and new ones get another session. So this
-                // session can end when its last lock is released, and its end removes the node.
-                let Some(alive) = session.upgrade() else { return };
-                pool.retire(&alive);
-            }
-            left.refused(refused, Clock::Boot.now());
+    loop {
+        left.wait().await;
+        tokio::time::sleep(PAUSE).await;
+        if end_if_lost(&session, &pool) {
+            return;
         }
-    };
-    tokio::select! {
-        () = over.cancelled() => {}
-        () = work => {}
+        let due = left.take(Clock::Boot.now());
+        let refused = remove(&session, [due.again, due.new].concat()).await;
+        if !refused.is_empty() {
+            // Other locks of this session live on, and new ones get another session. So this
+            // session can end when its last lock is released, and its end removes the node.
+            let Some(alive) = session.upgrade() else { return };
+            pool.retire(&alive);
+        }
+        left.refused(refused, Clock::Boot.now());
     }
 }
 

@@ -2,8 +2,6 @@
 
 use uuid::Uuid;
 
-use crate::session::attempt::Node;
-
 #[derive(Clone, Debug)]
 pub(crate) enum Leftover {
     /// A node.
@@ -13,14 +11,6 @@ pub(crate) enum Leftover {
 }
 
 impl Leftover {
-    /// The leftover of an attempt: its node, or all that it may have left if no node is known.
-    pub(crate) fn of(node: Option<&Node>, directory: &str, attempt: Uuid) -> Self {
-        match node {
-            Some(node) => Self::Node(node.path.clone()),
-            None => Self::Attempt(directory.to_owned(), attempt),
-        }
-    }
-
     pub(super) fn path(&self) -> Option<&str> {
         match self {
             Self::Node(path) => Some(path),

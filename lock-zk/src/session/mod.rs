@@ -51,8 +51,9 @@ const CLOSE_LIMIT: Duration = Duration::from_secs(4);
 
 /// One ZooKeeper session. All attempts of a client with the same TTL are in it.
 pub(crate) struct Session {
+    /// The owner of our ephemeral nodes.
     id: i64,
-    deadline: Arc<Deadline>,
+    pub(crate) deadline: Arc<Deadline>,
     /// `None` once the session is over for us; the client crate then closes it at the server as
     /// soon as it can.
     client: Mutex<Option<Client>>,
@@ -65,7 +66,8 @@ pub(crate) struct Session {
     /// Attempts whose own nodes are not watched yet.
     pub(crate) unwatched: Unwatched,
     end: OnceLock<End>,
-    over: CancellationToken,
+    /// Cancelled when the session is over for us.
+    pub(crate) over: CancellationToken,
     /// The client crate has reached a final state: the server confirmed the end, or ends it itself.
     pub(crate) terminated: CancellationToken,
 }
@@ -109,17 +111,8 @@ impl Session {
         }
     }
 
-    /// The session's id, which owns our ephemeral nodes.
-    pub(crate) fn id(&self) -> i64 {
-        self.id
-    }
-
     pub(crate) fn ttl(&self) -> Duration {
         self.deadline.ttl()
-    }
-
-    pub(crate) fn deadline(&self) -> &Arc<Deadline> {
-        &self.deadline
     }
 
     /// Starts an exchange at once, for a renewal, a release or a revoke.
@@ -150,11 +143,6 @@ impl Session {
         }
     }
 
-    /// Until when the holders of this session may work.
-    pub(crate) fn safe_until(&self) -> Instant {
-        self.deadline.safe_until()
-    }
-
     /// Adds an attempt before the request for its node.
     pub(crate) fn add(&self, attempt: &Arc<Attempt>) {
         let mut attempts = lock(&self.attempts);
@@ -169,13 +157,6 @@ impl Session {
     /// in another session.
     pub(crate) fn is_used(&self) -> bool {
         !lock(&self.attempts).values().all(|attempt| attempt.is_lost() || attempt.node().is_none())
-    }
-
-    /// Whether all of its locks were lost by its deadline. New locks get another session then, so
-    /// that one request can end this one.
-    pub(crate) fn has_lost_all(&self) -> bool {
-        let passed = Clock::Boot.now() >= self.safe_until();
-        passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 
     /// Forgets an attempt whose node is gone.
@@ -195,7 +176,7 @@ impl Session {
 
     /// Moves the deadlines of all locks, except those that have passed.
     pub(crate) fn renew_all(&self) {
-        let (now, until) = (Clock::Boot.now(), self.safe_until());
+        let (now, until) = (Clock::Boot.now(), self.deadline.safe_until());
         let attempts = lock(&self.attempts);
         let count = attempts.values().filter(|attempt| attempt.renew(now, until)).count();
         if count > 0 {
@@ -232,15 +213,6 @@ impl Session {
         self.over.is_cancelled()
     }
 
-    /// Waits until the session is over for us.
-    pub(crate) async fn over(&self) {
-        self.over.cancelled().await;
-    }
-
-    pub(crate) fn over_token(&self) -> CancellationToken {
-        self.over.clone()
-    }
-
     pub(crate) fn end(&self) -> Option<End> {
         self.end.get().copied()
     }
@@ -250,9 +222,8 @@ impl Session {
         match self.end() {
             Some(End::Closed) => Error::closed(STORE),
             Some(End::Silent) => {
-                let source =
-                    format!("no answer for {}; the session is given up", shown(self.ttl()));
-                error::unavailable(op, Effect::None, source)
+                let why = format!("no answer for {}; the session is given up", shown(self.ttl()));
+                error::unavailable(op, Effect::None, why)
             }
             Some(End::Ended) | None => {
                 error::unavailable(op, Effect::None, "the server ended the session")
@@ -267,14 +238,9 @@ impl Session {
     /// [`Error::Unavailable`] if it did not within 4 s.
     pub(crate) async fn close(&self) -> Result<()> {
         self.finish(End::Closed);
-        match tokio::time::timeout(CLOSE_LIMIT, self.terminated.cancelled()).await {
-            Ok(()) => Ok(()),
-            Err(_) => Err(error::unavailable(
-                "close",
-                Effect::Unknown,
-                "the server did not confirm the end of the session; it ends with its TTL",
-            )),
-        }
+        let ended = tokio::time::timeout(CLOSE_LIMIT, self.terminated.cancelled()).await;
+        let why = "the server did not confirm the end of the session; it ends with its TTL";
+        ended.map_err(|_| error::unavailable("close", Effect::Unknown, why))
     }
 }
 

@@ -12,10 +12,9 @@ use std::{
     sync::{Arc, Weak},
 };
 
-use futures_util::{StreamExt, future, stream::FuturesUnordered};
+use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::Clock;
-use tokio::sync::Notify;
-use tokio_util::sync::CancellationToken;
+use tokio::{sync::Notify, time::timeout};
 use zookeeper_client::{Error as ZkError, EventType};
 
 use crate::{
@@ -45,24 +44,18 @@ async fn look_after(session: &Weak<Session>) -> bool {
     true
 }
 
-/// Looks for the nodes that got no watch until the session is over or dropped.
-pub(crate) async fn look(session: Weak<Session>, over: CancellationToken, crowded: Arc<Notify>) {
-    let looks = async {
-        loop {
-            crowded.notified().await;
-            while look_after(&session).await {
-                tokio::time::sleep(LOOK).await;
-            }
+/// Looks for the nodes that got no watch. Ends only by being dropped.
+pub(crate) async fn look(session: Weak<Session>, crowded: Arc<Notify>) {
+    loop {
+        crowded.notified().await;
+        while look_after(&session).await {
+            tokio::time::sleep(LOOK).await;
         }
-    };
-    tokio::select! {
-        () = over.cancelled() => {}
-        () = looks => {}
     }
 }
 
-/// Watches the own nodes of a session until it is over or dropped.
-pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first: Arc<Notify>) {
+/// Watches the own nodes of a session until the session is dropped.
+pub(crate) async fn watch(session: Weak<Session>, first: Arc<Notify>) {
     let mut watched = FuturesUnordered::new();
     loop {
         let Some(alive) = session.upgrade() else { return };
@@ -71,23 +64,11 @@ pub(crate) async fn watch(session: Weak<Session>, over: CancellationToken, first
         for attempt in grown {
             watched.push(watch_one(session.clone(), attempt));
         }
-        let more = async {
-            let pause = async {
-                match pause {
-                    Some(pause) => tokio::time::sleep(pause).await,
-                    None => future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = pause => {}
-                () = first.notified() => {}
-            }
-        };
+        let more = timeout(pause, first.notified());
         tokio::pin!(more);
         loop {
             tokio::select! {
-                () = over.cancelled() => return,
-                () = &mut more => break,
+                _ = &mut more => break,
                 Some(()) = watched.next() => {}
             }
         }

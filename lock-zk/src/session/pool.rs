@@ -9,7 +9,10 @@ use std::{
 use lock_core::{
     Clock, Effect, Error, Reach, Result,
     duration::shown,
-    keep::pool::{Found, Maker, Pool, Pooled, other_ttl},
+    keep::{
+        poison::lock,
+        pool::{Found, Maker, Pool, Pooled, other_ttl},
+    },
 };
 use tokio::{runtime::Handle, sync::Notify};
 use tokio_util::sync::CancellationToken;
@@ -17,7 +20,7 @@ use zookeeper_client::{Client, Error as ZkError};
 
 use crate::{
     config::ZkConfig,
-    error::{self, STORE},
+    error::{self, STORE, invalid},
     session::{Session, deployment, floor::Floor, janitor, own_nodes, renewal},
     wire::{connection::connect, nodelay},
 };
@@ -28,15 +31,15 @@ const MOST_SESSIONS: usize = 8;
 /// A client's sessions.
 #[derive(Debug)]
 pub(crate) struct Sessions {
-    config: ZkConfig,
+    pub(crate) config: ZkConfig,
     tick: Duration,
-    runtime: Handle,
+    pub(crate) runtime: Handle,
     ports: Arc<[u16]>,
     hosts: Arc<[String]>,
     pool: Pool<Session, ZkError>,
     pub(crate) reach: Reach,
     /// Cancelled when the client is closed or dropped, for background tasks.
-    closed: CancellationToken,
+    pub(crate) closed: CancellationToken,
 }
 
 impl Pooled for Session {
@@ -48,9 +51,11 @@ impl Pooled for Session {
         Self::is_over(self)
     }
 
-    /// Whether one request can end it when no new lock begins in it.
+    /// Whether all of its locks were lost by its deadline. New locks get another session then, so
+    /// that one request can end this one.
     fn is_spent(&self) -> bool {
-        self.has_lost_all()
+        let passed = Clock::Boot.now() >= self.deadline.safe_until();
+        passed && !lock(&self.attempts).is_empty() && !self.is_used()
     }
 }
 
@@ -69,10 +74,6 @@ impl Sessions {
             reach: Reach::default(),
             closed: CancellationToken::new(),
         })
-    }
-
-    pub(crate) fn config(&self) -> &ZkConfig {
-        &self.config
     }
 
     /// Returns the live session of a TTL; opens one if there is none.
@@ -112,20 +113,7 @@ impl Sessions {
     ///
     /// Same as [`get`](Self::get).
     pub(crate) async fn any(self: &Arc<Self>, ttl: Duration) -> Result<Arc<Session>> {
-        match self.pool.any() {
-            Some(session) => Ok(session),
-            None => self.get(ttl).await,
-        }
-    }
-
-    /// Cancelled when the client is closed or dropped.
-    pub(crate) fn closed(&self) -> CancellationToken {
-        self.closed.clone()
-    }
-
-    /// Starts a task in the client's runtime.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.runtime.spawn(task);
+        if let Some(session) = self.pool.any() { Ok(session) } else { self.get(ttl).await }
     }
 
     /// Ends all sessions, and lets no new ones begin.
@@ -169,16 +157,11 @@ impl Sessions {
         let session = Arc::new(Session::new(client, ttl, self.tick, sent, floor));
         let weak: Weak<_> = Arc::downgrade(&session);
         let reconnected = Arc::new(Notify::new());
-        let over = session.over_token();
-        self.runtime.spawn(janitor::work(
-            weak.clone(),
-            self.pool.downgrade(),
-            over.clone(),
-            session.left.clone(),
-        ));
-        self.runtime.spawn(renewal::renew(weak.clone(), over.clone(), reconnected.clone()));
-        self.runtime.spawn(own_nodes::watch(weak.clone(), over.clone(), session.unwatched.first()));
-        self.runtime.spawn(own_nodes::look(weak.clone(), over, session.unwatched.crowded()));
+        let (pool, left) = (self.pool.downgrade(), session.left.clone());
+        self.spawn(&session, janitor::work(weak.clone(), pool, left));
+        self.spawn(&session, renewal::renew(weak.clone(), reconnected.clone()));
+        self.spawn(&session, own_nodes::watch(weak.clone(), session.unwatched.first.clone()));
+        self.spawn(&session, own_nodes::look(weak.clone(), session.unwatched.crowded.clone()));
         // `renewal::follow` below is told of a break meanwhile.
         deployment::ask_deployment(weak.clone(), self.hosts.clone()).await;
         // So that the first acquire need not read it. If this fails, that acquire reads it.
@@ -193,6 +176,11 @@ impl Sessions {
             self.reach.clone(),
         ));
         session
+    }
+
+    /// Starts a task that ends with a session.
+    fn spawn(&self, session: &Session, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(session.over.clone().run_until_cancelled_owned(task));
     }
 }
 
@@ -211,11 +199,8 @@ pub(crate) fn checked_ttl(ttl: Duration, range: &RangeInclusive<Duration>) -> Re
     if range.contains(&ttl) {
         return Ok(ttl);
     }
-    Err(Error::InvalidOption {
-        option: "URL option ttl".to_owned(),
-        value: shown(ttl).to_string(),
-        allowed: format!("this server takes {} to {}", shown(*range.start()), shown(*range.end())),
-    })
+    let allowed = format!("this server takes {} to {}", shown(*range.start()), shown(*range.end()));
+    Err(invalid("URL option ttl", shown(ttl).to_string(), allowed))
 }
 
 #[cfg(test)]

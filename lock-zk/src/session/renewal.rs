@@ -21,18 +21,11 @@ use crate::{
     wire::nodelay,
 };
 
-/// Renews the locks of a session until it is over or dropped.
-pub(crate) async fn renew(
-    session: Weak<Session>,
-    over: CancellationToken,
-    reconnected: Arc<Notify>,
-) {
-    loop {
-        let Some((due, write)) = session.upgrade().map(|alive| alive.deadline().due()) else {
-            return;
-        };
+/// Renews the locks of a session until the session is dropped.
+pub(crate) async fn renew(session: Weak<Session>, reconnected: Arc<Notify>) {
+    while let Some((due, write)) = session.upgrade().map(|alive| alive.deadline.due()) {
         let mut pause = due.since(Clock::Boot.now());
-        let answer = if pause.is_zero() { ask(&session, write, &over).await } else { None };
+        let answer = if pause.is_zero() { ask(&session, write).await } else { None };
         let Some(alive) = session.upgrade() else { return };
         if let Some(Err(error)) = answer {
             trace::renewal_failed(STORE, &error);
@@ -42,11 +35,7 @@ pub(crate) async fn renew(
         }
         alive.renew_all();
         drop(alive);
-        tokio::select! {
-            () = over.cancelled() => return,
-            () = tokio::time::sleep(pause) => {}
-            () = reconnected.notified() => {}
-        }
+        let _ = tokio::time::timeout(pause, reconnected.notified()).await;
     }
 }
 
@@ -54,13 +43,9 @@ pub(crate) async fn renew(
 ///
 /// Holds no reference to the session while it waits: a count of references must not take it for a
 /// user.
-async fn ask(
-    session: &Weak<Session>,
-    write: bool,
-    over: &CancellationToken,
-) -> Option<Result<(), ZkError>> {
+async fn ask(session: &Weak<Session>, write: bool) -> Option<Result<(), ZkError>> {
     let alive = session.upgrade()?;
-    let (deadline, exchange) = (alive.deadline().clone(), alive.begin().ok()?);
+    let (deadline, exchange) = (alive.deadline.clone(), alive.begin().ok()?);
     drop(alive);
     let answer = async {
         match write {
@@ -71,7 +56,6 @@ async fn ask(
     tokio::select! {
         biased;
         answer = answer => Some(answer),
-        () = over.cancelled() => None,
         () = deadline.silence() => {
             session.upgrade()?.finish(End::Silent);
             None
@@ -100,7 +84,7 @@ pub(crate) async fn follow(
         // The next connection may lead to a member of an ensemble. A short break is told as a new
         // connection only.
         asking = Fuse::terminated();
-        let _ = session.upgrade().inspect(|session| session.deadline().set_standalone(false));
+        let _ = session.upgrade().inspect(|session| session.deadline.set_standalone(false));
         match state {
             SessionState::Disconnected => {
                 let what = "the connection broke; the session is kept";

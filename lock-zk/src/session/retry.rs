@@ -42,16 +42,16 @@ impl Session {
         loop {
             let exchange = self.begin_in_turn(turn).await?;
             let (sync, list) = (exchange.sync(directory), exchange.list(directory));
-            let (synced, listed) = tokio::join!(sync, list);
-            match (synced, listed) {
+            let listed = match tokio::join!(sync, list) {
                 // Also the answer after the end of the client's runtime, so it must not be tried
                 // again at once.
-                (Err(error), _) if error::is_unanswered(&error) => {
-                    self.again("list", error).await?
-                }
-                (_, Ok(children)) => return Ok(children),
-                (_, Err(ZkError::NoNode)) => return Ok(Vec::new()),
-                (_, Err(error)) => self.again("list", error).await?,
+                (Err(error), _) if error::is_unanswered(&error) => Err(error),
+                (_, listed) => listed,
+            };
+            match listed {
+                Ok(children) => return Ok(children),
+                Err(ZkError::NoNode) => return Ok(Vec::new()),
+                Err(error) => self.again("list", error).await?,
             }
         }
     }
@@ -97,7 +97,7 @@ impl Session {
         path: String,
         stat: &Stat,
     ) -> Result<Option<Node>> {
-        if stat.ephemeral_owner != self.id() {
+        if stat.ephemeral_owner != self.id {
             return Ok(None);
         }
         let Some(sequence) = child::sequence(&path) else { return Ok(None) };
@@ -177,12 +177,9 @@ impl Session {
                 return Ok(false);
             };
             let exchange = self.begin()?;
-            let written = tokio::select! {
-                biased;
-                written = exchange.set_data(&node.path, note) => written,
-                () = self.over() => return Err(self.error("write")),
-            };
-            match written {
+            let written = exchange.set_data(&node.path, note, None);
+            let written = self.over.run_until_cancelled(written).await;
+            match written.ok_or_else(|| self.error("write"))? {
                 Ok(_) => return Ok(true),
                 Err(ZkError::NoNode) => return Ok(false),
                 Err(error) => self.again("write", error).await?,
@@ -196,11 +193,8 @@ impl Session {
         let mut unanswered = false;
         loop {
             let Ok(exchange) = self.begin() else { return Ok(unanswered) };
-            let deleted = tokio::select! {
-                biased;
-                deleted = exchange.delete(path) => deleted,
-                () = self.over() => return Ok(unanswered),
-            };
+            let deleted = self.over.run_until_cancelled(exchange.delete(path)).await;
+            let Some(deleted) = deleted else { return Ok(unanswered) };
             match deleted {
                 Ok(()) => return Ok(true),
                 // Perhaps the request that was not answered has deleted it.
@@ -222,12 +216,8 @@ impl Session {
         if paths.iter().any(|path| multi.add_delete(path, None).is_err()) {
             return false;
         }
-        let delete = exchange.commit(multi);
-        tokio::select! {
-            biased;
-            deleted = delete => deleted.is_ok(),
-            () = self.over() => false,
-        }
+        let deleted = self.over.run_until_cancelled(exchange.commit(multi)).await;
+        deleted.is_some_and(|deleted| deleted.is_ok())
     }
 
     /// Returns after a pause if the request is to be repeated.

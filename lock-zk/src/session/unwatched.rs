@@ -21,8 +21,10 @@ pub(super) const STEP: Duration = Duration::from_millis(50);
 pub(crate) struct Unwatched {
     queue: Mutex<VecDeque<(Instant, Weak<Attempt>)>>,
     left_out: Mutex<Vec<Weak<Attempt>>>,
-    crowded: Arc<Notify>,
-    first: Arc<Notify>,
+    /// Rings when an attempt finds no room.
+    pub(super) crowded: Arc<Notify>,
+    /// Rings when the first attempt in the queue is another one.
+    pub(super) first: Arc<Notify>,
 }
 
 impl Unwatched {
@@ -43,16 +45,9 @@ impl Unwatched {
         }
     }
 
-    pub(crate) fn crowded(&self) -> Arc<Notify> {
-        self.crowded.clone()
-    }
-
-    pub(crate) fn first(&self) -> Arc<Notify> {
-        self.first.clone()
-    }
-
-    /// Takes the attempts that are old enough. Returns also when to come back, if any are left.
-    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Option<Duration>) {
+    /// Takes the attempts that are old enough. Returns also when to come back if no attempt comes
+    /// meanwhile.
+    pub(super) fn grown_up(&self, now: Instant) -> (Vec<Arc<Attempt>>, Duration) {
         let mut queue = lock(&self.queue);
         let mut grown = Vec::new();
         while queue.front().is_some_and(|(due, _)| *due <= now) {
@@ -62,7 +57,7 @@ impl Unwatched {
         if queue.is_empty() {
             queue.shrink_to(64);
         }
-        (grown, queue.front().map(|(due, _)| due.since(now).max(STEP)))
+        (grown, queue.front().map_or(Duration::MAX, |(due, _)| due.since(now).max(STEP)))
     }
 
     /// Adds an attempt for which there was no room.

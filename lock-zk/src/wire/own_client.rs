@@ -3,7 +3,7 @@
 use lock_core::{Error, Result};
 use zookeeper_client::Connector;
 
-use crate::layout::path;
+use crate::{error::invalid, layout::path};
 
 /// The port of a host that names none.
 pub(crate) const DEFAULT_PORT: u16 = 2181;
@@ -65,11 +65,10 @@ pub(crate) fn check(connector: &Connector) -> Result<()> {
     let shown = format!("{connector:?}");
     match UNFIT.iter().find(|(what, _)| shown.contains(what)) {
         None => Ok(()),
-        Some((_, why)) => Err(Error::InvalidOption {
-            option: "connector".to_owned(),
-            value: (*why).to_owned(),
-            allowed: "one that makes sessions of its own, with Client::connector()".to_owned(),
-        }),
+        Some((_, why)) => {
+            let allowed = "one that makes sessions of its own, with Client::connector()";
+            Err(invalid("connector", *why, allowed))
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::{io, ops::RangeInclusive, time::Duration};
 
+use lock_core::duration::shown;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpStream, ToSocketAddrs, lookup_host},
@@ -14,6 +15,8 @@ use tokio::{
 };
 
 const CLOSE_SESSION: i32 = -11;
+const FOREIGN: &str = "this does not answer like a ZooKeeper server";
+const CLOSED: &str = "it closed the connection: it does not serve";
 /// Longer than any answer to a handshake.
 const MOST_BYTES: usize = 1024;
 /// Longer than any answer to `conf` or `srvr`.
@@ -59,13 +62,10 @@ pub(crate) async fn timing(hosts: &[String]) -> io::Result<Timing> {
     let limit = share.max(HOST_LIMIT);
     let mut failure = io::Error::other("no host to connect to");
     for host in hosts {
-        let silent = || {
-            io::Error::new(
-                io::ErrorKind::TimedOut,
-                format!("no answer in {}", lock_core::duration::shown(limit)),
-            )
-        };
-        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| Err(silent()));
+        let answer = timeout(limit, timing_of(host)).await.unwrap_or_else(|_| {
+            let silent = format!("no answer in {}", shown(limit));
+            Err(io::Error::new(io::ErrorKind::TimedOut, silent))
+        });
         match answer {
             Ok(timing) => return Ok(timing),
             Err(error) => failure = io::Error::new(error.kind(), format!("{host}: {error}")),
@@ -135,8 +135,7 @@ async fn grant(host: &str, wish: i32) -> io::Result<Duration> {
     // In a task: if the caller leaves, the session must not stay for its whole timeout.
     let granted = tokio::spawn(async move {
         let answer = timeout(CLOSE_LIMIT, read_frame(&mut stream)).await??;
-        let granted = parse(&answer)
-            .ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
+        let granted = parse(&answer).ok_or_else(|| io::Error::other(FOREIGN))?;
         let close = [1_i32.to_be_bytes(), CLOSE_SESSION.to_be_bytes()].concat();
         stream.write_all(&frame(&close)).await?;
         // So that the session is gone on return; some servers close the connection instead of an
@@ -153,19 +152,12 @@ fn frame(body: &[u8]) -> Vec<u8> {
 }
 
 async fn read_frame(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
-    let length = match stream.read_i32().await {
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            return Err(io::Error::new(
-                error.kind(),
-                "it closed the connection: it does not serve",
-            ));
-        }
-        length => length?,
-    };
+    let length = stream.read_i32().await.map_err(|error| match error.kind() {
+        kind @ io::ErrorKind::UnexpectedEof => io::Error::new(kind, CLOSED),
+        _ => error,
+    })?;
     let length = usize::try_from(length).ok().filter(|length| *length <= MOST_BYTES);
-    let length =
-        length.ok_or_else(|| io::Error::other("this does not answer like a ZooKeeper server"))?;
-    let mut body = vec![0; length];
+    let mut body = vec![0; length.ok_or_else(|| io::Error::other(FOREIGN))?];
     stream.read_exact(&mut body).await?;
     Ok(body)
 }

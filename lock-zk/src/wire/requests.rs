@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use futures_util::TryFutureExt;
 use lock_core::Instant;
 use tokio::sync::OwnedSemaphorePermit;
 use zookeeper_client::{
@@ -32,7 +33,10 @@ pub(crate) struct Exchange {
     _turn: Option<OwnedSemaphorePermit>,
 }
 
-type Answer<T> = Result<T, ZkError>;
+pub(crate) type Answer<T> = Result<T, ZkError>;
+
+/// What a node is like, and the watch that tells of the next change.
+pub(crate) type Watched<T> = Answer<(T, OneshotWatcher)>;
 
 impl Exchange {
     /// Requests that are sent after `sent`.
@@ -94,24 +98,16 @@ impl Exchange {
         self.read(self.client.get_config())
     }
 
-    pub(crate) fn watch_stat(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Option<Stat>, OneshotWatcher)>> + Send {
+    pub(crate) fn watch_stat(&self, path: &str) -> impl Future<Output = Watched<Option<Stat>>> {
         self.read(self.client.check_and_watch_stat(path))
     }
 
-    pub(crate) fn watch_data(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Vec<u8>, Stat, OneshotWatcher)>> + Send {
-        self.read(self.client.get_and_watch_data(path))
+    pub(crate) fn watch_data(&self, path: &str) -> impl Future<Output = Watched<(Vec<u8>, Stat)>> {
+        let data = self.read(self.client.get_and_watch_data(path));
+        data.map_ok(|(data, stat, watcher)| ((data, stat), watcher))
     }
 
-    pub(crate) fn watch_children(
-        &self,
-        path: &str,
-    ) -> impl Future<Output = Answer<(Vec<String>, OneshotWatcher)>> + Send {
+    pub(crate) fn watch_children(&self, path: &str) -> impl Future<Output = Watched<Vec<String>>> {
         self.read(self.client.list_and_watch_children(path))
     }
 
@@ -128,22 +124,14 @@ impl Exchange {
         self.written(self.client.delete(path, None))
     }
 
+    /// Writes data if the node has this version; without one, whichever it has.
     pub(crate) fn set_data(
         &self,
         path: &str,
         data: &[u8],
+        version: Option<i32>,
     ) -> impl Future<Output = Answer<Stat>> + Send {
-        self.written(self.client.set_data(path, data, None))
-    }
-
-    /// Writes data if the node still has this version.
-    pub(crate) fn replace_data(
-        &self,
-        path: &str,
-        data: &[u8],
-        version: i32,
-    ) -> impl Future<Output = Answer<Stat>> + Send {
-        self.written(self.client.set_data(path, data, Some(version)))
+        self.written(self.client.set_data(path, data, version))
     }
 
     /// Makes a directory and all directories above it, one after the other.

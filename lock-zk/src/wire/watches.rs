@@ -13,7 +13,7 @@ use futures_util::TryFutureExt;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use zookeeper_client::{Error as ZkError, EventType, OneshotWatcher, Stat};
 
-use crate::wire::requests::Exchange;
+use crate::wire::requests::{Answer, Exchange, Watched};
 
 /// The most bytes of all watched paths of a session together. The client crate's limit is 128 KiB.
 const MOST_BYTES: usize = 112 * 1024;
@@ -27,13 +27,8 @@ pub(crate) struct Watches {
     chroot: usize,
 }
 
-/// A watch, or none where there is no room.
-pub(crate) struct Watch {
-    watcher: Option<OneshotWatcher>,
-    _room: Option<OwnedSemaphorePermit>,
-}
-
-type Answer<T> = Result<T, ZkError>;
+/// A watch and its room, or none where there is no room.
+pub(crate) struct Watch(Option<(OneshotWatcher, OwnedSemaphorePermit)>);
 
 impl Watches {
     /// Makes the watches of a session; all room is free. The server's paths are longer by the
@@ -55,15 +50,15 @@ impl Watches {
         looked: impl FnOnce() -> L,
     ) -> Answer<(T, Watch)>
     where
-        W: Future<Output = Answer<(T, OneshotWatcher)>>,
+        W: Future<Output = Watched<T>>,
         L: Future<Output = Answer<T>>,
     {
         match self.take(path) {
             Some(room) => {
                 let (seen, watcher) = watched().await?;
-                Ok((seen, Watch { watcher: Some(watcher), _room: Some(room) }))
+                Ok((seen, Watch(Some((watcher, room)))))
             }
-            None => Ok((looked().await?, Watch { watcher: None, _room: None })),
+            None => Ok((looked().await?, Watch(None))),
         }
     }
 
@@ -89,11 +84,7 @@ impl Watches {
         exchange: &Exchange,
         path: &str,
     ) -> Answer<((Vec<u8>, Stat), Watch)> {
-        let watched = || {
-            let data = exchange.watch_data(path);
-            data.map_ok(|(data, stat, watcher)| ((data, stat), watcher))
-        };
-        self.watch(path, watched, || exchange.data(path)).await
+        self.watch(path, || exchange.watch_data(path), || exchange.data(path)).await
     }
 
     /// Lists a directory, and watches which entries come and go.
@@ -126,14 +117,14 @@ impl Watches {
 impl Watch {
     /// Whether there was room.
     pub(crate) fn is_armed(&self) -> bool {
-        self.watcher.is_some()
+        self.0.is_some()
     }
 
     /// Waits for an event. Without room it returns after a while as if the data had changed, since
     /// it is time to look again.
     pub(crate) async fn changed(self) -> EventType {
-        match self.watcher {
-            Some(watcher) => watcher.changed().await.event_type,
+        match self.0 {
+            Some((watcher, _room)) => watcher.changed().await.event_type,
             None => {
                 tokio::time::sleep(LOOK).await;
                 EventType::NodeDataChanged
