@@ -146,7 +146,7 @@ async fn first_round(
     let granted = leases::send_grant(&member, lease, 1);
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),

@@ -98,8 +98,9 @@ impl Hold {
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
         let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result =
-            result.and_then(|answer| Ok(answer.succeeded().then_some(answer::revision(&answer)?)));
+        let result = result.and_then(|answer| {
+            Ok(answer.succeeded().then_some(answer::revision(answer.header())?))
+        });
         if let Ok(Some(signalled)) = result {
             let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };

@@ -41,7 +41,7 @@ pub(crate) async fn acquire(
     let until = || store.connection.patience(began, request.ttl);
     loop {
         let session = store.sessions.get(request.ttl, attempt, began).await?;
-        let turn = store.connection.turn(request.wait, attempt, until).await;
+        let turn = store.connection.turns.acquire(request.wait, attempt, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;

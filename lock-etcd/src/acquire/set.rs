@@ -35,7 +35,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let until = || store.connection.patience(began, request.ttl);
     loop {
         let session = store.sessions.get(request.ttl, caller, began).await?;
-        let turn = store.connection.turn(Wait::Try, caller, until).await;
+        let turn = store.connection.turns.acquire(Wait::Try, caller, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;

@@ -25,6 +25,7 @@ use crate::{
     },
     session::store::Store,
     wire::{
+        answer::revision,
         connection::{Connection, LONGEST_PAUSE, Word},
         reads,
     },
@@ -176,13 +177,7 @@ impl Observer {
             Some(first) => (first.key.clone(), options),
             None => (self.queue.as_bytes().to_vec(), options.with_prefix().with_limit(1)),
         };
-        let answer = self
-            .connection
-            .look(Word::Member, |member| {
-                let mut kv = member.kv.clone();
-                async move { kv.get(key, Some(options)).await }
-            })
-            .await?;
+        let answer = reads::get(&self.connection, Word::Member, &key, &options).await?;
         let found = answer.kvs().first();
         Ok(match first {
             // Differs if its key is gone, or was written since.
@@ -261,6 +256,5 @@ impl Observer {
 }
 
 fn view(answer: &GetResponse) -> Result<View, Failure> {
-    let header = answer.header().ok_or(Failure::senseless("no header"))?;
-    Ok(View::new(header.revision(), answer.kvs().iter().map(Seen::of)))
+    Ok(View::new(revision(answer.header())?, answer.kvs().iter().map(Seen::of)))
 }

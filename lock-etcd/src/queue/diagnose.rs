@@ -14,7 +14,7 @@ use crate::{
     session::store::Store,
     wire::{
         connection::{Connection, Word},
-        history,
+        history, reads,
     },
 };
 
@@ -82,7 +82,7 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
         .with_keys_only()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
         .with_limit(FIRST);
-    let first = get(connection, queue.to_owned(), options).await?;
+    let first = get(connection, queue, options).await?;
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
     let nothing = || Some(Holder::default());
@@ -92,14 +92,8 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
 /// Reads from the member in use: the result is for the text of an error, and may be old.
 async fn get(
     connection: &Connection,
-    key: impl Into<Vec<u8>>,
+    key: impl AsRef<[u8]>,
     options: GetOptions,
 ) -> Result<GetResponse, Failure> {
-    let (key, options) = (key.into(), options.with_serializable());
-    connection
-        .look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get(key, Some(options)).await }
-        })
-        .await
+    reads::get(connection, Word::Member, key.as_ref(), &options.with_serializable()).await
 }

@@ -98,7 +98,7 @@ mod tests {
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
         let key = "job/1f.0";
         let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
-        let revision = answer::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        let revision = answer::revision(client.txn(write(own)).await.unwrap().header()).unwrap();
         client.txn(write(other)).await.unwrap();
         let remove = |lease| removals::remove_of(lease, key, revision);
         assert!(!client.txn(remove(own)).await.unwrap().succeeded());

@@ -19,6 +19,7 @@ use crate::{
     wire::{
         connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
+        reads,
         watches::{About, Open, Watches},
     },
 };
@@ -133,7 +134,7 @@ async fn wait_for_first<S: Side>(stream: &Stream<S>) -> Open {
 }
 
 async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
-    let mut client = connection.member().watch.clone();
+    let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     match timeout(ANSWER_LIMIT, opened).await {
         Ok(opened) => Ok(opened?),
@@ -151,11 +152,7 @@ async fn beat<S: Side>(connection: &Connection) {
     loop {
         sleep(pause).await;
         let anything = GetOptions::new().with_count_only().with_serializable();
-        let asked = connection.look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get("\0", Some(anything)).await }
-        });
-        drop(asked.await);
+        drop(reads::get(connection, Word::Member, b"\0", &anything).await);
     }
 }
 
