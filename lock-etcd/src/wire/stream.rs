@@ -32,8 +32,10 @@ pub(crate) trait Side: Send {
     /// How often to check that etcd is there, if nothing else does.
     const HEARTBEAT: Option<Duration>;
 
-    /// The common options of all watches.
-    fn options() -> WatchOptions;
+    /// The common options of all watches. Default: none.
+    fn options() -> WatchOptions {
+        WatchOptions::new()
+    }
 
     fn watches(&mut self) -> &mut Watches;
 
