@@ -104,22 +104,7 @@ impl Connection {
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
-                    let connection = Self {
-                        endpoints,
-                        source,
-                        member: RwLock::new(member),
-                        changes: watch::Sender::new(0),
-                        dialing: tokio::sync::Mutex::new(()),
-                        watch_login: tokio::sync::Mutex::new(None),
-                        dialed: AtomicU64::new(0),
-                        down: AtomicBool::new(false),
-                        reach: Reach::default(),
-                        heard: Mutex::new(Clock::Boot.now()),
-                        reads_alone: AtomicBool::new(false),
-                        closed: CancellationToken::new(),
-                        turns: Turns::new(),
-                    };
-                    return Ok((connection, answer));
+                    return Ok((Self::new(endpoints, source, member), answer));
                 }
                 Ok(Err(error)) => failure = error,
                 Err(_) => failure = Failure::silent(limit),
@@ -130,6 +115,24 @@ impl Connection {
             endpoints.failed(&endpoint);
         }
         Err(failure)
+    }
+
+    fn new(endpoints: Endpoints, source: Source, member: Arc<Member>) -> Self {
+        Self {
+            endpoints,
+            source,
+            member: RwLock::new(member),
+            changes: watch::Sender::new(0),
+            dialing: tokio::sync::Mutex::new(()),
+            watch_login: tokio::sync::Mutex::new(None),
+            dialed: AtomicU64::new(0),
+            down: AtomicBool::new(false),
+            reach: Reach::default(),
+            heard: Mutex::new(Clock::Boot.now()),
+            reads_alone: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            turns: Turns::new(),
+        }
     }
 
     /// Returns the member in use.
