@@ -70,7 +70,7 @@ pub(crate) async fn adopt(
         let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
         match result {
             Ok(Rewritten::Done(modified, header)) => {
-                entry.told(Stake::Entry(token), header, floor.above());
+                entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
                 return hold(entry, request, attempt, (token, modified), sent);
             }

@@ -16,8 +16,8 @@ use crate::{
     },
 };
 
-/// A form of the transaction that makes an entry of a queue.
-type Form = fn(&str, NewEntry<'_>, Terms<'_>) -> Txn;
+/// Makes a transaction that enters a queue.
+type EnterTxn = fn(&str, NewEntry<'_>, Terms<'_>) -> Txn;
 
 /// How long an attempt continues without an answer.
 pub(crate) struct Patience<'a> {
@@ -75,14 +75,14 @@ impl OwnEntry {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let txn = |form: Form, terms: Terms<'_>| {
+        let txn = |make: EnterTxn, terms: Terms<'_>| {
             let note = &note::write(&request.holder, attempt.id(), terms.floor.1);
-            form(&queue, NewEntry { key: &key, lease, note, value }, terms)
+            make(&queue, NewEntry { key: &key, lease, note, value }, terms)
         };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let form = if alone { requests::enter_if_free } else { requests::enter_or_list };
-            let entered = self.send(request, attempt, began, |terms| txn(form, terms)).await?;
+            let make = if alone { requests::enter_if_free } else { requests::enter_or_list };
+            let entered = self.send(request, attempt, began, |terms| txn(make, terms)).await?;
             match &entered {
                 // There is room beside the others: an entry that stays delays none of them.
                 Err(found) if !alone && refusal(request, found).is_none() => {}

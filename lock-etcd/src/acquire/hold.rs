@@ -179,7 +179,7 @@ impl Hold {
         // A refused upgrade leaves nothing.
         new.set_stake(Stake::Nothing);
         if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
-            new.told(Stake::Entry(revision), header, floor);
+            new.answered(Stake::Entry(revision), header, floor);
             self.entry.set_stake(Stake::Nothing);
             (self.revision, self.modified) = (revision, revision);
             self.entry = new;

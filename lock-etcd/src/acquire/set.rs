@@ -95,7 +95,7 @@ async fn enter(
     // The transaction makes all of them or none, so one entry settles an unanswered sending.
     let entered = entries[0].send(request, caller, began, enter).await;
     let OwnEntry { stake, header, floor, .. } = entries[0];
-    entries.iter_mut().for_each(|entry| entry.told(stake, header, floor));
+    entries.iter_mut().for_each(|entry| entry.answered(stake, header, floor));
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 

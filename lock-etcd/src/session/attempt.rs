@@ -88,7 +88,7 @@ impl OwnEntry {
     }
 
     /// Notes what an answer says of the entry, which counts from this token floor.
-    pub(crate) fn told(&mut self, stake: Stake, header: Header, floor: u64) {
+    pub(crate) fn answered(&mut self, stake: Stake, header: Header, floor: u64) {
         self.set_stake(stake);
         (self.header, self.floor) = (header, floor);
     }
