@@ -60,7 +60,7 @@ async fn known(
         Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
-    // From the member in use, here and below: the result is for the text of an error, and may be old.
+    // From the member in use, here and below: this is for the text of an error, and may be old.
     let options = GetOptions::new().with_serializable();
     let found = reads::get(connection, Word::Member, &key, &options).await?;
     let Some(kv) = found.0.kvs.into_iter().next() else { return Ok(None) };
