@@ -10,30 +10,20 @@ use lock_core::{
     Wake, Wish, trace,
 };
 use tokio::{
-    runtime::Handle,
     sync::mpsc,
     task::{AbortHandle, JoinHandle},
     time::timeout,
 };
-use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::{
     acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
-    election::{
-        observe,
-        observers::{self, All, Observers},
-    },
+    election::{observe, observers},
     error::STORE,
-    layout::{floor::Floor, key_slots::Slots},
     operators,
-    queue::{
-        diagnose,
-        names::Names,
-        watcher::{self, Watcher},
-    },
-    session::{pool::Sessions, renewal, store::Store},
+    queue::{diagnose, watcher},
+    session::{renewal, store::Store},
     wire::{
         connection::Connection,
         deployment::{self, Server},
@@ -78,18 +68,7 @@ impl EtcdLock {
         if server.crashes_at_reads() {
             connection.set_reads_alone();
         }
-        let connection = Arc::new(connection);
-        let store = Arc::new(Store {
-            floor: Arc::new(Floor::new(keys.floor())),
-            layout: keys,
-            slots: Arc::new(Slots::default()),
-            sessions: Arc::new(Sessions::new(connection.clone(), probe)),
-            watcher: Arc::new(Watcher::new(Names::default(), connection.clone())),
-            observers: Arc::new(Observers::new(All::default(), connection.clone())),
-            connection,
-            runtime: Handle::current(),
-            closed: CancellationToken::new(),
-        });
+        let store = Arc::new(Store::new(keys, connection, probe));
         let tasks = [
             tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
             tokio::spawn(watcher::run(store.watcher.clone())),
@@ -146,7 +125,7 @@ async fn first_round(
     let granted = leases::send_grant(&member, lease, 1);
     let (login, granted, server) =
         tokio::join!(requests::check_login(&member), granted, deployment::ask(&member));
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let probe = async move { drop(timeout(ANSWER_LIMIT, leases.revoke(lease)).await) };
     match (login, granted) {
         (Ok(()), Ok(shortest)) => Ok((shortest, tokio::spawn(probe), server)),

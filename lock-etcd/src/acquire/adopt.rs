@@ -2,10 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{
-    Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Term, Ticket,
-    deadline::safe_until,
-};
+use lock_core::{Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket};
 use uuid::Uuid;
 
 use crate::{
@@ -73,8 +70,7 @@ pub(crate) async fn adopt(
         let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
         match result {
             Ok(Rewritten::Done(modified, header)) => {
-                entry.set_stake(Stake::Entry(token));
-                (entry.header, entry.floor) = (header, floor.above());
+                entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
                 return hold(entry, request, attempt, (token, modified), sent);
             }
@@ -102,11 +98,7 @@ fn hold(
     (token, modified): (i64, i64),
     sent: Instant,
 ) -> Result<EtcdLease> {
-    let cap = match request.term {
-        Term::Fixed => safe_until(sent, request.ttl),
-        _ => Instant::NEVER,
-    };
-    let Some((validity, slot)) = entry.session.hold(&request.name, cap) else {
+    let Some((validity, slot)) = entry.session.grant(request, sent) else {
         // The entry has gone with the session.
         entry.abandon(None);
         entry.store.sessions.check_open()?;

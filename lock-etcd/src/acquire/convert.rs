@@ -82,7 +82,7 @@ impl Upgrade<'_> {
             *ambiguous |= insisted.ambiguous;
             let answer = insisted.result?;
             if answer.succeeded() {
-                let (revision, header) = (revision(&answer)?, Header::of(answer.header()));
+                let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
                 return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
             }
             let header = Header::of(answer.header());

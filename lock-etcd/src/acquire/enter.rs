@@ -16,6 +16,9 @@ use crate::{
     },
 };
 
+/// Makes a transaction that enters a queue.
+type EnterTxn = fn(&str, NewEntry<'_>, Terms<'_>) -> Txn;
+
 /// How long an attempt continues without an answer.
 pub(crate) struct Patience<'a> {
     attempt: &'a Attempt,
@@ -47,12 +50,16 @@ impl Patience<'_> {
         }
     }
 
-    async fn over(&self) {
+    /// Waits for a request of the session.
+    async fn wait_for<T>(&self, what: impl Future<Output = T>) -> Result<T, Failure> {
         tokio::select! {
+            biased;
+            done = what => return Ok(done),
             () = self.attempt.cancelled() => {}
             () = self.session.ended.cancelled() => {}
             () = Clock::Boot.sleep_until(self.until) => {}
         }
+        Err(unsent("an earlier request of the session was not answered"))
     }
 }
 
@@ -68,31 +75,21 @@ impl OwnEntry {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let note = |terms: Terms<'_>| note::write(&request.holder, attempt.id(), terms.floor.1);
-        let entry = NewEntry { key: &key, lease, note: b"", value };
+        let txn = |make: EnterTxn, terms: Terms<'_>| {
+            let note = &note::write(&request.holder, attempt.id(), terms.floor.1);
+            make(&queue, NewEntry { key: &key, lease, note, value }, terms)
+        };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let entered = self.send(request, attempt, began, |terms| match alone {
-                true => {
-                    let entry = NewEntry { note: &note(terms), ..entry };
-                    requests::enter_if_free(&queue, entry, terms)
-                }
-                false => {
-                    let entry = NewEntry { note: &note(terms), ..entry };
-                    requests::enter_or_list(&queue, entry, terms)
-                }
-            });
-            let entered = entered.await?;
+            let make = if alone { requests::enter_if_free } else { requests::enter_or_list };
+            let entered = self.send(request, attempt, began, |terms| txn(make, terms)).await?;
             match &entered {
                 // There is room beside the others: an entry that stays delays none of them.
                 Err(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |terms| {
-            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
-        })
-        .await
+        self.send(request, attempt, began, |terms| txn(requests::queue_up, terms)).await
     }
 
     /// Sends the transaction that makes the entry. Repeats it until there is an answer, or the
@@ -116,11 +113,11 @@ impl OwnEntry {
         let mut over = None;
         loop {
             if let Some(over) = over.take().max(self.stake.late()) {
-                Box::pin(self.begin_epoch(over, &guarding, &patience)).await?;
+                Box::pin(self.begin_epoch(over, &patience)).await?;
             }
             let epoch = match session.epoch.known() {
                 Some(epoch) => epoch,
-                None => Box::pin(or_over(session.epoch.current(), &patience)).await?,
+                None => Box::pin(patience.wait_for(session.epoch.current())).await?,
             };
             let floor = self.store.floor.known();
             let guard = Guard { key: &guarding, epoch };
@@ -165,20 +162,11 @@ impl OwnEntry {
         }
     }
 
-    /// Ends the epochs up to `over`: nothing that was sent in them does anything after this.
-    async fn begin_epoch(
-        &mut self,
-        over: i64,
-        guarding: &str,
-        patience: &Patience<'_>,
-    ) -> Result<(), Failure> {
-        let Session { lease, epoch, .. } = &*self.session;
+    /// Begins an epoch after `over`: nothing that was sent until then does anything after this.
+    async fn begin_epoch(&mut self, over: i64, patience: &Patience<'_>) -> Result<(), Failure> {
         let give_up = || patience.is_over();
-        let raised = epoch.raise(over, &self.store.connection, guarding, *lease, give_up);
-        or_over(raised, patience).await??;
-        if epoch.was_deleted() {
-            janitor::retire(&self.store, &self.session);
-        }
+        let ended = janitor::end_epochs(&self.store, &self.session, over, give_up);
+        patience.wait_for(ended).await??;
         if let Stake::Doubtful(_) = self.stake {
             self.set_stake(Stake::Doubtful(None));
         }
@@ -194,35 +182,18 @@ impl OwnEntry {
         floor: &Record,
         patience: &Patience<'_>,
     ) -> Result<Result<Entered, Vec<QueueEntry>>, Failure> {
-        if let Stake::Doubtful(_) = self.stake {
-            let Self { store, queue, key, .. } = &*self;
-            let give_up = || patience.is_over();
-            let standing = reads::standing(&store.connection, queue, key, give_up);
-            match or_over(standing, patience).await?? {
-                Some(entered) => {
-                    let entered = self.entered(entered);
-                    if floor.is_after(entered.revision) {
-                        return Err(Failure::new(
-                            FailureKind::Overtaken,
-                            "the token floor was raised",
-                        ));
-                    }
-                    return Ok(Ok(entered));
-                }
-                None => self.set_stake(Stake::Nothing),
-            }
-        }
-        Ok(Err(found))
-    }
-}
-
-/// Waits for a future as long as the attempt has patience.
-async fn or_over<T>(what: impl Future<Output = T>, patience: &Patience<'_>) -> Result<T, Failure> {
-    tokio::select! {
-        biased;
-        done = what => Ok(done),
-        () = patience.over() => {
-            Err(Failure::new(FailureKind::Refused, "an earlier request of the session was not answered"))
+        let Stake::Doubtful(_) = self.stake else { return Ok(Err(found)) };
+        let Self { store, queue, key, .. } = &*self;
+        let give_up = || patience.is_over();
+        let standing = reads::standing(&store.connection, queue, key, give_up);
+        let Some(entered) = patience.wait_for(standing).await?? else {
+            self.set_stake(Stake::Nothing);
+            return Ok(Err(found));
+        };
+        let entered = self.entered(entered);
+        match floor.is_after(entered.revision) {
+            true => Err(Failure::new(FailureKind::Overtaken, "the token floor was raised")),
+            false => Ok(Ok(entered)),
         }
     }
 }

@@ -98,8 +98,9 @@ impl Hold {
         let txn = convert::downgrade(key, session.lease, self.revision);
         let send = |member: &_| requests::send_txn(member, &txn);
         let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result =
-            result.and_then(|answer| Ok(answer.succeeded().then_some(answer::revision(&answer)?)));
+        let result = result.and_then(|answer| {
+            Ok(answer.succeeded().then_some(answer::revision(answer.header())?))
+        });
         if let Ok(Some(signalled)) = result {
             let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
@@ -178,8 +179,7 @@ impl Hold {
         // A refused upgrade leaves nothing.
         new.set_stake(Stake::Nothing);
         if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
-            new.set_stake(Stake::Entry(revision));
-            (new.header, new.floor) = (header, floor);
+            new.answered(Stake::Entry(revision), header, floor);
             self.entry.set_stake(Stake::Nothing);
             (self.revision, self.modified) = (revision, revision);
             self.entry = new;

@@ -59,7 +59,7 @@ impl Rewrite<'_> {
             .or_else(self.reads());
         let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
         let result = insisted.result.and_then(|answer| match answer.succeeded() {
-            true => Ok(Rewritten::Done(revision(&answer)?, Header::of(answer.header()))),
+            true => Ok(Rewritten::Done(revision(answer.header())?, Header::of(answer.header()))),
             false => self.found(answer),
         });
         Insisted { result, ambiguous: insisted.ambiguous }

@@ -6,6 +6,7 @@ use futures_util::future::{join_all, try_join_all};
 use lock_core::{Clock, Error, Instant, Kind, Result, Wait, Wish, only_exclusive};
 
 use crate::{
+    acquire::refusal::contended,
     error::{Failure, FailureKind, STORE},
     layout::{keys::Role, note},
     lease::EtcdLease,
@@ -35,7 +36,7 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
     let until = || store.connection.patience(began, request.ttl);
     loop {
         let session = store.sessions.get(request.ttl, caller, began).await?;
-        let turn = store.connection.turn(Wait::Try, caller, until).await;
+        let turn = store.connection.turns.acquire(Wait::Try, caller, until).await;
         let turn = turn.map_err(|failure| failure.into_error("acquire", false))?;
         if !session.is_live() || session.is_retired() {
             continue;
@@ -65,9 +66,9 @@ pub(crate) async fn try_all(store: &Arc<Store>, wishes: &[Wish]) -> Result<Optio
             }
             Err(failure) => Some(failure.into_error("acquire", entries[0].stake != Stake::Nothing)),
         };
-        let busy = || Error::Contended { name: request.name.clone() };
         let left = entries.into_iter().zip(wishes);
-        join_all(left.map(|(entry, (_, attempt))| give_up(entry, attempt, busy()))).await;
+        let left = left.map(|(entry, (_, attempt))| give_up(entry, attempt, contended(request)));
+        join_all(left).await;
         return error.map_or(Ok(None), Err);
     }
 }
@@ -79,11 +80,11 @@ async fn enter(
     session: &Session,
     began: Instant,
 ) -> Result<Option<i64>, Failure> {
-    let keys: Vec<_> =
-        entries.iter().map(|entry| (entry.queue.clone(), entry.key.clone())).collect();
+    let key_of = |entry: &OwnEntry| (entry.queue.clone(), entry.key.clone());
+    let keys: Vec<_> = entries.iter().map(key_of).collect();
     let enter = |terms: Terms<'_>| {
-        let note =
-            |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), terms.floor.1);
+        let floor = terms.floor.1;
+        let note = |(request, attempt): &Wish| note::write(&request.holder, attempt.id(), floor);
         let notes: Vec<_> = wishes.iter().map(note).collect();
         let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })
@@ -92,13 +93,9 @@ async fn enter(
     };
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one entry settles an unanswered sending.
-    let entered = entries[0].send(request, caller, began, enter);
-    let entered = entered.await;
+    let entered = entries[0].send(request, caller, began, enter).await;
     let OwnEntry { stake, header, floor, .. } = entries[0];
-    for entry in &mut *entries {
-        entry.set_stake(stake);
-        (entry.header, entry.floor) = (header, floor);
-    }
+    entries.iter_mut().for_each(|entry| entry.answered(stake, header, floor));
     entered.map(|entered| entered.ok().map(|entered| entered.revision))
 }
 

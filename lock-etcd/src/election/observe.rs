@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 use crate::{
     election::{
         leader::{First, Seen, View},
-        observers::{self, News, Observers},
+        observers::{self, News},
     },
     error::Failure,
     layout::{
@@ -25,7 +25,8 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        connection::{Connection, LONGEST_PAUSE, Word},
+        answer::revision,
+        connection::{LONGEST_PAUSE, Word},
         reads,
     },
 };
@@ -39,8 +40,7 @@ const LATE: Duration = Duration::from_secs(1);
 
 /// One observer.
 struct Observer {
-    connection: Arc<Connection>,
-    observers: Arc<Observers>,
+    store: Arc<Store>,
     queue: Arc<str>,
     view: View,
     /// The token floor of the last leader.
@@ -71,12 +71,10 @@ pub(crate) async fn observe(
     store: &Arc<Store>,
     name: &LockName,
 ) -> Result<mpsc::Receiver<Observed>> {
-    let queue = store.layout.queue(name)?;
     let (out, observed) = mpsc::channel(UNREAD);
     let mut observer = Observer {
-        connection: store.connection.clone(),
-        observers: store.observers.clone(),
-        queue,
+        store: store.clone(),
+        queue: store.layout.queue(name)?,
         view: View::default(),
         floor: store.floor.known().above(),
         known: (0, Holder::default()),
@@ -123,7 +121,7 @@ impl Observer {
 
     /// Begins anew with the current queue.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&reads::read(&self.connection, &self.queue).await?)?;
+        self.view = view(&reads::read(&self.store.connection, &self.queue).await?)?;
         self.tell(vec![self.view.first()]).await
     }
 
@@ -131,29 +129,23 @@ impl Observer {
     async fn read_after(&mut self, refused: Option<u64>) -> Result<(), Failure> {
         self.read().await?;
         match refused {
-            Some(generation) => self.connection.log_in_to_watch(generation).await,
+            Some(generation) => self.store.connection.log_in_to_watch(generation).await,
             None => Ok(()),
         }
     }
 
     /// Watches from the view's revision.
     async fn follow(&mut self) -> Result<Then, Failure> {
-        let mut watching = observers::watch(&self.observers, &self.queue, self.view.revision + 1);
+        let mut watching =
+            observers::watch(&self.store.observers, &self.queue, self.view.revision + 1);
         let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
         loop {
             tokio::select! {
-                news = watching.next() => match news {
-                    None => return Ok(Then::Watch),
-                    Some(News::Gone) => return Ok(Then::Read),
-                    Some(News::Refused(on)) => return Ok(Then::LogIn(on)),
-                    Some(News::Changes(changes)) => {
-                        let news = self.view.apply(changes);
-                        self.tell(news).await?;
-                        if !self.deliver_now() {
-                            return Ok(Then::Watch);
-                        }
+                news = watching.news.recv() => {
+                    if let Some(then) = self.handle(news).await? {
+                        return Ok(then);
                     }
-                },
+                }
                 () = Clock::Boot.sleep_until(look_at) => {
                     let known = Some(self.view.first());
                     let differs = self.differs().await?;
@@ -168,6 +160,21 @@ impl Observer {
         }
     }
 
+    /// Handles what the watch reports. `None` at its end. Returns the next step if the watch is of
+    /// no more use.
+    async fn handle(&mut self, news: Option<News>) -> Result<Option<Then>, Failure> {
+        Ok(match news {
+            None => Some(Then::Watch),
+            Some(News::Gone) => Some(Then::Read),
+            Some(News::Refused(on)) => Some(Then::LogIn(on)),
+            Some(News::Changes(changes)) => {
+                let news = self.view.apply(changes);
+                self.tell(news).await?;
+                (!self.deliver_now()).then_some(Then::Watch)
+            }
+        })
+    }
+
     /// Whether the member in use knows another leader. Reads one key.
     async fn differs(&self) -> Result<bool, Failure> {
         let first = self.view.first();
@@ -176,13 +183,7 @@ impl Observer {
             Some(first) => (first.key.clone(), options),
             None => (self.queue.as_bytes().to_vec(), options.with_prefix().with_limit(1)),
         };
-        let answer = self
-            .connection
-            .look(Word::Member, |member| {
-                let mut kv = member.kv.clone();
-                async move { kv.get(key, Some(options)).await }
-            })
-            .await?;
+        let answer = reads::get(&self.store.connection, Word::Member, &key, &options).await?;
         let found = answer.kvs().first();
         Ok(match first {
             // Differs if its key is gone, or was written since.
@@ -208,26 +209,11 @@ impl Observer {
         Ok(())
     }
 
-    /// Returns the leader with its known facts. Reads the note only if it leads `now`: the note of
-    /// an earlier leader is gone.
+    /// Returns the leader with its known facts. `now`: it still leads.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
         let First { key, revision, role, value } = first;
         let (value, holder) = match role {
-            Role::Candidate => {
-                if now && self.known.0 != revision {
-                    let key = String::from_utf8_lossy(&key);
-                    let note = reads::note(&self.connection, &key, revision).await?;
-                    self.known = (revision, note::holder(&note, revision, false));
-                }
-                let known = Some(&self.known).filter(|known| known.0 == revision);
-                (
-                    value,
-                    known.map_or_else(
-                        || note::holder(b"", revision, false),
-                        |known| known.1.clone(),
-                    ),
-                )
-            }
+            Role::Candidate => (value, self.candidate(&key, revision, now).await?),
             Role::Foreign => (value, Holder::default()),
             // It is not known here whether it was passed on.
             _ => (Vec::new(), note::holder(&value, revision, true)),
@@ -238,6 +224,20 @@ impl Observer {
         // Without a note the token counts from the same floor as the leader before.
         let token = FencingToken::new(self.floor.saturating_add(revision.unsigned_abs()));
         Ok(Leader::new(token, value, holder))
+    }
+
+    /// Returns the holder in a candidate's note. Reads the note only if the candidate leads `now`:
+    /// the note of an earlier leader is gone.
+    async fn candidate(&mut self, key: &[u8], revision: i64, now: bool) -> Result<Holder, Failure> {
+        if now && self.known.0 != revision {
+            let key = String::from_utf8_lossy(key);
+            let note = reads::note(&self.store.connection, &key, revision).await?;
+            self.known = (revision, note::holder(&note, revision, false));
+        }
+        Ok(match self.known.0 == revision {
+            true => self.known.1.clone(),
+            false => note::holder(b"", revision, false),
+        })
     }
 
     /// Delivers the queued news, however long the observer takes.
@@ -261,6 +261,5 @@ impl Observer {
 }
 
 fn view(answer: &GetResponse) -> Result<View, Failure> {
-    let header = answer.header().ok_or(Failure::senseless("no header"))?;
-    Ok(View::new(header.revision(), answer.kvs().iter().map(Seen::of)))
+    Ok(View::new(revision(answer.header())?, answer.kvs().iter().map(Seen::of)))
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use etcd_client::{EventType, WatchOptions, WatchResponse};
+use etcd_client::{EventType, WatchResponse};
 use tokio::sync::mpsc;
 
 use crate::{
@@ -45,16 +45,9 @@ pub(crate) struct All {
 #[derive(Debug)]
 pub(crate) struct Watching {
     id: i64,
-    news: mpsc::Receiver<News>,
+    /// Ends if the watch was broken off: the observer must watch again from its revision.
+    pub(crate) news: mpsc::Receiver<News>,
     observers: Arc<Observers>,
-}
-
-impl Watching {
-    /// Returns the next news. `None` if the watch was broken off: the observer must watch again
-    /// from its revision.
-    pub(crate) async fn next(&mut self) -> Option<News> {
-        self.news.recv().await
-    }
 }
 
 impl Drop for Watching {
@@ -82,10 +75,6 @@ pub(crate) async fn run(observers: Arc<Observers>) {
 
 impl Side for All {
     const HEARTBEAT: Option<Duration> = Some(HEARTBEAT);
-
-    fn options() -> WatchOptions {
-        WatchOptions::new()
-    }
 
     fn watches(&mut self) -> &mut Watches {
         &mut self.watches

@@ -48,7 +48,7 @@ impl Publish<'_> {
             *ambiguous |= insisted.ambiguous;
             let answer = insisted.result?;
             if answer.succeeded() {
-                *modified = revision(&answer)?;
+                *modified = revision(answer.header())?;
                 return Ok(true);
             }
             let found = ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
@@ -88,7 +88,7 @@ mod tests {
         let publish = |value| Publish { key: "a/1.0.v", lease, revision: created, value };
         let late = publish(b"second").txn(created);
         let sent = client.txn(late.clone()).await.unwrap();
-        let newer = publish(b"third").txn(revision(&sent).unwrap());
+        let newer = publish(b"third").txn(revision(sent.header()).unwrap());
         assert!(client.txn(newer).await.unwrap().succeeded());
         assert!(!client.txn(late).await.unwrap().succeeded());
         let kv = client.get("a/1.0.v", None).await.unwrap().take_kvs().remove(0);

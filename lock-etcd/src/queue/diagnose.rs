@@ -1,6 +1,6 @@
 //! The reason for a failed wait.
 
-use etcd_client::{GetOptions, GetResponse, SortOrder, SortTarget, proto::PbKeyValue};
+use etcd_client::{GetOptions, SortOrder, SortTarget, proto::PbKeyValue};
 use lock_core::{Diagnosis, Holder, LockName, Result};
 use uuid::Uuid;
 
@@ -14,7 +14,7 @@ use crate::{
     session::store::Store,
     wire::{
         connection::{Connection, Word},
-        history,
+        history, reads,
     },
 };
 
@@ -60,8 +60,10 @@ async fn known(
         Role::Candidate => keys::note(&String::from_utf8_lossy(key)).into_bytes(),
         _ => key.to_owned(),
     };
-    let found = get(connection, key, GetOptions::new()).await?.0.kvs.into_iter().next();
-    let Some(kv) = found else { return Ok(None) };
+    // From the member in use, here and below: this is for the text of an error, and may be old.
+    let options = GetOptions::new().with_serializable();
+    let found = reads::get(connection, Word::Member, &key, &options).await?;
+    let Some(kv) = found.0.kvs.into_iter().next() else { return Ok(None) };
     let revision = match role {
         Role::Foreign => return Ok(Some(Holder::default())),
         // A note was written together with the entry.
@@ -81,25 +83,11 @@ async fn first_of(connection: &Connection, queue: &str) -> Result<Option<Holder>
         .with_prefix()
         .with_keys_only()
         .with_sort(SortTarget::Create, SortOrder::Ascend)
-        .with_limit(FIRST);
-    let first = get(connection, queue.to_owned(), options).await?;
+        .with_limit(FIRST)
+        .with_serializable();
+    let first = reads::get(connection, Word::Member, queue.as_bytes(), &options).await?;
     let is_entry = |kv: &PbKeyValue| role(&kv.key).kind().is_some();
     let Some(first) = first.0.kvs.into_iter().find(is_entry) else { return Ok(None) };
     let nothing = || Some(Holder::default());
     Ok(known(connection, queue, &first.key).await?.or_else(nothing))
-}
-
-/// Reads from the member in use: the result is for the text of an error, and may be old.
-async fn get(
-    connection: &Connection,
-    key: impl Into<Vec<u8>>,
-    options: GetOptions,
-) -> Result<GetResponse, Failure> {
-    let (key, options) = (key.into(), options.with_serializable());
-    connection
-        .look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get(key, Some(options)).await }
-        })
-        .await
 }

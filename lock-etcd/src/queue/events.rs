@@ -119,9 +119,9 @@ impl Names {
         Ok(())
     }
 
-    /// Takes the watches that etcd refused.
-    pub(crate) fn take_doubted(&mut self) -> Vec<Doubt> {
-        std::mem::take(&mut self.doubted)
+    /// Takes the watches that etcd refused, if there are any.
+    pub(crate) fn take_doubted(&mut self) -> Option<Vec<Doubt>> {
+        Some(std::mem::take(&mut self.doubted)).filter(|doubted| !doubted.is_empty())
     }
 
     /// Watches a queue again later: the login may read it although the watch was refused. By then

@@ -34,18 +34,13 @@ pub(super) enum Step {
     ListAnswer(usize),
 }
 
-pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn kind() -> impl Strategy<Value = Kind> {
     let permit = |weight| Kind::Permit { weight, limit: 2 };
-    let kind = || {
-        select(vec![
-            Kind::Exclusive,
-            Kind::Exclusive,
-            Kind::Shared,
-            Kind::Shared,
-            permit(1),
-            permit(2),
-        ])
-    };
+    let (exclusive, shared) = (Kind::Exclusive, Kind::Shared);
+    select(vec![exclusive, exclusive, shared, shared, permit(1), permit(2)])
+}
+
+pub(super) fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         2 => (0usize..4, kind()).prop_map(|(n, kind)| Step::ForeignEnters(n, kind)),
         3 => (0usize..4).prop_map(Step::ForeignLeaves),

@@ -29,13 +29,6 @@ const AT_ONCE: usize = 4;
 /// The state of the names that this client waits for or holds, and the stream that updates it.
 pub(crate) type Watcher = Stream<Names>;
 
-/// A request under way.
-enum Work {
-    List(ToList),
-    /// Asks whether the login may read the queues that it was refused to watch.
-    Ask(Vec<Doubt>),
-}
-
 /// Watches and lists until it is aborted.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
     tokio::join!(stream::run(&watcher), look(&watcher));
@@ -43,33 +36,37 @@ pub(crate) async fn run(watcher: Arc<Watcher>) {
 
 async fn look(watcher: &Watcher) {
     let due = watcher.side().work.clone();
-    let (mut works, mut asking) = (FuturesUnordered::new(), false);
+    let (mut lists, mut asking) = (FuturesUnordered::new(), FuturesUnordered::new());
     loop {
         let now = Clock::Boot.now();
-        let mut wake = loop {
-            // The mutex is free in between: there may be many.
-            let next = watcher.side().grow_up(now);
-            if let Some(next) = next {
-                break next;
-            }
-        };
-        if !asking {
-            let doubted = watcher.side().take_doubted();
-            asking = !doubted.is_empty();
-            works.extend(asking.then(|| work(watcher, Work::Ask(doubted))));
+        let mut wake = grow_up(watcher, now);
+        if asking.is_empty() {
+            asking.extend(watcher.side().take_doubted().map(|doubted| ask(watcher, doubted)));
         }
-        while works.len() < AT_ONCE {
+        while lists.len() + asking.len() < AT_ONCE {
             let (todo, next) = watcher.side().next_list(now);
             let Some(todo) = todo else {
                 wake = wake.min(next);
                 break;
             };
-            works.push(work(watcher, Work::List(todo)));
+            lists.push(list(watcher, todo));
         }
         tokio::select! {
-            Some(asked) = works.next() => asking &= !asked,
+            Some(()) = lists.next() => {}
+            Some(()) = asking.next() => {}
             () = due.notified() => {}
             () = wait_until(wake, now) => {}
+        }
+    }
+}
+
+/// Watches the young holds that last. Returns when to come again.
+fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
+    loop {
+        // The mutex is free in between: there may be many.
+        let next = watcher.side().grow_up(now);
+        if let Some(next) = next {
+            return next;
         }
     }
 }
@@ -78,20 +75,6 @@ async fn wait_until(wake: Instant, now: Instant) {
     match wake {
         Instant::NEVER => std::future::pending().await,
         wake => tokio::time::sleep(wake.since(now)).await,
-    }
-}
-
-/// Returns whether it was an [`Ask`](Work::Ask).
-async fn work(watcher: &Watcher, work: Work) -> bool {
-    match work {
-        Work::List(todo) => {
-            list(watcher, todo).await;
-            false
-        }
-        Work::Ask(doubted) => {
-            ask(watcher, doubted).await;
-            true
-        }
     }
 }
 

@@ -87,6 +87,12 @@ impl OwnEntry {
         self.stake = stake;
     }
 
+    /// Notes what an answer says of the entry, which counts from this token floor.
+    pub(crate) fn answered(&mut self, stake: Stake, header: Header, floor: u64) {
+        self.set_stake(stake);
+        (self.header, self.floor) = (header, floor);
+    }
+
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
     ///

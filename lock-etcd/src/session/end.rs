@@ -35,17 +35,7 @@ pub(super) async fn revoke(connection: &Connection, session: &Session) -> Result
 ///
 /// The reason why one of them was not removed.
 async fn remove(connection: &Connection, session: &Session) -> Result<(), Failure> {
-    let (mut entries, mut refused) = (Vec::new(), Ok(()));
-    for (key, revision) in session.entries.all() {
-        let found = match revision {
-            Some(revision) => Ok(Some(revision)),
-            None => find(connection, session, &key).await,
-        };
-        match found {
-            Ok(found) => entries.extend(found.map(|revision| (key, revision))),
-            Err(failure) => refused = Err(failure),
-        }
-    }
+    let (entries, mut refused) = standing(connection, session).await;
     let mut batches: Vec<Vec<Entry>> = entries.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
     while let Some(mut batch) = batches.pop() {
         match delete(connection, session, &batch).await {
@@ -61,13 +51,20 @@ async fn remove(connection: &Connection, session: &Session) -> Result<(), Failur
     refused
 }
 
-async fn find(
-    connection: &Connection,
-    session: &Session,
-    key: &str,
-) -> Result<Option<i64>, Failure> {
-    let found = reads::created(connection, &[key], || session.is_over()).await?;
-    Ok(found.into_iter().next().flatten())
+/// Returns the entries that stand, and why some of the others are unknown.
+async fn standing(connection: &Connection, session: &Session) -> (Vec<Entry>, Result<(), Failure>) {
+    let (mut entries, mut unknown) = (Vec::new(), Ok(()));
+    for (key, revision) in session.entries.all() {
+        let found = match revision {
+            Some(revision) => Ok(vec![Some(revision)]),
+            None => reads::created(connection, &[&key], || session.is_over()).await,
+        };
+        match found {
+            Ok(found) => entries.extend(found.into_iter().flatten().map(|at| (key.clone(), at))),
+            Err(failure) => unknown = Err(failure),
+        }
+    }
+    (entries, unknown)
 }
 
 async fn delete(
@@ -98,7 +95,7 @@ mod tests {
         let (own, other) = (etcd.grant(60).await.unwrap(), etcd.grant(60).await.unwrap());
         let key = "job/1f.0";
         let write = |lease| Txn::new().and_then([requests::put(key, lease, b"")]);
-        let revision = answer::revision(&client.txn(write(own)).await.unwrap()).unwrap();
+        let revision = answer::revision(client.txn(write(own)).await.unwrap().header()).unwrap();
         client.txn(write(other)).await.unwrap();
         let remove = |lease| removals::remove_of(lease, key, revision);
         assert!(!client.txn(remove(own)).await.unwrap().succeeded());

@@ -81,7 +81,7 @@ async fn raise(
     let txn = raising(guard, lease);
     let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
     if answer.succeeded() {
-        return revision(&answer);
+        return revision(answer.header());
     }
     Ok(found_epoch(ranges(answer).next().map(|range| range.kvs)))
 }
@@ -107,7 +107,7 @@ mod tests {
         let first = raising(Guard { key: "#1", epoch: 0 }, lease);
         let raised = client.txn(first.clone()).await.unwrap();
         assert!(raised.succeeded());
-        let epoch = revision(&raised).unwrap();
+        let epoch = revision(raised.header()).unwrap();
         assert!(client.txn(raising(Guard { key: "#1", epoch }, lease)).await.unwrap().succeeded());
         for late in [first, raising(Guard { key: "#1", epoch }, lease)] {
             let answer = client.txn(late).await.unwrap();

@@ -56,12 +56,6 @@ pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftov
     wake(store, session);
 }
 
-/// Retires the session: no attempt begins in it any more, and it ends with its last attempt.
-pub(crate) fn retire(store: &Arc<Store>, session: &Arc<Session>) {
-    store.sessions.retire(session);
-    wake(store, session);
-}
-
 fn wake(store: &Arc<Store>, session: &Arc<Session>) {
     session.left.ring();
     if session.left.start() {
@@ -147,28 +141,40 @@ async fn clean(
     session: &Arc<Session>,
     leftovers: &mut [Leftover],
 ) -> Result<(), Failure> {
-    let connection = &store.connection;
     let give_up = || session.ended.is_cancelled();
     if give_up() {
         return Ok(());
     }
     let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
     if let Some(late) = late {
-        let key = store.layout.epoch(session.lease);
-        match session.epoch.raise(late, connection, &key, session.lease, give_up).await {
+        match end_epochs(store, session, late, give_up).await {
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 store.sessions.gone(session);
                 return Ok(());
             }
-            raised => raised?,
-        }
-        if session.epoch.was_deleted() {
-            retire(store, session);
+            ended => ended?,
         }
     }
-    find(connection, leftovers, give_up).await?;
-    delete(connection, leftovers, give_up).await?;
+    find(&store.connection, leftovers, give_up).await?;
+    delete(&store.connection, leftovers, give_up).await?;
     leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
+    Ok(())
+}
+
+/// Ends the epochs of a session up to `last`: nothing that was sent in them does anything after
+/// this. No attempt begins in the session any more if its first epoch came again.
+pub(crate) async fn end_epochs(
+    store: &Arc<Store>,
+    session: &Arc<Session>,
+    last: i64,
+    give_up: impl Fn() -> bool,
+) -> Result<(), Failure> {
+    let key = store.layout.epoch(session.lease);
+    session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
+    if session.epoch.was_deleted() {
+        store.sessions.retire(session);
+        wake(store, session);
+    }
     Ok(())
 }
 

@@ -21,7 +21,7 @@ use std::{
 };
 
 use lock_core::{
-    Clock, Instant, LockName, LossReason, Validity,
+    Clock, Instant, LockName, LossReason, Request, Term, Validity,
     deadline::safe_until,
     keep::{leftovers::Leftovers, poison::lock},
 };
@@ -177,8 +177,21 @@ impl Session {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Registers a grant; `None` if the session has ended.
-    pub(crate) fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
+    /// Registers the grant of a request; `None` if the session has ended. A fixed term counts from
+    /// `granted_at`.
+    pub(crate) fn grant(
+        &self,
+        request: &Request,
+        granted_at: Instant,
+    ) -> Option<(Validity, usize)> {
+        let cap = match request.term {
+            Term::Fixed => safe_until(granted_at, request.ttl),
+            _ => Instant::NEVER,
+        };
+        self.hold(&request.name, cap)
+    }
+
+    fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
         // Under the lock: `end` cannot miss it.

@@ -92,7 +92,7 @@ fn denied_one(sessions: &[Arc<Session>]) -> Option<Arc<Session>> {
 /// ended.
 async fn renew_alone(sessions: Arc<Sessions>, connection: Arc<Connection>, session: Arc<Session>) {
     while !session.ended.is_cancelled() {
-        let (sent, mut leases) = (Clock::Boot.now(), connection.member().lease.clone());
+        let (sent, mut leases) = (Clock::Boot.now(), connection.member().client.lease_client());
         let renewed = timeout(session.answer_limit(), leases.keep_alive(session.lease));
         match renewed.await.map(|renewed| renewed.map_err(Failure::from)) {
             Ok(Ok(_)) => {
@@ -159,7 +159,7 @@ async fn open(
     session: &Session,
 ) -> Result<(LeaseKeeper, LeaseKeepAliveStream), Failure> {
     let (mut changes, member) = (connection.changes(), connection.member());
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let began = Clock::Boot.now();
     session.pinged(began);
     let mut opening = std::pin::pin!(leases.keep_alive(session.lease));

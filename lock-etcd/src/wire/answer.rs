@@ -43,8 +43,8 @@ impl Header {
     }
 }
 
-pub(crate) fn revision(answer: &TxnResponse) -> Result<i64, Failure> {
-    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
+pub(crate) fn revision(header: Option<&ResponseHeader>) -> Result<i64, Failure> {
+    header.map(ResponseHeader::revision).ok_or(Failure::senseless("no header"))
 }
 
 pub(crate) fn ranges(answer: TxnResponse) -> impl Iterator<Item = PbRangeResponse> {

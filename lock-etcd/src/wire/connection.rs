@@ -6,7 +6,6 @@
 
 use std::{
     fmt,
-    future::Future,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -15,7 +14,7 @@ use std::{
 };
 
 use lock_core::{
-    Attempt, Clock, Instant, Reach, Wait,
+    Clock, Instant, Reach,
     keep::{backoff::Backoff, poison::lock},
     trace,
 };
@@ -25,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     error::{Failure, STORE},
     wire::{
+        answer::Answer,
         dial::Source,
         endpoints::Endpoints,
         member::{ANSWER_LIMIT, Member},
@@ -89,13 +89,10 @@ impl Connection {
     /// # Errors
     ///
     /// The error of the last member, or of the first one that refused the login.
-    pub(crate) async fn open<T, F>(
+    pub(crate) async fn open<T, F: Future<Output = Answer<T>>>(
         source: Source,
         probe: impl Fn(Arc<Member>) -> F,
-    ) -> Result<(Self, T), Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<(Self, T), Failure> {
         let endpoints = Endpoints::shuffled(&source.endpoints());
         let to_try = endpoints.to_try();
         let limit = limit_of_each(to_try.len());
@@ -107,22 +104,7 @@ impl Connection {
             };
             match timeout(limit, attempt).await {
                 Ok(Ok((member, answer))) => {
-                    let connection = Self {
-                        endpoints,
-                        source,
-                        member: RwLock::new(member),
-                        changes: watch::Sender::new(0),
-                        dialing: tokio::sync::Mutex::new(()),
-                        watch_login: tokio::sync::Mutex::new(None),
-                        dialed: AtomicU64::new(0),
-                        down: AtomicBool::new(false),
-                        reach: Reach::default(),
-                        heard: Mutex::new(Clock::Boot.now()),
-                        reads_alone: AtomicBool::new(false),
-                        closed: CancellationToken::new(),
-                        turns: Turns::new(),
-                    };
-                    return Ok((connection, answer));
+                    return Ok((Self::new(endpoints, source, member), answer));
                 }
                 Ok(Err(error)) => failure = error,
                 Err(_) => failure = Failure::silent(limit),
@@ -135,6 +117,24 @@ impl Connection {
         Err(failure)
     }
 
+    fn new(endpoints: Endpoints, source: Source, member: Arc<Member>) -> Self {
+        Self {
+            endpoints,
+            source,
+            member: RwLock::new(member),
+            changes: watch::Sender::new(0),
+            dialing: tokio::sync::Mutex::new(()),
+            watch_login: tokio::sync::Mutex::new(None),
+            dialed: AtomicU64::new(0),
+            down: AtomicBool::new(false),
+            reach: Reach::default(),
+            heard: Mutex::new(Clock::Boot.now()),
+            reads_alone: AtomicBool::new(false),
+            closed: CancellationToken::new(),
+            turns: Turns::new(),
+        }
+    }
+
     /// Returns the member in use.
     pub(crate) fn member(&self) -> Arc<Member> {
         self.member.read().unwrap_or_else(PoisonError::into_inner).clone()
@@ -144,20 +144,6 @@ impl Connection {
     /// is in use.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
-    }
-
-    /// Waits for the turn of an acquire, or of a try.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`Turns::acquire`].
-    pub(crate) async fn turn(
-        &self,
-        wait: Wait,
-        attempt: &Attempt,
-        until: impl Fn() -> Instant,
-    ) -> Result<Option<Turn<'_>>, Failure> {
-        self.turns.acquire(wait, attempt, until).await
     }
 
     /// Returns until when a caller that asked at `asked` continues: until the store was silent for
@@ -172,40 +158,31 @@ impl Connection {
     }
 
     /// Sends a request that needs the leader, without a retry.
-    pub(crate) async fn call<T, F>(&self, send: impl FnOnce(&Member) -> F) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
-        let room = match self.turns.try_request() {
-            None => Box::pin(self.turns.request()).await,
-            room => room,
-        };
+    pub(crate) async fn call<T, F: Future<Output = Answer<T>>>(
+        &self,
+        send: impl FnOnce(&Member) -> F,
+    ) -> Result<T, Failure> {
+        let room = self.turns.request().await;
         self.send(Word::Leader, room, send).await
     }
 
     /// Sends a request that only reads, without a retry, when its turn has come.
-    pub(crate) async fn look<T, F>(
+    pub(crate) async fn look<T, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         send: impl FnOnce(&Member) -> F,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<T, Failure> {
         let _turn = self.turns.look().await;
         let room = self.turns.request().await;
         self.send(word, room, send).await
     }
 
-    async fn send<T, F>(
+    async fn send<T, F: Future<Output = Answer<T>>>(
         &self,
         word: Word,
         room: Option<Turn<'_>>,
         send: impl FnOnce(&Member) -> F,
-    ) -> Result<T, Failure>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Result<T, Failure> {
         let member = self.member();
         let answer = timeout(ANSWER_LIMIT, send(&member)).await;
         drop(room);
@@ -227,41 +204,27 @@ impl Connection {
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
     /// returns true.
-    pub(crate) async fn insist<T, F>(
+    pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
         &self,
         give_up: impl Fn() -> bool,
         send: impl Fn(&Member) -> F,
-    ) -> Insisted<T>
-    where
-        F: Future<Output = Result<T, etcd_client::Error>>,
-    {
+    ) -> Insisted<T> {
         let give_up = || give_up() || self.closed.is_cancelled();
-        let mut ambiguous = false;
-        let mut pause = BACKOFF;
+        let (mut ambiguous, mut pause) = (false, BACKOFF);
         loop {
-            let room = match self.turns.try_request() {
-                None => {
-                    let room = Box::pin(self.turns.request()).await;
-                    if give_up() {
-                        let result = Err(unsent("it waited for others until it was too late"));
-                        return Insisted { result, ambiguous };
-                    }
-                    room
-                }
-                room => room,
-            };
-            match self.send(Word::Leader, room, &send).await {
-                Err(failure) if failure.kind.is_passing() => {
-                    ambiguous |= failure.kind.is_ambiguous();
-                    if give_up() {
-                        return Insisted { result: Err(failure), ambiguous };
-                    }
-                }
-                result => {
-                    let unclear = |failure: &Failure| failure.kind.is_ambiguous();
-                    ambiguous |= result.as_ref().is_err_and(unclear);
+            let mut room = self.turns.try_request();
+            if room.is_none() {
+                room = self.turns.request().await;
+                if give_up() {
+                    let result = Err(unsent("it waited for others until it was too late"));
                     return Insisted { result, ambiguous };
                 }
+            }
+            let result = self.send(Word::Leader, room, &send).await;
+            ambiguous |= result.as_ref().is_err_and(|failure| failure.kind.is_ambiguous());
+            let may_pass = result.as_ref().is_err_and(|failure| failure.kind.is_passing());
+            if !may_pass || give_up() {
+                return Insisted { result, ambiguous };
             }
             Box::pin(pause.wait()).await;
         }

@@ -18,7 +18,8 @@ type Version = (u32, u32, u32);
 
 /// Asks for the facts in one round. A fact that is refused or fails is unknown.
 pub(crate) async fn ask(member: &Member) -> Server {
-    let (mut maintenance, mut cluster) = (member.maintenance.clone(), member.cluster.clone());
+    let (mut maintenance, mut cluster) =
+        (member.client.maintenance_client(), member.client.cluster_client());
     let (status, members) = tokio::join!(maintenance.status(), cluster.member_list());
     Server {
         version: status.ok().and_then(|status| version(status.version())),

@@ -60,15 +60,7 @@ impl Source {
                 Client::clone(client)
             }
         };
-        Ok(Member {
-            generation,
-            endpoint: endpoint.clone(),
-            kv: client.kv_client(),
-            lease: client.lease_client(),
-            watch: client.watch_client(),
-            cluster: client.cluster_client(),
-            maintenance: client.maintenance_client(),
-        })
+        Ok(Member { generation, endpoint: endpoint.clone(), client })
     }
 }
 

@@ -5,7 +5,10 @@ use lock_core::queue::{self, Verdict};
 
 use crate::{
     layout::listing::{QueueEntry, queue_entries},
-    wire::connection::{Connection, Word},
+    wire::{
+        connection::{Connection, Word},
+        reads,
+    },
 };
 
 /// For how many holders of a name the history is read.
@@ -25,12 +28,7 @@ pub(crate) async fn entered_at_once(connection: &Connection, queue: &str, revisi
         .with_limit(KEYS)
         .with_revision(revision)
         .with_serializable();
-    let answer = connection
-        .look(Word::Member, |member| {
-            let (mut kv, queue, options) = (member.kv.clone(), queue.to_owned(), options.clone());
-            async move { kv.get(queue, Some(options)).await }
-        })
-        .await;
+    let answer = reads::get(connection, Word::Member, queue.as_bytes(), &options).await;
     // Compacted, or not known to this member yet. The result is for people, so the caller must not
     // fail.
     let Ok(answer) = answer else { return false };

@@ -19,7 +19,7 @@ pub(crate) fn send_grant(
     lease: i64,
     seconds: u64,
 ) -> impl Future<Output = Answer<u64>> + Send + use<> {
-    let mut leases = member.lease.clone();
+    let mut leases = member.client.lease_client();
     let options = etcd_client::LeaseGrantOptions::new().with_id(lease);
     let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
     async move {
@@ -42,7 +42,7 @@ pub(crate) async fn ttl_left(
     lease: i64,
 ) -> Result<Option<Duration>, Failure> {
     let ask = |member: &Member| {
-        let mut leases = member.lease.clone();
+        let mut leases = member.client.lease_client();
         async move { leases.time_to_live(lease, None).await }
     };
     // The leader answers by its own clock, even if it is cut off.
@@ -58,7 +58,7 @@ pub(crate) async fn revoke(
 ) -> Result<(), Failure> {
     let insisted = connection
         .insist(give_up, |member| {
-            let mut leases = member.lease.clone();
+            let mut leases = member.client.lease_client();
             async move { leases.revoke(lease).await.map(drop) }
         })
         .await;

@@ -1,6 +1,7 @@
 //! Communication with etcd: connections, requests and answers, and the streams of watches.
 
 pub(crate) mod answer;
+mod client_error;
 pub(crate) mod connection;
 pub(crate) mod deployment;
 pub(crate) mod dial;

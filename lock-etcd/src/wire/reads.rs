@@ -64,7 +64,7 @@ pub(crate) async fn list(
 }
 
 fn listed(answer: TxnResponse) -> Result<Vec<Listed>, Failure> {
-    let revision = revision(&answer)?;
+    let revision = revision(answer.header())?;
     Ok(ranges(answer).map(|range| Listed { revision, entries: queue_entries(range.kvs) }).collect())
 }
 
@@ -76,7 +76,7 @@ async fn list_each(
 ) -> Vec<Result<Listed, Failure>> {
     let lists = queues.iter().map(async |queue| {
         let all = read_all(connection, queue, (options, word), KEYS).await?;
-        Ok(Listed { revision: revision_of(&all)?, entries: queue_entries(all.0.kvs) })
+        Ok(Listed { revision: revision(all.header())?, entries: queue_entries(all.0.kvs) })
     });
     join_all(lists.collect::<Vec<_>>()).await
 }
@@ -84,11 +84,7 @@ async fn list_each(
 /// Asks the cluster whether the login may read a queue.
 pub(crate) async fn check_right(connection: &Connection, queue: &str) -> Result<(), Failure> {
     let options = GetOptions::new().with_prefix().with_count_only();
-    let asked = connection.look(Word::Leader, |member| {
-        let (mut kv, queue) = (member.kv.clone(), queue.to_owned());
-        async move { kv.get(queue, Some(options)).await }
-    });
-    asked.await.map(drop)
+    get(connection, Word::Leader, queue.as_bytes(), &options).await.map(drop)
 }
 
 /// Returns a queue with its notes, in order.
@@ -134,14 +130,10 @@ async fn read_all(
     loop {
         let (from, at) = match &all {
             None => (start.as_bytes().to_vec(), 0),
-            Some(all) => (behind_last(all), revision_of(all)?),
+            Some(all) => (behind_last(all), revision(all.header())?),
         };
         let options = options.clone().with_range(to.clone()).with_limit(limit).with_revision(at);
-        let page = connection.look(word, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get(from, Some(options)).await }
-        });
-        match page.await {
+        match get(connection, word, &from, &options).await {
             Ok(page) => {
                 let more = page.more();
                 match &mut all {
@@ -167,10 +159,6 @@ fn behind_last(page: &GetResponse) -> Vec<u8> {
     [last, &[0]].concat()
 }
 
-fn revision_of(answer: &GetResponse) -> Result<i64, Failure> {
-    answer.header().map(|header| header.revision()).ok_or(Failure::senseless("no header"))
-}
-
 /// Returns some keys of a range in order, and where to continue if there are more.
 pub(crate) async fn page(
     connection: &Connection,
@@ -178,12 +166,7 @@ pub(crate) async fn page(
     to: &[u8],
 ) -> Result<(Vec<QueueEntry>, Option<Vec<u8>>), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(to).with_limit(KEYS);
-    let page = connection
-        .look(Word::Leader, |member| {
-            let (mut kv, from) = (member.kv.clone(), from.to_owned());
-            async move { kv.get(from, Some(options)).await }
-        })
-        .await?;
+    let page = get(connection, Word::Leader, from, &options).await?;
     let next = page.more().then(|| behind_last(&page));
     Ok((queue_entries(page.0.kvs), next))
 }
@@ -196,8 +179,7 @@ pub(crate) async fn standing(
     give_up: impl Fn() -> bool,
 ) -> Result<Option<Entered>, Failure> {
     let options = GetOptions::new().with_prefix().with_keys_only();
-    let answer = connection.insist(give_up, |member| send_get(member, queue, &options));
-    let answer = answer.await.result?;
+    let answer = insist(connection, queue, &options, give_up).await?;
     let header = Header::of(answer.header());
     let all = queue_entries(answer.0.kvs);
     let own = all.iter().find(|entry| entry.key == key.as_bytes());
@@ -218,20 +200,40 @@ pub(crate) async fn created(
     let get = |key: &&str| {
         let (key, options) = ((*key).to_owned(), options.clone());
         async move {
-            let found = connection.insist(give_up, |member| send_get(member, &key, &options));
-            let found = found.await.result?;
+            let found = insist(connection, &key, &options, give_up).await?;
             Ok(found.kvs().first().map(|kv| kv.create_revision()))
         }
     };
     try_join_all(keys.iter().map(get).collect::<Vec<_>>()).await
 }
 
-fn send_get(
-    member: &Member,
+/// Reads once, when the turn of a look has come.
+pub(crate) async fn get(
+    connection: &Connection,
+    word: Word,
+    key: &[u8],
+    options: &GetOptions,
+) -> Result<GetResponse, Failure> {
+    connection.look(word, |member| send_get(member, key, options)).await
+}
+
+/// Reads until the answer is definite or `give_up` returns true. Waits for no turn of a look.
+pub(super) async fn insist(
+    connection: &Connection,
     key: &str,
     options: &GetOptions,
+    give_up: impl Fn() -> bool,
+) -> Result<GetResponse, Failure> {
+    let send = |member: &Member| send_get(member, key.as_bytes(), options);
+    connection.insist(give_up, send).await.result
+}
+
+fn send_get(
+    member: &Member,
+    key: &[u8],
+    options: &GetOptions,
 ) -> impl Future<Output = Answer<GetResponse>> + Send + use<> {
-    let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
+    let (mut kv, key, options) = (member.client.kv_client(), key.to_owned(), options.clone());
     async move { kv.get(key, Some(options)).await }
 }
 
@@ -241,12 +243,8 @@ pub(crate) async fn exists(
     key: &str,
     revision: i64,
 ) -> Result<bool, Failure> {
-    let answer = connection
-        .look(Word::Leader, |member| {
-            let (mut kv, key) = (member.kv.clone(), key.to_owned());
-            async move { kv.get(key, Some(GetOptions::new().with_keys_only())).await }
-        })
-        .await?;
+    let options = GetOptions::new().with_keys_only();
+    let answer = get(connection, Word::Leader, key.as_bytes(), &options).await?;
     Ok(answer.kvs().first().is_some_and(|kv| kv.create_revision() == revision))
 }
 
@@ -255,11 +253,8 @@ pub(crate) async fn floor(
     connection: &Connection,
     floor: &Floor,
 ) -> Result<(Arc<Record>, i64), Failure> {
-    let get = |member: &Member| {
-        let (mut kv, key) = (member.kv.clone(), floor.key.clone());
-        async move { kv.get(key, Some(GetOptions::new())).await }
-    };
-    let answer = connection.look(Word::Leader, get).await?;
+    let key = floor.key.as_bytes();
+    let answer = get(connection, Word::Leader, key, &GetOptions::new()).await?;
     let revision = Header::of(answer.header()).revision();
     Ok((floor.learn(Record::read(answer.0.kvs.first())?), revision))
 }

@@ -10,6 +10,7 @@ use crate::{
     layout::keys::{self, Role, end_of_entry, role},
     wire::{
         connection::Connection,
+        reads,
         requests::{send_txn, stands},
     },
 };
@@ -77,11 +78,7 @@ pub(crate) async fn remove_belongings(
     give_up: impl Fn() -> bool,
 ) -> Result<(), Failure> {
     let options = GetOptions::new().with_keys_only().with_range(end_of_entry(key));
-    let found = connection.insist(&give_up, |member| {
-        let (mut kv, key, options) = (member.kv.clone(), key.to_owned(), options.clone());
-        async move { kv.get(key, Some(options)).await }
-    });
-    let found = found.await.result?.0.kvs.into_iter();
+    let found = reads::insist(connection, key, &options, &give_up).await?.0.kvs.into_iter();
     let marks = found.filter(|kv| role(&kv.key).kind().is_none());
     // A note is written with its entry.
     let note = is_candidate(key).then(|| remove_written(keys::note(key).as_bytes(), revision));

@@ -159,7 +159,7 @@ pub(crate) enum Outcome {
 
 /// Returns the result of an acquiring transaction that was sent on these terms.
 pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, Failure> {
-    let (succeeded, revision) = (answer.succeeded(), revision(&answer)?);
+    let (succeeded, revision) = (answer.succeeded(), revision(answer.header())?);
     let header = Header::of(answer.header());
     let mut ranges = ranges(answer);
     if !succeeded {
@@ -183,7 +183,7 @@ pub(crate) fn entered(answer: TxnResponse, terms: Terms<'_>) -> Result<Outcome, 
 /// are not checked here.
 pub(crate) async fn check_login(member: &Member) -> Answer<()> {
     let anything = GetOptions::new().with_count_only().with_serializable();
-    match member.kv.clone().get("\0", Some(anything)).await {
+    match member.client.kv_client().get("\0", Some(anything)).await {
         Err(etcd_client::Error::GRpcStatus(status))
             if status.code() == tonic::Code::PermissionDenied =>
         {
@@ -198,6 +198,6 @@ pub(crate) fn send_txn(
     member: &Member,
     txn: &Txn,
 ) -> impl Future<Output = Answer<TxnResponse>> + Send + use<> {
-    let (mut kv, txn) = (member.kv.clone(), txn.clone());
+    let (mut kv, txn) = (member.client.kv_client(), txn.clone());
     async move { kv.txn(txn).await }
 }

@@ -19,6 +19,7 @@ use crate::{
     wire::{
         connection::{BACKOFF, Connection, Word},
         member::ANSWER_LIMIT,
+        reads,
         watches::{About, Open, Watches},
     },
 };
@@ -31,8 +32,10 @@ pub(crate) trait Side: Send {
     /// How often to check that etcd is there, if nothing else does.
     const HEARTBEAT: Option<Duration>;
 
-    /// The common options of all watches.
-    fn options() -> WatchOptions;
+    /// The common options of all watches. Default: none.
+    fn options() -> WatchOptions {
+        WatchOptions::new()
+    }
 
     fn watches(&mut self) -> &mut Watches;
 
@@ -133,7 +136,7 @@ async fn wait_for_first<S: Side>(stream: &Stream<S>) -> Open {
 }
 
 async fn open<S: Side>(connection: &Connection, first: Open) -> Result<WatchStream, Failure> {
-    let mut client = connection.member().watch.clone();
+    let mut client = connection.member().client.watch_client();
     let opened = client.watch(&*first.queue, Some(options::<S>(&first)));
     match timeout(ANSWER_LIMIT, opened).await {
         Ok(opened) => Ok(opened?),
@@ -151,11 +154,7 @@ async fn beat<S: Side>(connection: &Connection) {
     loop {
         sleep(pause).await;
         let anything = GetOptions::new().with_count_only().with_serializable();
-        let asked = connection.look(Word::Member, |member| {
-            let mut kv = member.kv.clone();
-            async move { kv.get("\0", Some(anything)).await }
-        });
-        drop(asked.await);
+        drop(reads::get(connection, Word::Member, b"\0", &anything).await);
     }
 }
 

@@ -54,8 +54,11 @@ impl Turns {
 
     /// Waits for room for a request.
     pub(crate) async fn request(&self) -> Option<Turn<'_>> {
-        // The bounds are never closed.
-        self.requests.acquire().await.ok()
+        match self.try_request() {
+            // The bounds are never closed.
+            None => Box::pin(self.requests.acquire()).await.ok(),
+            room => room,
+        }
     }
 
     /// Waits for the turn of a look.
