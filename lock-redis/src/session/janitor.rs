@@ -77,7 +77,11 @@ impl Removes for Session {
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let command = script::release_all(self.mode, attempts);
         let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
-        match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
+        let released = answer.and_then(|(_, value)| {
+            let released = answer::released(&value, leaving.len());
+            released.ok_or_else(|| error::unexpected("release", &value))
+        });
+        match released {
             Ok(released) => {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {
