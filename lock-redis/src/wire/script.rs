@@ -133,24 +133,11 @@ pub(crate) fn publish(
     command
 }
 
-/// Asks for the leader.
-pub(crate) fn observe(key: &Key) -> Cmd {
-    let mut command = of_name(&READ, key, 1, 6);
-    command.arg("leader");
-    command
-}
-
-/// Asks for the holders of the lock, and for its waiters.
-pub(crate) fn inspect(key: &Key) -> Cmd {
-    let mut command = of_name(&READ, key, 1, 3);
-    command.arg("all");
-    command
-}
-
-/// Asks for a holder, and for the places of `attempts`.
-pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
+/// `what`: `leader`; `all` for the holders of the lock, and its waiters; or `places` for a holder,
+/// and the places of `attempts`.
+pub(crate) fn read(key: &Key, what: &str, attempts: &[Ticket]) -> Cmd {
     let mut command = of_name(&READ, key, 1 + attempts.len(), 6 + 56 * attempts.len());
-    command.arg("places");
+    command.arg(what);
     for attempt in attempts {
         command.arg(attempt.text());
     }
