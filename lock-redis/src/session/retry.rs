@@ -56,20 +56,14 @@ impl Session {
         connection: &Connection,
         answer: Result<Value, RedisError>,
     ) -> Result<Value, Failure> {
-        match answer {
-            Ok(value) => Ok(value),
-            Err(error) if error::is_broken(&error) => {
+        answer.map_err(|error| {
+            let broken = error::is_broken(&error);
+            // If the server is a replica now, the address may lead to the new primary.
+            if broken || error::is_replica(&error) {
                 self.lose(connection.number, error.clone());
-                Err(Failure::Lost(error))
             }
-            Err(error) => {
-                if error::is_replica(&error) {
-                    // The server is a replica now. The address may lead to the new primary.
-                    self.lose(connection.number, error.clone());
-                }
-                Err(Failure::Refused(error))
-            }
-        }
+            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
+        })
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
