@@ -153,7 +153,7 @@ impl Session {
         read: impl FnOnce(&Value) -> Option<T>,
     ) -> Result<T> {
         let deadline = CLOCK.now() + LIMIT * 2;
-        let (_, value) = self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await?;
+        let (_, value) = self.insist(Lane::Turn, op, command, LIMIT, deadline).await?;
         read(&value).ok_or_else(|| error::unexpected(op, &value))
     }
 }

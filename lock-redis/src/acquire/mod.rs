@@ -70,7 +70,7 @@ fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
             script::acquire(attempt.member(), request.wait, &word, Some(&said))
         }
         (kind, _) => {
-            let said = attempt.described.then_some(request.holder.as_bytes());
+            let said = attempt.said.as_deref().map(str::as_bytes);
             script::acquire(attempt.member(), request.wait, &kind::word(kind), said)
         }
     }

@@ -220,7 +220,7 @@ impl Session {
     async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
         let connection = self.connection()?;
         let answer = connection.listen(channel, listen, LIMIT).await;
-        self.judge(&connection, answer.map(|()| Value::Okay)).map(drop)
+        self.judge(&connection, answer)
     }
 }
 

@@ -49,7 +49,7 @@ impl Session {
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
             let get = Cmd::get(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline, None).await {
+            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline).await {
                 Ok((_, value)) => {
                     let text = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
                     known.extend(bytes(&value).map(text).map(|text| (client.to_owned(), text)));

@@ -47,7 +47,7 @@ impl Session {
         let command = script::renew(&[], &[attempt.turn()]);
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let (sent, value) =
-            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline, None).await?;
+            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline).await?;
         let (_, seen) =
             answer::renewed(&value, 0).ok_or_else(|| error::unexpected("renew", &value))?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))

@@ -80,9 +80,8 @@ impl Session {
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;
         let delete = Cmd::del(client_key(&self.id));
-        let gone = self
-            .insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline, None)
-            .await;
+        let gone =
+            self.insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline).await;
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {
