@@ -149,11 +149,6 @@ impl Hooks {
         !self.has(Defect::ForgetsWaitersInARestart) || entry.granted.is_some()
     }
 
-    /// Returns whether a set takes its free locks although not all are free.
-    pub(crate) fn takes_parts(self) -> bool {
-        self.has(Defect::KeepsPartsOfSets)
-    }
-
     /// Returns the place of the entry that an attempt's release removes.
     pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
         let first = self.has(Defect::ReleasesByName).then_some(0);
@@ -164,10 +159,6 @@ impl Hooks {
         if !self.has(Defect::ProclaimsNothing) {
             *said = Some(value.into());
         }
-    }
-
-    pub(crate) fn tells_victims(self) -> bool {
-        !self.has(Defect::RevokesInSilence)
     }
 
     /// Returns whether an entry may be adopted: one of these attempts has it.

@@ -171,7 +171,7 @@ impl MemoryStore {
         let now = Clock::Tokio.now();
         let mut state = lock(&self.0.state);
         let free = all.iter().all(|asked| state.is_free_for(asked, now));
-        if !free && !self.hooks().takes_parts() {
+        if !free && !self.has(Defect::KeepsPartsOfSets) {
             drop(state);
             // An earlier request, whose reply was lost, may have taken all, and one was lost since.
             self.leave_all(all);
@@ -243,7 +243,7 @@ impl MemoryStore {
     pub(crate) fn revoke(&self, name: &LockName, attempt: Uuid) -> bool {
         self.change(name, |entries| {
             let victim = place_of(entries, attempt).and_then(|place| entries.remove(place));
-            if let Some(victim) = victim.as_ref().filter(|_| self.hooks().tells_victims()) {
+            if let Some(victim) = victim.as_ref().filter(|_| !self.has(Defect::RevokesInSilence)) {
                 let _ = victim.tell.send(Told::Gone(attempt));
             }
             victim.is_some()
