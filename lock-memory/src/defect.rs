@@ -13,8 +13,10 @@ macro_rules! defects {
     ($($(#[doc = $doc:literal])+ $defect:ident: $property:literal,)+) => {
         /// The defect of a broken store, or of its driver.
         #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-        #[cfg_attr(not(feature = "properties"), allow(dead_code, reason = "nobody can ask for one"))]
-        #[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
+        #[cfg_attr(
+            not(feature = "properties"),
+            allow(dead_code, unreachable_pub, reason = "not exported, and nobody can ask for one")
+        )]
         #[non_exhaustive]
         pub enum Defect {
             $($(#[doc = $doc])+

@@ -278,8 +278,8 @@ impl MemoryStore {
         entries.into_iter().map(|entry| self.hooks().shown(entry)).collect()
     }
 
-    /// Settles a name, changes its entries, and settles it again. Returns the default value if there
-    /// are no entries.
+    /// Settles a name, changes its entries, and settles it again. Returns the default value if
+    /// there are no entries.
     fn change<T: Default>(
         &self,
         name: &LockName,
