@@ -8,83 +8,71 @@ use uuid::Uuid;
 
 use crate::store::entry::{Stored, place_of};
 
-/// The defect of a broken store, or of its driver.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-#[cfg_attr(not(feature = "properties"), allow(dead_code, reason = "nobody can ask for one"))]
-#[cfg_attr(not(feature = "properties"), allow(unreachable_pub, reason = "not exported then"))]
-#[non_exhaustive]
-pub enum Defect {
-    /// With many waiters of several clients, two are granted at once. Rejected by
-    /// `mutual_exclusion`.
-    GrantsTwoOfACrowd,
-    /// A holder that crashed never expires. Rejected by `liveness`.
-    KeepsCrashedHolders,
-    /// A release removes the holder's entry, also if it is another attempt's. Rejected by
-    /// `symmetry`.
-    ReleasesByName,
-    /// Deleting a lock's keys restarts the tokens. Rejected by `fencing`.
-    RestartsTokens,
-    /// A grant is kept and renewed although its caller has left. Rejected by `cancellation`.
-    KeepsGrantsOfTheDeparted,
-    /// A holder believes in its lock for twice its TTL. Rejected by `loss`.
-    TellsTooLate,
-    /// The last waiter is served first. Rejected by `fairness`.
-    ServesTheLastFirst,
-    /// `try_acquire` waits a while. Rejected by `try_acquire`.
-    TriesForAWhile,
-    /// Names that differ in case are one lock. Rejected by `names`.
-    FoldsCase,
-    /// Waiters do not survive a restart, and get no push. Rejected by `reconnect`.
-    ForgetsWaitersInARestart,
-    /// Only the first renewals are sent. Rejected by `renewal`.
-    StopsRenewing,
-    /// Readers enter although a writer waits before them. Rejected by `sharing`.
-    LetsReadersPass,
-    /// A holder of many permits counts as one. Rejected by `permits`.
-    CountsHoldersInsteadOfPermits,
-    /// If not all locks of a set are free, it keeps the free ones, and refuses the set. Rejected by
-    /// `sets`.
-    KeepsPartsOfSets,
-    /// A holder whose lock is revoked gets no push. Rejected by `operators`.
-    RevokesInSilence,
-    /// A leader's new values are discarded. Rejected by `election`.
-    ProclaimsNothing,
-    /// A wait in vain does not name the holder. Rejected by `timeouts`.
-    HidesTheHolder,
-    /// A grant that its caller did not collect is kept and renewed after it is given back. Rejected
-    /// by `unpolled`.
-    KeepsTheUncollected,
-    /// The caller does not learn that its attempt waits in the store. Rejected by `vain_waits`.
-    WaitsInSilence,
-    /// A ticket may be used again and again. Rejected by `detach`.
-    AdoptsTwice,
+/// Declares the defects, each with the property that rejects it.
+macro_rules! defects {
+    ($($(#[doc = $doc:literal])+ $defect:ident: $property:literal,)+) => {
+        /// The defect of a broken store, or of its driver.
+        #[derive(Clone, Copy, Debug, Eq, PartialEq)]
+        #[cfg_attr(
+            not(feature = "properties"),
+            allow(dead_code, unreachable_pub, reason = "not exported, and nobody can ask for one")
+        )]
+        #[non_exhaustive]
+        pub enum Defect {
+            $($(#[doc = $doc])+
+            #[doc = concat!(" Rejected by `", $property, "`.")]
+            $defect,)+
+        }
+
+        #[cfg(feature = "properties")]
+        impl Defect {
+            /// All defects, each with the property that rejects it.
+            pub const ALL: [(Self, &'static str); 20] = [$((Self::$defect, $property)),+];
+        }
+    };
 }
 
-#[cfg(feature = "properties")]
-impl Defect {
-    /// All defects, each with the property that rejects it.
-    pub const ALL: [(Self, &'static str); 20] = [
-        (Self::GrantsTwoOfACrowd, "mutual_exclusion"),
-        (Self::KeepsCrashedHolders, "liveness"),
-        (Self::ReleasesByName, "symmetry"),
-        (Self::RestartsTokens, "fencing"),
-        (Self::KeepsGrantsOfTheDeparted, "cancellation"),
-        (Self::TellsTooLate, "loss"),
-        (Self::ServesTheLastFirst, "fairness"),
-        (Self::TriesForAWhile, "try_acquire"),
-        (Self::FoldsCase, "names"),
-        (Self::ForgetsWaitersInARestart, "reconnect"),
-        (Self::StopsRenewing, "renewal"),
-        (Self::HidesTheHolder, "timeouts"),
-        (Self::RevokesInSilence, "operators"),
-        (Self::KeepsTheUncollected, "unpolled"),
-        (Self::WaitsInSilence, "vain_waits"),
-        (Self::LetsReadersPass, "sharing"),
-        (Self::CountsHoldersInsteadOfPermits, "permits"),
-        (Self::KeepsPartsOfSets, "sets"),
-        (Self::ProclaimsNothing, "election"),
-        (Self::AdoptsTwice, "detach"),
-    ];
+defects! {
+    /// With many waiters of several clients, two are granted at once.
+    GrantsTwoOfACrowd: "mutual_exclusion",
+    /// A holder that crashed never expires.
+    KeepsCrashedHolders: "liveness",
+    /// A release removes the holder's entry, also if it is another attempt's.
+    ReleasesByName: "symmetry",
+    /// Deleting a lock's keys restarts the tokens.
+    RestartsTokens: "fencing",
+    /// A grant is kept and renewed although its caller has left.
+    KeepsGrantsOfTheDeparted: "cancellation",
+    /// A holder believes in its lock for twice its TTL.
+    TellsTooLate: "loss",
+    /// The last waiter is served first.
+    ServesTheLastFirst: "fairness",
+    /// `try_acquire` waits a while.
+    TriesForAWhile: "try_acquire",
+    /// Names that differ in case are one lock.
+    FoldsCase: "names",
+    /// Waiters do not survive a restart, and get no push.
+    ForgetsWaitersInARestart: "reconnect",
+    /// Only the first renewals are sent.
+    StopsRenewing: "renewal",
+    /// A wait in vain does not name the holder.
+    HidesTheHolder: "timeouts",
+    /// A holder whose lock is revoked gets no push.
+    RevokesInSilence: "operators",
+    /// A grant that its caller did not collect is kept and renewed after it is given back.
+    KeepsTheUncollected: "unpolled",
+    /// The caller does not learn that its attempt waits in the store.
+    WaitsInSilence: "vain_waits",
+    /// Readers enter although a writer waits before them.
+    LetsReadersPass: "sharing",
+    /// A holder of many permits counts as one.
+    CountsHoldersInsteadOfPermits: "permits",
+    /// If not all locks of a set are free, it keeps the free ones, and refuses the set.
+    KeepsPartsOfSets: "sets",
+    /// A leader's new values are discarded.
+    ProclaimsNothing: "election",
+    /// A ticket may be used again and again.
+    AdoptsTwice: "detach",
 }
 
 /// The points where a store with a defect differs. Without a defect each method returns the right
@@ -163,11 +151,6 @@ impl Hooks {
         !self.has(Defect::ForgetsWaitersInARestart) || entry.granted.is_some()
     }
 
-    /// Returns whether a set takes its free locks although not all are free.
-    pub(crate) fn takes_parts(self) -> bool {
-        self.has(Defect::KeepsPartsOfSets)
-    }
-
     /// Returns the place of the entry that an attempt's release removes.
     pub(crate) fn released(self, entries: &VecDeque<Stored>, attempt: Uuid) -> Option<usize> {
         let first = self.has(Defect::ReleasesByName).then_some(0);
@@ -178,10 +161,6 @@ impl Hooks {
         if !self.has(Defect::ProclaimsNothing) {
             *said = Some(value.into());
         }
-    }
-
-    pub(crate) fn tells_victims(self) -> bool {
-        !self.has(Defect::RevokesInSilence)
     }
 
     /// Returns whether an entry may be adopted: one of these attempts has it.

@@ -65,18 +65,16 @@ impl Lease for MemoryLease {
 
     async fn renew(&self) -> Result<()> {
         let sent = Clock::Tokio.now();
-        if self.ask("renew", MemoryStore::renew).await? {
-            self.validity.extend(safe_until(sent, self.attempt.ttl));
-            return Ok(());
-        }
-        Err(self.gone())
+        self.ask("renew", MemoryStore::renew).await?.then_some(()).ok_or_else(|| self.gone())?;
+        self.validity.extend(safe_until(sent, self.attempt.ttl));
+        Ok(())
     }
 
     async fn downgrade(&self) -> Result<()> {
-        match self.ask("downgrade", MemoryStore::downgrade).await? {
-            true => Ok(()),
-            false => Err(self.gone()),
-        }
+        self.ask("downgrade", MemoryStore::downgrade)
+            .await?
+            .then_some(())
+            .ok_or_else(|| self.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
@@ -91,19 +89,15 @@ impl Lease for MemoryLease {
     }
 
     async fn publish(&self, value: &[u8]) -> Result<()> {
-        match self.ask("publish", |store, name, id| store.publish(name, id, value)).await? {
-            true => Ok(()),
-            false => Err(self.gone()),
-        }
+        let led = self.ask("publish", |store, name, id| store.publish(name, id, value)).await?;
+        led.then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn detach(&self) -> Result<String> {
         self.session.forget(&self.attempt);
         let to = Uuid::new_v4();
-        match self.ask("detach", |store, name, id| store.detach(name, id, to)).await? {
-            true => Ok(to.simple().to_string()),
-            false => Err(self.gone()),
-        }
+        let held = self.ask("detach", |store, name, id| store.detach(name, id, to)).await?;
+        held.then(|| to.simple().to_string()).ok_or_else(|| self.gone())
     }
 
     /// The entry expires in the store.

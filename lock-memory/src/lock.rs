@@ -53,6 +53,12 @@ impl MemoryLock {
         }
         Ok(client)
     }
+
+    /// Makes a request of no attempt, and returns its reply.
+    async fn ask<T>(&self, op: &'static str, act: impl FnMut(&MemoryStore) -> T) -> Result<T> {
+        self.session.client.check_open()?;
+        self.session.request(op, self.guarantees.default_ttl, act).await
+    }
 }
 
 impl MemoryStore {
@@ -117,48 +123,34 @@ impl DistributedLock for MemoryLock {
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        self.session.check_open()?;
-        self.session
-            .request("inspect", self.guarantees.default_ttl, |store| store.inspect(name))
-            .await
+        self.ask("inspect", |store| store.inspect(name)).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        self.session.check_open()?;
-        let observe = |store: &MemoryStore| store.observe(name);
-        let limit = self.guarantees.default_ttl;
-        let changes = self.session.request("observe", limit, observe).await?;
+        let changes = self.ask("observe", |store| store.observe(name)).await?;
         Ok(self.session.observe(name.clone(), changes))
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        self.session.check_open()?;
-        self.session
-            .request("names", self.guarantees.default_ttl, |store| store.names(prefix))
-            .await
+        self.ask("names", |store| store.names(prefix)).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.session.check_open()?;
         let mut revoked = false;
         // A repeated request does not find the attempt that the first one has revoked.
         let revoke = |store: &MemoryStore| {
             revoked |= store.revoke(name, attempt);
             revoked
         };
-        self.session.request("revoke", self.guarantees.default_ttl, revoke).await
+        self.ask("revoke", revoke).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.session.check_open()?;
-        let ask = |store: &MemoryStore| store.token_floor();
-        self.session.request("token floor", self.guarantees.default_ttl, ask).await
+        self.ask("token floor", MemoryStore::token_floor).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.session.check_open()?;
-        let raise = |store: &MemoryStore| store.raise_token_floor(above);
-        self.session.request("raise the token floor", self.guarantees.default_ttl, raise).await
+        self.ask("raise the token floor", |store| store.raise_token_floor(above)).await
     }
 
     async fn close(&self) -> Result<()> {

@@ -18,8 +18,6 @@
 //!
 //! `WRONGTYPE` does not occur: the scripts take a key of another type for a foreign holder's.
 
-use std::fmt;
-
 use lock_core::{
     BoxError, Effect, Error,
     keep::errors::{self, denied, rejected},
@@ -125,23 +123,11 @@ pub(crate) fn of_command(op: &'static str, command: &Cmd, error: RedisError) -> 
 }
 
 /// The server's error, and a pattern of the key that the user may lack.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
+#[error("{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")]
 struct LacksKey {
     pattern: String,
     source: BoxError,
-}
-
-impl fmt::Display for LacksKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { pattern, source } = self;
-        write!(f, "{source} (beside the locks' keys the login needs ~{pattern}, the token floor's)")
-    }
-}
-
-impl std::error::Error for LacksKey {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
-    }
 }
 
 pub(crate) fn unavailable(op: &'static str, effect: Effect, source: impl Into<BoxError>) -> Error {

@@ -7,14 +7,13 @@ use std::sync::{
 
 use async_trait::async_trait;
 use lock_core::{Error, FencingToken, Lease, LossReason, Result, Validity, deadline::safe_until};
-use redis::{Cmd, Value};
 
 use crate::{
     acquire::detach,
-    error::{self, STORE},
+    error::STORE,
     layout::kind::{EXCLUSIVE, SHARED},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script, turns::Lane},
+    wire::{clock::CLOCK, script},
 };
 
 /// A lock that is held: the key carries this attempt's ticket, or the value of its group.
@@ -73,21 +72,10 @@ impl RedisLease {
         self.attempt.ticket.text()
     }
 
-    /// Sends a request that changes the grant.
-    async fn convert(&self, op: &'static str, command: &Cmd) -> Result<i64> {
-        let deadline = CLOCK.now() + self.attempt.ttl / 2;
-        let (_, value) = self
-            .session
-            .insist(Lane::First, op, command, self.attempt.patience(), deadline, None)
-            .await?;
-        match value {
-            Value::Int(answer) => Ok(answer),
-            value => Err(error::unexpected(op, &value)),
-        }
-    }
-
-    fn conversion(&self, word: &str) -> Cmd {
-        script::convert(&self.attempt.key, &self.attempt.ticket, self.token(), word)
+    async fn convert(&self, op: &'static str, word: &str) -> Result<i64> {
+        let Attempt { key, ticket, .. } = &*self.attempt;
+        let command = script::convert(key, ticket, self.token(), word);
+        self.session.change(&self.attempt, op, &command).await
     }
 
     fn gone(&self) -> Error {
@@ -115,14 +103,12 @@ impl Lease for RedisLease {
 
     async fn downgrade(&self) -> Result<()> {
         self.attempt.share(true);
-        match self.convert("downgrade", &self.conversion(SHARED)).await? {
-            1 => Ok(()),
-            _ => Err(self.gone()),
-        }
+        let done = self.convert("downgrade", SHARED).await? == 1;
+        done.then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
-        match self.convert("upgrade", &self.conversion(EXCLUSIVE)).await? {
+        match self.convert("upgrade", EXCLUSIVE).await? {
             0 => Ok(false),
             -1 => Err(self.gone()),
             token => {
@@ -143,10 +129,8 @@ impl Lease for RedisLease {
         // the newest value in any order of arrival, and takes each value once.
         let version = self.version.fetch_add(1, Ordering::AcqRel) + 1;
         let command = script::publish(key, ticket, version, self.session.database, value);
-        match self.convert("publish", &command).await? {
-            1 => Ok(()),
-            _ => Err(self.gone()),
-        }
+        let done = self.session.change(&self.attempt, "publish", &command).await? == 1;
+        done.then_some(()).ok_or_else(|| self.gone())
     }
 
     async fn detach(&self) -> Result<String> {
@@ -154,11 +138,9 @@ impl Lease for RedisLease {
     }
 
     async fn renew(&self) -> Result<()> {
-        if let Some(sent) = self.session.renew_now(&self.attempt).await? {
-            self.validity.extend(safe_until(sent, self.attempt.ttl));
-            return Ok(());
-        }
-        Err(self.gone())
+        let sent = self.session.renew_now(&self.attempt).await?.ok_or_else(|| self.gone())?;
+        self.validity.extend(safe_until(sent, self.attempt.ttl));
+        Ok(())
     }
 
     /// The lock's key expires in the store.

@@ -96,7 +96,21 @@ impl RedisLock {
         Attempt::new(self.session.mode, key, ticket, request)
     }
 
-    /// Makes a lease of a grant.
+    /// Makes the lease of an attempt that was granted, or forgets the attempt.
+    fn lease(
+        &self,
+        attempt: &Arc<Attempt>,
+        granted: Result<(Instant, u64)>,
+    ) -> Result<Box<dyn Lease>> {
+        let held = granted.and_then(|(sent, token)| {
+            let held = self.hold(attempt, sent, token);
+            // Closed or revoked meanwhile, it is to leave nothing all the same.
+            held.inspect_err(|_| self.session.remove_later(slice::from_ref(attempt)))
+        });
+        held.inspect_err(|_| self.session.forget(attempt))
+    }
+
+    /// Takes note of a grant, and makes its lease.
     ///
     /// # Errors
     ///
@@ -159,12 +173,7 @@ impl DistributedLock for RedisLock {
             Mode::Queue => acquire::acquire(&self.session, &attempt, &request, &caller).await,
             Mode::Simple => simple::acquire(&self.session, &attempt, &request, &caller).await,
         };
-        let held = granted.and_then(|(sent, token)| {
-            let held = self.hold(&attempt, sent, token);
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| self.session.remove_later(slice::from_ref(&attempt)))
-        });
-        held.inspect_err(|_| self.session.forget(&attempt))
+        self.lease(&attempt, granted)
     }
 
     async fn try_all(&self, wishes: Vec<Wish>) -> Result<Option<Vec<Box<dyn Lease>>>> {
@@ -173,7 +182,7 @@ impl DistributedLock for RedisLock {
         let attempts: Vec<_> =
             wishes.iter().map(|(request, caller)| self.attempt(request, caller)).collect();
         let granted = match attempts.iter().try_for_each(|attempt| self.session.enter(attempt)) {
-            Ok(()) => set::acquire(&self.session, &attempts, &wishes, caller).await,
+            Ok(()) => set::acquire(&self.session, &attempts, caller).await,
             Err(closed) => Err(closed),
         };
         let held = granted.and_then(|granted| {
@@ -196,13 +205,8 @@ impl DistributedLock for RedisLock {
     ) -> Result<Box<dyn Lease>> {
         let attempt = self.attempt(&request, &caller);
         self.session.enter(&attempt)?;
-        let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted.and_then(|sent| {
-            let held = self.hold(&attempt, sent, ticket.token().value());
-            // Closed or revoked meanwhile, it is to leave nothing all the same.
-            held.inspect_err(|_| self.session.remove_later(slice::from_ref(&attempt)))
-        });
-        held.inspect_err(|_| self.session.forget(&attempt))
+        let adopted = detach::adopt(&self.session, &attempt, &caller, &ticket).await;
+        self.lease(&attempt, adopted.map(|sent| (sent, ticket.token().value())))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {

@@ -4,13 +4,16 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lock_core::{Diagnosis, Effect, Entry, FencingToken, LockName, Result, TokenFloor};
-use redis::{Cmd, Value, cmd};
+use redis::{Cmd, FromRedisValue, Value, cmd};
 use uuid::Uuid;
 
 use crate::{
     config::RedisConfig,
     error,
-    layout::key::{Key, QUEUE, lock_of},
+    layout::{
+        key::{Key, QUEUE, lock_of},
+        ticket::Ticket,
+    },
     session::Session,
     wire::{clock::CLOCK, script, snapshot::Snapshot, turns::Lane},
 };
@@ -27,9 +30,7 @@ impl Session {
     ///
     /// Same as [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, key: &Key) -> Result<Vec<Entry>> {
-        let value = self.question("inspect", &script::inspect(key)).await?;
-        let snapshot =
-            Snapshot::read(&value).ok_or_else(|| error::unexpected("inspect", &value))?;
+        let snapshot = self.look("inspect", key, "all", &[]).await?;
         let clients = self.descriptions(snapshot.clients()).await?;
         Ok(snapshot.entries(&clients))
     }
@@ -44,9 +45,7 @@ impl Session {
         let (mut places, mut rest) = (Vec::new(), &tickets[..]);
         loop {
             let (now, later) = rest.split_at(rest.len().min(PLACES));
-            let value = self.question("diagnose", &script::diagnose(key, now)).await?;
-            let snapshot =
-                Snapshot::read(&value).ok_or_else(|| error::unexpected("diagnose", &value))?;
+            let snapshot = self.look("diagnose", key, "places", now).await?;
             places.extend(&snapshot.places);
             rest = later;
             if rest.is_empty() {
@@ -83,31 +82,16 @@ impl Session {
     async fn keys(&self, pattern: &[u8]) -> Result<Vec<Vec<u8>>> {
         let (mut cursor, mut keys) = (b"0".to_vec(), Vec::new());
         loop {
-            let (next, page) = self.page("names", pattern, &cursor).await?;
+            let mut scan = cmd("SCAN");
+            scan.arg(&cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
+            let page: Vec<Vec<u8>>;
+            (cursor, page) = self.question("names", &scan, parsed).await?;
             keys.extend(page);
-            if next == b"0" {
+            // The cursor after the last step.
+            if cursor == b"0" {
                 return Ok(keys);
             }
-            cursor = next;
         }
-    }
-
-    /// Makes one step of a SCAN. Returns the next cursor, which is `0` after the last step, and
-    /// keys.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
-    async fn page(
-        &self,
-        op: &'static str,
-        pattern: &[u8],
-        cursor: &[u8],
-    ) -> Result<(Vec<u8>, Vec<Vec<u8>>)> {
-        let mut scan = cmd("SCAN");
-        scan.arg(cursor).arg("MATCH").arg(pattern).arg("COUNT").arg(1000);
-        let value = self.question(op, &scan).await?;
-        redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))
     }
 
     /// Removes an attempt of any client. Returns whether there was one.
@@ -143,21 +127,39 @@ impl Session {
         key: &[u8],
         above: Option<FencingToken>,
     ) -> Result<TokenFloor> {
-        let value = self.question(op, &script::floor(key, above)).await?;
-        let (above, newest): (u64, u64) =
-            redis::from_redis_value(value.clone()).map_err(|_| error::unexpected(op, &value))?;
+        let (above, newest) = self.question(op, &script::floor(key, above), parsed).await?;
         Ok(TokenFloor::new(FencingToken::new(above), FencingToken::new(newest)))
     }
 
-    /// Sends a command that may be executed twice.
+    async fn look(
+        &self,
+        op: &'static str,
+        key: &Key,
+        what: &str,
+        attempts: &[Ticket],
+    ) -> Result<Snapshot> {
+        self.question(op, &script::read(key, what, attempts), Snapshot::read).await
+    }
+
+    /// Sends a command that may be executed twice, and reads its answer.
     ///
     /// # Errors
     ///
     /// Same as [`insist`](Self::insist).
-    async fn question(&self, op: &'static str, command: &Cmd) -> Result<Value> {
+    async fn question<T>(
+        &self,
+        op: &'static str,
+        command: &Cmd,
+        read: impl FnOnce(&Value) -> Option<T>,
+    ) -> Result<T> {
         let deadline = CLOCK.now() + LIMIT * 2;
-        self.insist(Lane::Turn, op, command, LIMIT, deadline, None).await.map(|(_, value)| value)
+        let (_, value) = self.insist(Lane::Turn, op, command, LIMIT, deadline).await?;
+        read(&value).ok_or_else(|| error::unexpected(op, &value))
     }
+}
+
+fn parsed<T: FromRedisValue>(value: &Value) -> Option<T> {
+    redis::from_redis_value_ref(value).ok()
 }
 
 /// Returns a pattern that matches this text only.

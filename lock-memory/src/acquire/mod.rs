@@ -2,11 +2,11 @@
 
 mod set;
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use lock_core::{
-    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket, Wait,
-    keep::attempt::End, limit_conflict,
+    Attempt as Caller, Clock, Error, Instant, Lease, Request, Result, Ticket, keep::attempt::End,
+    limit_conflict,
 };
 
 use crate::{
@@ -15,25 +15,15 @@ use crate::{
     lease::MemoryLease,
     session::{Session, attempt::Attempt},
     store::{
-        detach::{self, Adopted},
+        detach,
         state::{Answer, Asked, Grant},
     },
 };
 
 impl Session {
     fn asked(&self, request: &Request, caller: &Caller) -> Asked {
-        Asked {
-            name: request.name.clone(),
-            attempt: caller.id(),
-            kind: request.kind,
-            value: request.value.clone(),
-            holder: request.holder.clone(),
-            ttl: request.ttl,
-            queue: request.wait == Wait::Queue,
-            known: false,
-            tell: self.client.tell.clone(),
-            network: self.client.network.clone(),
-        }
+        let (tell, network) = (self.client.tell.clone(), self.client.network.clone());
+        Asked { request: request.clone(), attempt: caller.id(), known: false, tell, network }
     }
 
     /// Makes a lease of a grant, which is renewed from now on.
@@ -64,10 +54,7 @@ impl Session {
         grant: Grant,
     ) -> Result<Box<dyn Lease>> {
         let kept = Attempt::new(caller.id(), request);
-        if let Err(closed) = self.enter(&kept) {
-            self.client.store.leave(&kept.name, kept.id);
-            return Err(closed);
-        }
+        self.enter(&kept).inspect_err(|_| self.client.store.leave(&kept.name, kept.id))?;
         self.lease(&kept, caller, (grant.at, grant.token.value()))
     }
 
@@ -76,23 +63,22 @@ impl Session {
         &self,
         kept: &Attempt,
         asked: &Asked,
-        request: &Request,
         caller: &Caller,
     ) -> Result<(Instant, u64)> {
         let (mut asked, mut told) = (asked.clone(), None);
         loop {
             let sent = Clock::Tokio.now();
-            let answer = self.request("acquire", asked.ttl, |store| store.acquire(&asked)).await?;
+            let answer = self.request("acquire", kept.ttl, |store| store.acquire(&asked)).await?;
             let look_again = match answer {
                 Answer::Granted(grant) => return Ok((grant.at, grant.token.value())),
-                Answer::Busy => return Err(Error::Contended { name: asked.name }),
+                Answer::Busy => return Err(Error::Contended { name: asked.request.name }),
                 Answer::Gone => return Err(self.ended(End::Gone)),
-                Answer::OtherLimit(found) => return Err(limit_conflict(request, found)),
+                Answer::OtherLimit(found) => return Err(limit_conflict(&asked.request, found)),
                 Answer::Waiting { position, look_again } => {
                     if told.replace(position) != Some(position)
                         && !self.client.store.has(Defect::WaitsInSilence)
                     {
-                        caller.queued(&request.name, Some(position));
+                        caller.queued(&kept.name, Some(position));
                     }
                     asked.known = true;
                     kept.waits(sent);
@@ -101,7 +87,9 @@ impl Session {
             };
             tokio::select! {
                 decided = kept.decided() => return decided.map_err(|end| self.ended(end)),
-                () = caller.cancelled() => return Err(Error::Contended { name: asked.name }),
+                () = caller.cancelled() => {
+                    return Err(Error::Contended { name: asked.request.name });
+                }
                 // No push announces that the holder has expired.
                 () = Clock::Tokio.sleep_until(look_again) => {}
             }
@@ -113,25 +101,21 @@ impl Session {
         request: Request,
         caller: Caller,
     ) -> Result<Box<dyn Lease>> {
-        self.check_open()?;
+        self.client.check_open()?;
         let (asked, kept) = (self.asked(&request, &caller), Attempt::new(caller.id(), &request));
         self.enter(&kept)?;
-        let mut answer = self.queue_up(&kept, &asked, &request, &caller).await;
+        let mut answer = self.queue_up(&kept, &asked, &caller).await;
         if matches!(answer, Err(Error::Contended { .. }))
             && self.client.store.has(Defect::TriesForAWhile)
         {
             tokio::time::sleep(Duration::from_secs(2)).await;
-            answer = self.queue_up(&kept, &asked, &request, &caller).await;
+            answer = self.queue_up(&kept, &asked, &caller).await;
         }
         match answer {
             Ok(granted) => self.lease(&kept, &caller, granted),
             Err(error) => {
                 self.forget(&kept);
-                // Removes the effects of an unanswered request. They expire if the store cannot be
-                // reached.
-                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
-                self.request("leave", request.ttl, leave).await?;
-                Err(error)
+                self.undo(slice::from_ref(&asked), request.ttl, error).await
             }
         }
     }
@@ -142,20 +126,21 @@ impl Session {
         caller: Caller,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        self.check_open()?;
+        self.client.check_open()?;
         let from = detach::read(&ticket)?;
         let asked = self.asked(&request, &caller);
         let adopt = |store: &MemoryStore| store.adopt(&asked, from, ticket.token());
         match self.request("adopt", request.ttl, adopt).await {
-            Ok(Adopted::Done(grant)) => self.lease_of(&request, &caller, grant),
-            Ok(Adopted::By(reason)) => Err(Error::Lost { name: request.name, reason }),
-            Err(error) => {
-                // Removes the effects of an unanswered request. They expire if the store cannot be
-                // reached.
-                let leave = |store: &MemoryStore| store.leave(&asked.name, asked.attempt);
-                self.request("leave", request.ttl, leave).await?;
-                Err(error)
-            }
+            Ok(Ok(grant)) => self.lease_of(&request, &caller, grant),
+            Ok(Err(reason)) => Err(Error::Lost { name: request.name, reason }),
+            Err(error) => self.undo(slice::from_ref(&asked), request.ttl, error).await,
         }
+    }
+
+    /// Removes the effects of an unanswered request, and returns its error. They expire if the
+    /// store cannot be reached.
+    async fn undo<T>(&self, all: &[Asked], patience: Duration, error: Error) -> Result<T> {
+        self.request("leave", patience, |store| store.leave_all(all)).await?;
+        Err(error)
     }
 }

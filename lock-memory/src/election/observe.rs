@@ -3,13 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use lock_core::{Clock, Leader, LockName, Observed, keep::limits::UNREAD};
-use tokio::{sync::mpsc, task::AbortHandle};
+use tokio::sync::mpsc;
 
-use crate::{
-    session::Session,
-    store::MemoryStore,
-    wire::network::{Network, UnderWay},
-};
+use crate::{MemoryStore, session::Session, wire::network::UnderWay};
 
 impl Session {
     /// Delivers changes of the leader until the observer has gone or the client is closed.
@@ -18,35 +14,27 @@ impl Session {
         name: LockName,
         changes: mpsc::UnboundedReceiver<Option<Leader>>,
     ) -> mpsc::Receiver<Observed> {
-        let (observed, task) = deliver(self, name, changes);
+        let (out, observed) = mpsc::channel(UNREAD);
+        let under_way = UnderWay::new(self.client.network.clone());
+        let store = self.client.store.clone();
+        let task =
+            tokio::spawn(deliver(Arc::downgrade(self), store, name, changes, under_way, out));
         let mut observers = self.observers();
         observers.retain(|task| !task.is_finished());
-        observers.push(task);
+        observers.push(task.abort_handle());
         observed
     }
 }
 
 /// Delivers changes over the client's network until the observer has gone.
-fn deliver(
-    session: &Arc<Session>,
-    name: LockName,
-    changes: mpsc::UnboundedReceiver<Option<Leader>>,
-) -> (mpsc::Receiver<Observed>, AbortHandle) {
-    let (out, observed) = mpsc::channel(UNREAD);
-    let (weak, network) = (Arc::downgrade(session), session.client.network.clone());
-    let task = tokio::spawn(run(weak, network, session.client.store.clone(), name, changes, out));
-    (observed, task.abort_handle())
-}
-
-async fn run(
+async fn deliver(
     session: Weak<Session>,
-    network: Network,
     store: MemoryStore,
     name: LockName,
     mut changes: mpsc::UnboundedReceiver<Option<Leader>>,
+    mut under_way: UnderWay<Option<Leader>>,
     out: mpsc::Sender<Observed>,
 ) {
-    let mut under_way = UnderWay::new(network);
     while session.strong_count() > 0 {
         let now = tokio::select! {
             () = out.closed() => return,

@@ -82,10 +82,6 @@ impl Session {
         answer.map_err(|why| unavailable("memory", op, Effect::Unknown, why))
     }
 
-    pub(crate) fn check_open(&self) -> Result<()> {
-        self.client.check_open()
-    }
-
     /// Registers the attempt for pushes and, once it waits or holds, for renewal.
     ///
     /// # Errors

@@ -161,7 +161,8 @@ impl MemoryStore {
 
     pub(crate) fn acquire(&self, asked: &Asked) -> Answer {
         let now = Clock::Tokio.now();
-        let asked = Asked { name: self.hooks().name(&asked.name).into_owned(), ..asked.clone() };
+        let mut asked = asked.clone();
+        asked.request.name = self.hooks().name(&asked.request.name).into_owned();
         lock(&self.0.state).acquire(asked, now)
     }
 
@@ -170,10 +171,10 @@ impl MemoryStore {
         let now = Clock::Tokio.now();
         let mut state = lock(&self.0.state);
         let free = all.iter().all(|asked| state.is_free_for(asked, now));
-        if !free && !self.hooks().takes_parts() {
+        if !free && !self.has(Defect::KeepsPartsOfSets) {
             drop(state);
             // An earlier request, whose reply was lost, may have taken all, and one was lost since.
-            all.iter().for_each(|asked| self.leave(&asked.name, asked.attempt));
+            self.leave_all(all);
             return None;
         }
         let grant = |asked: &Asked| match state.acquire(asked.clone(), now) {
@@ -194,25 +195,21 @@ impl MemoryStore {
         self.remove(name, |entries| place_of(entries, attempt));
     }
 
+    /// Removes the entries of all these attempts.
+    pub(crate) fn leave_all(&self, all: &[Asked]) {
+        all.iter().for_each(|asked| self.leave(&asked.request.name, asked.attempt));
+    }
+
     fn remove(&self, name: &LockName, which: impl FnOnce(&VecDeque<Stored>) -> Option<usize>) {
         self.change(&self.hooks().name(name), |entries| {
-            if let Some(place) = which(entries) {
-                entries.remove(place);
-            }
+            drop(which(entries).and_then(|place| entries.remove(place)));
         });
     }
 
     /// Extends the attempt's own entry by its TTL. Returns whether it is still there.
     pub(crate) fn renew(&self, name: &LockName, attempt: Uuid) -> bool {
         let now = Clock::Tokio.now();
-        let mut found = false;
-        self.change(&self.hooks().name(name), |entries| {
-            if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
-                mine.expires = now + mine.ttl;
-                found = true;
-            }
-        });
-        found
+        self.change_own(&self.hooks().name(name), attempt, |mine| mine.expires = now + mine.ttl)
     }
 
     /// Observes a name. The receiver gets the present leader, then every change.
@@ -226,22 +223,13 @@ impl MemoryStore {
 
     /// Returns when the name's leader expires unless it is renewed. Removes expired entries first.
     pub(crate) fn next_expiry(&self, name: &LockName) -> Instant {
-        self.contents_of(name);
-        let state = lock(&self.0.state);
-        let first = state.names.get(name).and_then(VecDeque::front);
-        first.map_or(Instant::NEVER, |first| first.expires)
+        let first = self.change(name, |entries| entries.front().map(|first| first.expires));
+        first.unwrap_or(Instant::NEVER)
     }
 
     /// Sets a new value. Returns whether the attempt still leads.
     pub(crate) fn publish(&self, name: &LockName, attempt: Uuid, value: &[u8]) -> bool {
-        let mut found = false;
-        self.change(name, |entries| {
-            if let Some(mine) = entries.iter_mut().find(|entry| entry.attempt == attempt) {
-                found = true;
-                self.hooks().published(&mut mine.value, value);
-            }
-        });
-        found
+        self.change_own(name, attempt, |mine| self.hooks().published(&mut mine.value, value))
     }
 
     /// Returns the names in use.
@@ -253,24 +241,20 @@ impl MemoryStore {
     /// Removes the entry of any client's attempt, and notifies that client. Returns whether there
     /// was one.
     pub(crate) fn revoke(&self, name: &LockName, attempt: Uuid) -> bool {
-        let mut found = false;
         self.change(name, |entries| {
             let victim = place_of(entries, attempt).and_then(|place| entries.remove(place));
-            found = victim.is_some();
-            if let Some(victim) = victim.filter(|_| self.hooks().tells_victims()) {
+            if let Some(victim) = victim.as_ref().filter(|_| !self.has(Defect::RevokesInSilence)) {
                 let _ = victim.tell.send(Told::Gone(attempt));
             }
-        });
-        found
+            victim.is_some()
+        })
     }
 
     /// Revokes all grants of one client under a name, and notifies it. Returns how many there were.
     pub(crate) fn lose(&self, name: &LockName, whose: &UnboundedSender<Told>) -> usize {
-        let mut held = Vec::new();
-        self.change(name, |entries| {
-            let theirs =
-                |entry: &&Stored| entry.granted.is_some() && entry.tell.same_channel(whose);
-            held = entries.iter().filter(theirs).map(|entry| entry.attempt).collect();
+        let theirs = |entry: &&Stored| entry.granted.is_some() && entry.tell.same_channel(whose);
+        let held: Vec<_> = self.change(name, |entries| {
+            entries.iter().filter(theirs).map(|entry| entry.attempt).collect()
         });
         held.into_iter().filter(|attempt| self.revoke(name, *attempt)).count()
     }
@@ -290,24 +274,30 @@ impl MemoryStore {
     }
 
     pub(crate) fn inspect(&self, name: &LockName) -> Vec<Entry> {
-        let entries = self.contents_of(name).into_iter();
-        entries.map(|entry| self.hooks().shown(entry)).collect()
+        let entries = self.change(name, |entries| shown(entries, Clock::Tokio.now()));
+        entries.into_iter().map(|entry| self.hooks().shown(entry)).collect()
     }
 
-    fn contents_of(&self, name: &LockName) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        self.change(name, |stored| entries = shown(stored, Clock::Tokio.now()));
-        entries
-    }
-
-    /// Settles a name, changes its entries, and settles it again.
-    pub(crate) fn change(&self, name: &LockName, change: impl FnOnce(&mut VecDeque<Stored>)) {
+    /// Settles a name, changes its entries, and settles it again. Returns the default value if
+    /// there are no entries.
+    fn change<T: Default>(
+        &self,
+        name: &LockName,
+        change: impl FnOnce(&mut VecDeque<Stored>) -> T,
+    ) -> T {
         let now = Clock::Tokio.now();
         let mut state = lock(&self.0.state);
         state.settle(name, now);
-        if let Some(entries) = state.names.get_mut(name) {
-            change(entries);
-            state.settle(name, now);
-        }
+        let Some(entries) = state.names.get_mut(name) else { return T::default() };
+        let changed = change(entries);
+        state.settle(name, now);
+        changed
+    }
+
+    /// Changes the attempt's own entry. Returns whether it is still there.
+    fn change_own(&self, name: &LockName, own: Uuid, change: impl FnOnce(&mut Stored)) -> bool {
+        self.change(name, |entries| {
+            entries.iter_mut().find(|entry| entry.attempt == own).map(change).is_some()
+        })
     }
 }

@@ -1,13 +1,11 @@
 //! The state of the store, and the rule by which it changes. It has no clock of its own, no task,
 //! and no I/O.
 
-use std::{
-    collections::{BTreeMap, HashMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use lock_core::{Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, queue};
+use lock_core::{
+    Entry, FencingToken, Holder, Instant, Kind, Leader, LockName, Request, Wait, queue,
+};
 use tokio::sync::mpsc::UnboundedSender;
 use uuid::Uuid;
 
@@ -34,16 +32,11 @@ pub(crate) enum Upgrade {
     Gone,
 }
 
-/// A new entry, as a client sends it.
+/// A request for a lock, as a client sends it.
 #[derive(Clone, Debug)]
 pub(crate) struct Asked {
-    pub(crate) name: LockName,
+    pub(crate) request: Request,
     pub(crate) attempt: Uuid,
-    pub(crate) kind: Kind,
-    pub(crate) value: Option<Arc<[u8]>>,
-    pub(crate) holder: Arc<str>,
-    pub(crate) ttl: Duration,
-    pub(crate) queue: bool,
     /// The store has answered before that the attempt waits, so its entry must exist.
     pub(crate) known: bool,
     pub(crate) tell: UnboundedSender<Told>,
@@ -68,48 +61,52 @@ pub(crate) enum Answer {
 
 impl State {
     pub(crate) fn acquire(&mut self, asked: Asked, now: Instant) -> Answer {
-        self.settle(&asked.name, now);
-        let entries = self.names.entry(asked.name.clone()).or_default();
+        let Asked {
+            request: Request { name, kind, ttl, wait, value, holder, .. }, attempt, ..
+        } = asked;
+        self.settle(&name, now);
+        let entries = self.names.entry(name.clone()).or_default();
         // The same attempt may ask again, because its reply was lost.
-        if !entries.iter().any(|entry| entry.attempt == asked.attempt) {
+        if !entries.iter().any(|entry| entry.attempt == attempt) {
             if asked.known {
                 return Answer::Gone;
             }
             let before: Vec<_> = entries.iter().map(|entry| entry.kind).collect();
-            if let Some(limit) = queue::other_limit(before.iter().copied(), asked.kind) {
+            if let Some(limit) = queue::other_limit(before.iter().copied(), kind) {
                 return Answer::OtherLimit(limit);
             }
-            if !asked.queue && queue::judge(&before, asked.kind) != queue::Verdict::Admitted {
+            let admitted = queue::judge(&before, kind) == queue::Verdict::Admitted;
+            if wait != Wait::Queue && !admitted {
                 return Answer::Busy;
             }
             entries.push_back(Stored {
-                attempt: asked.attempt,
-                kind: asked.kind,
-                value: asked.value,
-                holder: asked.holder,
-                ttl: asked.ttl,
-                expires: now + asked.ttl,
+                attempt,
+                kind,
+                value,
+                holder,
+                ttl,
+                expires: now + ttl,
                 queued_at: lock_core::wall_clock(),
                 granted: None,
                 tell: asked.tell,
                 network: asked.network,
             });
         }
-        self.settle(&asked.name, now);
-        self.answer(&asked.name, asked.attempt)
+        self.settle(&name, now);
+        self.answer(&name, attempt)
     }
 
     /// Returns whether all entries are the attempt's own, or shared beside a shared one.
     pub(crate) fn is_free_for(&mut self, asked: &Asked, now: Instant) -> bool {
-        self.settle(&asked.name, now);
-        let mut entries = self.names.get(&asked.name).into_iter().flatten();
-        let beside = |entry: &Stored| entry.kind == Kind::Shared && asked.kind == Kind::Shared;
+        let Request { name, kind, .. } = &asked.request;
+        self.settle(name, now);
+        let mut entries = self.names.get(name).into_iter().flatten();
+        let beside = |entry: &Stored| entry.kind == Kind::Shared && *kind == Kind::Shared;
         entries.all(|entry| entry.attempt == asked.attempt || beside(entry))
     }
 
     fn answer(&self, name: &LockName, attempt: Uuid) -> Answer {
-        let entries = self.names.get(name).map(VecDeque::as_slices);
-        let entries = entries.iter().flat_map(|(a, b)| a.iter().chain(b.iter()));
+        let entries = self.names.get(name).into_iter().flatten();
         let mut look_again = Instant::NEVER;
         for (position, entry) in entries.enumerate() {
             match (entry.attempt == attempt, entry.granted) {

@@ -6,7 +6,7 @@
 
 use std::{slice, sync::Arc};
 
-use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Request, Result};
+use lock_core::{Effect, Error, FencingToken, Instant, LossReason, Result};
 use redis::Value;
 use uuid::Uuid;
 
@@ -31,13 +31,9 @@ pub(crate) async fn detach(
     let to = session.ticket(Uuid::new_v4());
     let command =
         script::hand_over(&attempt.key, attempt.ticket.text(), &to, attempt.ttl, token, None);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
-    let (_, value) =
-        session.insist(Lane::First, "detach", &command, patience, deadline, None).await?;
-    match value {
-        Value::Int(1) => Ok(String::from_utf8_lossy(to.text()).into_owned()),
-        Value::Int(_) => Err(lost(attempt, LossReason::EntryGone)),
-        value => Err(error::unexpected("detach", &value)),
+    match session.change(attempt, "detach", &command).await? {
+        1 => Ok(String::from_utf8_lossy(to.text()).into_owned()),
+        _ => Err(lost(attempt, LossReason::EntryGone)),
     }
 }
 
@@ -50,7 +46,6 @@ pub(crate) async fn detach(
 pub(crate) async fn adopt(
     session: &Arc<Session>,
     attempt: &Arc<Attempt>,
-    request: &Request,
     caller: &lock_core::Attempt,
     ticket: &lock_core::Ticket,
 ) -> Result<Instant> {
@@ -62,7 +57,7 @@ pub(crate) async fn adopt(
             allowed: "the place in a ticket of redis is CLIENT:ATTEMPT".to_owned(),
         });
     }
-    let said = Some(if attempt.described { &*request.holder } else { "" });
+    let said = Some(attempt.said.as_deref().unwrap_or_default());
     let token = ticket.token();
     let command = script::hand_over(&attempt.key, from, &attempt.ticket, attempt.ttl, token, said);
     let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());

@@ -17,7 +17,7 @@ use lock_core::{
 use redis::{Cmd, Value};
 
 use crate::{
-    error::STORE,
+    error::{self, STORE},
     layout::kind,
     session::{Session, attempt::Attempt},
     wire::{
@@ -70,7 +70,7 @@ fn command(session: &Session, attempt: &Attempt, request: &Request) -> Cmd {
             script::acquire(attempt.member(), request.wait, &word, Some(&said))
         }
         (kind, _) => {
-            let said = attempt.described.then_some(request.holder.as_bytes());
+            let said = attempt.said.as_deref().map(str::as_bytes);
             script::acquire(attempt.member(), request.wait, &kind::word(kind), said)
         }
     }
@@ -84,14 +84,16 @@ pub(crate) async fn ask<T>(
     command: &Cmd,
     limit: Duration,
     caller: &lock_core::Attempt,
-    read: impl FnOnce(&Value) -> Result<T>,
+    read: impl FnOnce(&Value) -> Option<T>,
 ) -> Result<(Instant, T)> {
     let deadline = CLOCK.now() + limit;
     let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or(limit);
     let (before, answer) = session
         .insist_and_tell(Lane::Turn, "acquire", command, patience, deadline, Some(caller))
         .await;
-    let answer = answer.and_then(|(sent, value)| Ok((sent, read(&value)?)));
+    let answer = answer.and_then(|(sent, value)| {
+        Ok((sent, read(&value).ok_or_else(|| error::unexpected("acquire", &value))?))
+    });
     // A script that lacks a right may have done a part of its work.
     let unknown = |error: &Error| {
         [before, error.effect()].contains(&Effect::Unknown) || matches!(error, Error::Denied { .. })

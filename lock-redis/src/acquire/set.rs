@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lock_core::{Instant, Result, Wish};
+use lock_core::{Instant, Result};
 
 use super::ask;
 use crate::{
@@ -24,15 +24,12 @@ pub(crate) const NAMES: usize = 200;
 pub(crate) async fn acquire(
     session: &Arc<Session>,
     attempts: &[Arc<Attempt>],
-    wishes: &[Wish],
     caller: &lock_core::Attempt,
 ) -> Result<Option<(Instant, Vec<u64>)>> {
-    let holder = |(attempt, (request, _)): (&Arc<Attempt>, &'_ Wish)| {
-        if attempt.described { request.holder.clone() } else { Arc::default() }
-    };
-    let holders: Vec<Arc<str>> = attempts.iter().zip(wishes).map(holder).collect();
-    let members: Vec<_> = attempts.iter().map(|attempt| attempt.member()).collect();
-    let command = script::acquire_all(&members, &holders);
+    let members = attempts.iter().map(|attempt| attempt.member());
+    let said = attempts.iter().map(|attempt| attempt.said.as_deref().unwrap_or_default());
+    let wishes: Vec<_> = members.zip(said).collect();
+    let command = script::acquire_all(&wishes);
     let limit = attempts.iter().map(|attempt| attempt.ttl).min().unwrap_or_default();
     let (sent, tokens) =
         ask(session, attempts, &command, limit, caller, answer::acquired_all).await?;

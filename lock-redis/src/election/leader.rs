@@ -8,7 +8,7 @@ use redis::Value;
 use crate::{
     layout::ticket::Ticket,
     wire::{
-        answer::{bytes, number},
+        answer::{bytes, count, number},
         snapshot::granted,
     },
 };
@@ -99,9 +99,9 @@ impl Looked {
         else {
             return None;
         };
-        let offset = bytes(offset).and_then(|text| number(&text));
+        let offset = count(offset);
         let ttl = u64::try_from(*pttl).ok().map(Duration::from_millis);
-        let fence = bytes(fence).and_then(|text| number(&text)).unwrap_or_default();
+        let fence = count(fence).unwrap_or_default();
         let state = match (bytes(holder), leads) {
             (None, _) => State::Vacant,
             (Some(_), Value::Array(fields)) => State::Leads(Leads::read(fields, offset, ttl)?),

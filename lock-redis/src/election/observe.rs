@@ -181,7 +181,7 @@ impl Observer {
     async fn look_once(&mut self, session: &Session) -> Result<Value, Failure> {
         let _turn = session.turns.turn(Lane::Turn, None).await;
         let connection = session.connection()?;
-        let command = script::observe(&self.key);
+        let command = script::read(&self.key, "leader", &[]);
         let listen = connection.listen(&self.channel, true, LIMIT);
         // In this order, in one flight: each change after the look is pushed.
         let (listens, answer) = join(listen, connection.call(&command, LIMIT)).await;
@@ -220,7 +220,7 @@ impl Session {
     async fn listen(&self, channel: &[u8], listen: bool) -> Result<(), Failure> {
         let connection = self.connection()?;
         let answer = connection.listen(channel, listen, LIMIT).await;
-        self.judge(&connection, answer.map(|()| Value::Okay)).map(drop)
+        self.judge(&connection, answer)
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) struct Attempt {
     progress: Progress<Option<u64>, Line, Hold>,
     pub(crate) ticket: Ticket,
     pub(crate) key: Key,
-    /// Whether the holder has a description of its own, other than its client's.
-    pub(crate) described: bool,
+    /// The holder's description, if it has one of its own, other than its client's.
+    pub(crate) said: Option<Arc<str>>,
     /// Whether it has a value.
     pub(crate) leads: bool,
     kind: Kind,
@@ -115,11 +115,12 @@ impl Attempt {
             // The server does not announce that a lock was revoked: the client must ask.
             Mode::Simple => request.ttl / 8,
         };
+        let own = mode == Mode::Queue && request.holder != this_process();
         Arc::new(Self {
             progress: Progress::new(ticket.attempt, request, period, None),
             ticket,
             key,
-            described: mode == Mode::Queue && request.holder != this_process(),
+            said: own.then(|| request.holder.clone()),
             leads: request.value.is_some() && mode == Mode::Queue,
             kind: request.kind,
             turns: AtomicU32::new(0),
@@ -138,8 +139,9 @@ impl Attempt {
     /// Returns the command that removes the attempt from the server: its lock, or its place.
     pub(crate) fn release(&self, mode: Mode) -> Cmd {
         match mode {
-            Mode::Queue if self.leads => script::resign(&self.key, &self.ticket),
-            Mode::Queue => script::release(&self.key, &self.ticket, self.described),
+            Mode::Queue => {
+                script::release(&self.key, &self.ticket, self.said.is_some(), self.leads)
+            }
             Mode::Simple => script::simple_release([(&self.key, &self.ticket)].into_iter()),
         }
     }
@@ -205,16 +207,11 @@ impl Attempt {
     /// when to ask again, if that is before the next renewal.
     pub(crate) fn seen(&self, sent: Instant, seen: Seen) -> Option<Instant> {
         match seen {
-            Seen::Waits(said) => self.waits(sent, said),
-            Seen::Holds(token) => {
-                self.granted(sent, token);
-                None
-            }
-            Seen::Gone => {
-                self.gone();
-                None
-            }
+            Seen::Waits(said) => return self.waits(sent, said),
+            Seen::Holds(token) => self.granted(sent, token),
+            Seen::Gone => self.gone(),
         }
+        None
     }
 
     fn granted(&self, confirmed: Instant, token: u64) {

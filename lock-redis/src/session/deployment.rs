@@ -1,6 +1,6 @@
 //! The server's configuration: whether a restart or a failover may lose locks.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use redis::{Value, cmd};
 
@@ -17,8 +17,10 @@ impl Session {
     pub(crate) async fn is_durable(&self) -> bool {
         let mut get = cmd("CONFIG");
         get.arg("GET").arg("append*");
-        let settings = self.call(&get, LIMIT).await.ok().and_then(pairs).unwrap_or_default();
-        let is = |name: &str, value: &str| settings.iter().any(|(n, v)| n == name && v == value);
+        // A map, or a flat list in the older protocol.
+        let read = |value| redis::from_redis_value::<HashMap<String, String>>(value).ok();
+        let settings = self.call(&get, LIMIT).await.ok().and_then(read).unwrap_or_default();
+        let is = |name, value| settings.get(name).is_some_and(|found| found == value);
         is("appendonly", "yes") && is("appendfsync", "always")
     }
 
@@ -28,13 +30,5 @@ impl Session {
             Ok(Value::Array(role)) => !matches!(role.get(2), Some(Value::Array(r)) if r.is_empty()),
             _ => true,
         }
-    }
-}
-
-/// Returns the names and values of CONFIG GET: a map, or a flat list in the older protocol.
-fn pairs(value: Value) -> Option<Vec<(String, String)>> {
-    match value {
-        Value::Map(_) | Value::Array(_) => redis::from_redis_value(value).ok(),
-        _ => None,
     }
 }

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{Error, Result, this_process};
-use redis::{RedisError, cmd};
+use redis::{Cmd, RedisError, cmd};
 
 use super::Session;
 use crate::{
@@ -48,14 +48,11 @@ impl Session {
         let deadline = CLOCK.now() + READ_LIMIT;
         for client in clients {
             // One by one: in a cluster these keys are elsewhere, and there are seldom many.
-            let mut get = cmd("GET");
-            get.arg(client_key(client));
-            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline, None).await {
+            let get = Cmd::get(client_key(client));
+            match self.insist(Lane::Turn, "inspect", &get, READ_LIMIT, deadline).await {
                 Ok((_, value)) => {
-                    let text = bytes(&value);
-                    known.extend(text.map(|text| {
-                        (client.to_owned(), String::from_utf8_lossy(&text).into_owned())
-                    }));
+                    let text = |text: Vec<u8>| String::from_utf8_lossy(&text).into_owned();
+                    known.extend(bytes(&value).map(text).map(|text| (client.to_owned(), text)));
                 }
                 // These keys do not start with the prefix. A user without the right to read them
                 // sees no descriptions.

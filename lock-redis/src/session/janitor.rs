@@ -57,8 +57,7 @@ impl Session {
 
     async fn remove_alone(&self, attempt: &Attempt, deadline: Instant) -> Result<()> {
         let command = attempt.release(self.mode);
-        let answer =
-            self.insist(Lane::First, "release", &command, attempt.patience(), deadline, None);
+        let answer = self.insist(Lane::First, "release", &command, attempt.patience(), deadline);
         answer.await.map(drop)
     }
 }
@@ -76,8 +75,12 @@ impl Removes for Session {
         let limit = leaving.iter().map(|one| one.what.patience()).min().unwrap_or_default();
         let attempts = leaving.iter().map(|one| (&one.what.key, &one.what.ticket, one.what.leads));
         let command = script::release_all(self.mode, attempts);
-        let answer = self.insist(Lane::First, "release", &command, limit, deadline, None).await;
-        match answer.and_then(|(_, value)| answer::released(&value, leaving.len())) {
+        let answer = self.insist(Lane::First, "release", &command, limit, deadline).await;
+        let released = answer.and_then(|(_, value)| {
+            let released = answer::released(&value, leaving.len());
+            released.ok_or_else(|| error::unexpected("release", &value))
+        });
+        match released {
             Ok(released) => {
                 for (one, released) in leaving.into_iter().zip(released) {
                     let result = match released {

@@ -10,28 +10,27 @@ use crate::wire::answer::{self, Push};
 impl Session {
     /// Takes in a push. Runs on the connection's own task, in order with the answers.
     pub(super) fn pushed(self: &Arc<Self>, number: u64, info: PushInfo) {
-        match info.kind {
-            PushKind::Disconnection => {
+        match (info.kind, &info.data[..]) {
+            (PushKind::Disconnection, _) => {
                 let error = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
                 self.lose(number, error.into());
             }
-            PushKind::Message => {
-                let [Value::BulkString(channel), Value::BulkString(payload)] = &info.data[..]
-                else {
-                    return;
-                };
-                if self.observers.tell(channel, payload) {
-                    return;
-                }
-                let Some((push, id)) = answer::push(payload) else { return };
-                let attempt = self.book().attempts.find(id).cloned();
-                match (attempt, push) {
-                    (Some(attempt), Push::Granted(token)) => attempt.pushed(token),
-                    (Some(attempt), Push::Gone) => attempt.gone(),
-                    (None, _) => {}
-                }
+            (PushKind::Message, [Value::BulkString(channel), Value::BulkString(payload)]) => {
+                self.told(channel, payload);
             }
             _ => {}
+        }
+    }
+
+    fn told(&self, channel: &[u8], payload: &[u8]) {
+        if self.observers.tell(channel, payload) {
+            return;
+        }
+        let Some((push, id)) = answer::push(payload) else { return };
+        let Some(attempt) = self.book().attempts.find(id).cloned() else { return };
+        match push {
+            Push::Granted(token) => attempt.pushed(token),
+            Push::Gone => attempt.gone(),
         }
     }
 }

@@ -9,12 +9,12 @@ use super::{
     attempt::{Attempt, Role},
 };
 use crate::{
-    error::STORE,
+    error::{self, STORE},
     wire::{
         answer::{self, Seen},
         clock::CLOCK,
         failure::Failure,
-        script::{self, Member, Turn},
+        script,
         turns::Lane,
     },
 };
@@ -47,8 +47,9 @@ impl Session {
         let command = script::renew(&[], &[attempt.turn()]);
         let deadline = CLOCK.now() + attempt.ttl / 2;
         let (sent, value) =
-            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline, None).await?;
-        let (_, seen) = answer::renewed(&value, 0)?;
+            self.insist(Lane::First, "renew", &command, attempt.patience(), deadline).await?;
+        let (_, seen) =
+            answer::renewed(&value, 0).ok_or_else(|| error::unexpected("renew", &value))?;
         Ok(matches!(seen[..], [Seen::Holds(_)]).then_some(sent))
     }
 
@@ -88,9 +89,11 @@ impl Session {
     ) -> Result<(), Failure> {
         let limit = alone.iter().chain(others).map(|attempt| attempt.patience()).min();
         let sent = CLOCK.now();
-        let command = script::renew(&members(alone), &turns(others));
+        let members: Vec<_> = alone.iter().map(|attempt| attempt.member()).collect();
+        let turns: Vec<_> = others.iter().map(|attempt| attempt.turn()).collect();
+        let command = script::renew(&members, &turns);
         let answer = self.call(&command, limit.unwrap_or_default()).await?;
-        let Ok((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
+        let Some((renewed, seen)) = answer::renewed(&answer, alone.len()) else { return Ok(()) };
         for (attempt, mine) in alone.iter().zip(renewed) {
             attempt.renewed_alone(sent, mine);
         }
@@ -114,12 +117,4 @@ impl Session {
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));
     }
-}
-
-fn members<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Member<'a>> {
-    attempts.iter().map(|attempt| attempt.member()).collect()
-}
-
-fn turns<'a>(attempts: &[&'a Arc<Attempt>]) -> Vec<Turn<'a>> {
-    attempts.iter().map(|attempt| attempt.turn()).collect()
 }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use lock_core::{Attempt, Effect, Instant, Result};
+use lock_core::{Effect, Instant, Result};
 use redis::{Cmd, RedisError, Value};
 use tokio::time::{sleep, timeout};
 
-use super::{Link, Session};
+use super::{Link, Session, attempt::Attempt};
 use crate::{
     error,
     wire::{clock::CLOCK, connection::Connection, failure::Failure, turns::Lane},
@@ -51,25 +51,19 @@ impl Session {
     /// # Errors
     ///
     /// See [`Failure`].
-    pub(crate) fn judge(
+    pub(crate) fn judge<T>(
         &self,
         connection: &Connection,
-        answer: Result<Value, RedisError>,
-    ) -> Result<Value, Failure> {
-        match answer {
-            Ok(value) => Ok(value),
-            Err(error) if error::is_broken(&error) => {
+        answer: Result<T, RedisError>,
+    ) -> Result<T, Failure> {
+        answer.map_err(|error| {
+            let broken = error::is_broken(&error);
+            // If the server is a replica now, the address may lead to the new primary.
+            if broken || error::is_replica(&error) {
                 self.lose(connection.number, error.clone());
-                Err(Failure::Lost(error))
             }
-            Err(error) => {
-                if error::is_replica(&error) {
-                    // The server is a replica now. The address may lead to the new primary.
-                    self.lose(connection.number, error.clone());
-                }
-                Err(Failure::Refused(error))
-            }
-        }
+            if broken { Failure::Lost(error) } else { Failure::Refused(error) }
+        })
     }
 
     /// Sends a command that may be executed twice, again and again until it is answered. Returns
@@ -88,13 +82,30 @@ impl Session {
         command: &Cmd,
         limit: Duration,
         deadline: Instant,
-        caller: Option<&Attempt>,
     ) -> Result<(Instant, Value)> {
-        self.insist_and_tell(lane, op, command, limit, deadline, caller).await.1
+        self.insist_and_tell(lane, op, command, limit, deadline, None).await.1
     }
 
-    /// Same as [`insist`](Self::insist). Returns also whether a request before the last one may
-    /// have been executed.
+    /// Sends a command that changes the lock of an attempt. Returns its answer.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`insist`](Self::insist).
+    pub(crate) async fn change(
+        &self,
+        attempt: &Attempt,
+        op: &'static str,
+        command: &Cmd,
+    ) -> Result<i64> {
+        let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
+        match self.insist(Lane::First, op, command, patience, deadline).await? {
+            (_, Value::Int(answer)) => Ok(answer),
+            (_, value) => Err(error::unexpected(op, &value)),
+        }
+    }
+
+    /// Same as [`insist`](Self::insist), until the `caller` is cancelled, if one is given. Returns
+    /// also whether a request before the last one may have been executed.
     pub(crate) async fn insist_and_tell(
         &self,
         lane: Lane,
@@ -102,7 +113,7 @@ impl Session {
         command: &Cmd,
         limit: Duration,
         mut deadline: Instant,
-        caller: Option<&Attempt>,
+        caller: Option<&lock_core::Attempt>,
     ) -> (Effect, Result<(Instant, Value)>) {
         let mut effect = Effect::None;
         loop {
@@ -142,7 +153,7 @@ impl Session {
     }
 
     /// Waits for a connection; false if there is none in time, or the caller is cancelled.
-    async fn until_up(&self, limit: Duration, caller: Option<&Attempt>) -> bool {
+    async fn until_up(&self, limit: Duration, caller: Option<&lock_core::Attempt>) -> bool {
         let mut link = self.link.subscribe();
         let up = timeout(limit, link.wait_for(|link| !matches!(link, Link::Down(..))));
         match caller {

@@ -10,7 +10,7 @@ use lock_core::{
     Error, Reach, Result,
     keep::{due, limits},
 };
-use redis::cmd;
+use redis::Cmd;
 use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
@@ -79,11 +79,9 @@ impl Session {
             .buffer_unordered(256)
             .fold(Ok(()), |all, one| async { all.and(one) })
             .await;
-        let mut delete = cmd("DEL");
-        delete.arg(client_key(&self.id));
-        let gone = self
-            .insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline, None)
-            .await;
+        let delete = Cmd::del(client_key(&self.id));
+        let gone =
+            self.insist(Lane::First, "close", &delete, description::WRITE_LIMIT, deadline).await;
         self.link.send_replace(Link::Closed);
         self.due.notify_one();
         match released.and(gone.map(drop)) {
@@ -99,8 +97,7 @@ impl Drop for Session {
         self.due.notify_one();
         let Link::Up(connection) = self.link.send_replace(Link::Closed) else { return };
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
-        let mut delete = cmd("DEL");
-        delete.arg(client_key(&self.id));
+        let delete = Cmd::del(client_key(&self.id));
         // In the background: the description expires by itself as well.
         runtime
             .spawn(async move { drop(connection.call(&delete, description::WRITE_LIMIT).await) });

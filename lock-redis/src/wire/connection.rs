@@ -19,7 +19,10 @@ use tokio::time::timeout;
 
 use crate::{
     config::{Mode, RedisConfig},
-    wire::lua::{self, Lua},
+    wire::{
+        answer::bytes,
+        lua::{self, Lua},
+    },
 };
 
 /// Time limit of making a connection; a caller of `connect` waits no longer.
@@ -143,7 +146,8 @@ impl Connector {
 fn info(config: &RedisConfig) -> RedisResult<ConnectionInfo> {
     let mut login = config
         .transport
-        .login()
+        .login
+        .clone()
         .set_db(config.database)
         .set_lib_name("distlock", env!("CARGO_PKG_VERSION"));
     if config.mode == Mode::Queue {
@@ -172,16 +176,15 @@ impl Connection {
     /// When the future is dropped, the command may or may not be sent. If it is, then before every
     /// later one.
     pub(crate) async fn call(&self, command: &Cmd, limit: Duration) -> RedisResult<Value> {
+        let lacks_script = ErrorKind::Server(ServerErrorKind::NoScript);
         let call = async {
-            match self.send(command).await {
-                Err(e) if e.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                    match lua::called(command) {
-                        Some(script) => self.load_and_send(script, command).await,
-                        None => Err(e),
-                    }
-                }
-                answer => answer,
-            }
+            let answer = self.send(command).await;
+            let lacks = answer.as_ref().is_err_and(|error| error.kind() == lacks_script);
+            let Some(script) = lacks.then(|| lua::called(command)).flatten() else { return answer };
+            let load = script.load();
+            // In one flight.
+            let (loaded, answer) = join(self.send(&load), self.send(command)).await;
+            loaded.and(answer)
         };
         self.patiently(limit, call).await
     }
@@ -242,13 +245,6 @@ impl Connection {
         answer.extract_error()
     }
 
-    /// Loads the script and sends the command, in one flight.
-    async fn load_and_send(&self, script: &Lua, command: &Cmd) -> RedisResult<Value> {
-        let load = script.load();
-        let (loaded, answer) = join(self.send(&load), self.send(command)).await;
-        loaded.and(answer)
-    }
-
     /// Refuses a server that cannot keep locks. Loads the scripts of an uncontended lock unless the
     /// server has them. Other scripts are loaded when they are called first.
     async fn check(&self, mode: Mode) -> RedisResult<()> {
@@ -258,7 +254,7 @@ impl Connection {
         let hello = cmd("HELLO");
         let (hello, known) = join(self.send(&hello), self.send(&exist)).await;
         // HELLO may be forbidden.
-        if hello.as_ref().ok().and_then(|hello| field(hello, "mode")) == Some("cluster") {
+        if hello.is_ok_and(|hello| is_of_a_cluster(&hello)) {
             return Err(crate::error::cluster());
         }
         let known: Vec<bool> = redis::from_redis_value(known?)?;
@@ -269,24 +265,11 @@ impl Connection {
     }
 }
 
-/// Returns the text of a field of a map. The older protocol has flat lists instead of maps.
-fn field<'a>(map: &'a Value, name: &str) -> Option<&'a str> {
-    let text = |value: &'a Value| match value {
-        Value::BulkString(text) => std::str::from_utf8(text).ok(),
-        Value::SimpleString(text) => Some(text.as_str()),
-        _ => None,
-    };
-    match map {
-        Value::Map(fields) => fields
-            .iter()
-            .find(|(key, _)| text(key) == Some(name))
-            .and_then(|(_, value)| text(value)),
-        Value::Array(parts) => {
-            let mut fields = parts.chunks_exact(2);
-            fields.find(|field| text(&field[0]) == Some(name)).and_then(|field| text(&field[1]))
-        }
-        _ => None,
-    }
+/// Reads the answer of HELLO: a map, or a flat list in the older protocol.
+fn is_of_a_cluster(hello: &Value) -> bool {
+    let is = |value: &Value, text: &[u8]| bytes(value).is_some_and(|bytes| bytes == text);
+    let mut fields = hello.as_map_iter().into_iter().flatten();
+    fields.any(|(key, value)| is(key, b"mode") && is(value, b"cluster"))
 }
 
 impl Peer {

@@ -8,25 +8,15 @@ use redis::{
 };
 
 /// The settings of a connection, except host, port, login and database.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct Transport {
     /// TLS or a Unix socket; `None` for plain TCP.
     addr: Option<ConnectionAddr>,
     tcp: TcpSettings,
-    login: RedisConnectionInfo,
+    /// The client's login, which the caller of [`info`](Self::info) completes.
+    pub(super) login: RedisConnectionInfo,
     /// The options on which a connection is based.
     pub(crate) options: AsyncConnectionConfig,
-}
-
-impl Default for Transport {
-    fn default() -> Self {
-        Self {
-            addr: None,
-            tcp: TcpSettings::default(),
-            login: RedisConnectionInfo::default(),
-            options: AsyncConnectionConfig::new(),
-        }
-    }
 }
 
 impl Transport {
@@ -49,11 +39,6 @@ impl Transport {
             }
             addr => (addr.to_string(), 0),
         }
-    }
-
-    /// Returns the client's login, which the caller completes.
-    pub(super) fn login(&self) -> RedisConnectionInfo {
-        self.login.clone()
     }
 
     /// Returns the settings of a connection for locks to this host.

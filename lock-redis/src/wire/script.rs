@@ -1,6 +1,6 @@
 //! The commands that call the scripts.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use lock_core::{FencingToken, Wait};
 use redis::Cmd;
@@ -65,42 +65,39 @@ pub(crate) fn acquire(
     command
 }
 
-/// Same as [`acquire`], for all of several locks or none of them. `holders`: each holder's
+/// Same as [`acquire`], for all of several locks or none of them, each with its holder's
 /// description; empty if it is not to be written.
-pub(crate) fn acquire_all(members: &[Member<'_>], holders: &[Arc<str>]) -> Cmd {
-    let count = members.len();
+pub(crate) fn acquire_all(wishes: &[(Member<'_>, &str)]) -> Cmd {
+    let count = wishes.len();
     let mut command = command(&ACQUIRE_ALL, 2 * count + 1, 3 * count, 160 * count);
-    for (key, ..) in members {
+    for ((key, ..), _) in wishes {
         command.arg(key.lock()).arg(key.queue());
     }
-    floor_of(&mut command, members.first().map(|(key, ..)| *key));
-    for ((_, ticket, ttl), holder) in members.iter().zip(holders) {
-        command.arg(ticket.text()).arg(millis(*ttl)).arg(&**holder);
+    floor_of(&mut command, wishes.first().map(|((key, ..), _)| *key));
+    for ((_, ticket, ttl), said) in wishes {
+        command.arg(ticket.text()).arg(millis(*ttl)).arg(said);
     }
     command
 }
 
-/// `described`: the holder has a description of its own, which is removed too.
-pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool) -> Cmd {
+/// `described`: the holder has a description of its own, which is removed too. A leader's is with
+/// its value.
+pub(crate) fn release(key: &Key, ticket: &Ticket, described: bool, leads: bool) -> Cmd {
+    let described = described && !leads;
     let keys = 3 + usize::from(described);
-    let mut command = command(&RELEASE, keys, 1, 4 * key.lock().len() + 80);
+    let mut command = command(&RELEASE, keys, 2, 4 * key.lock().len() + 80);
     command.arg(key.lock()).arg(key.queue());
     if described {
         command.arg(key.waiting());
     }
     command.arg(key.floor()).arg(ticket.text());
+    if leads {
+        command.arg(1);
+    }
     command
 }
 
-/// Same as [`release`], for a candidate.
-pub(crate) fn resign(key: &Key, ticket: &Ticket) -> Cmd {
-    let mut command = of_name(&RELEASE, key, 2, 60);
-    command.arg(ticket.text()).arg(1);
-    command
-}
-
-/// Same as [`release`], [`resign`] or [`simple_release`], for many attempts, each with whether it
-/// leads.
+/// Same as [`release`] or [`simple_release`], for many attempts, each with whether it leads.
 pub(crate) fn release_all<'a>(
     mode: Mode,
     attempts: impl ExactSizeIterator<Item = (&'a Key, &'a Ticket, bool)> + Clone,
@@ -133,24 +130,11 @@ pub(crate) fn publish(
     command
 }
 
-/// Asks for the leader.
-pub(crate) fn observe(key: &Key) -> Cmd {
-    let mut command = of_name(&READ, key, 1, 6);
-    command.arg("leader");
-    command
-}
-
-/// Asks for the holders of the lock, and for its waiters.
-pub(crate) fn inspect(key: &Key) -> Cmd {
-    let mut command = of_name(&READ, key, 1, 3);
-    command.arg("all");
-    command
-}
-
-/// Asks for a holder, and for the places of `attempts`.
-pub(crate) fn diagnose(key: &Key, attempts: &[Ticket]) -> Cmd {
+/// `what`: `leader`; `all` for the holders of the lock, and its waiters; or `places` for a holder,
+/// and the places of `attempts`.
+pub(crate) fn read(key: &Key, what: &str, attempts: &[Ticket]) -> Cmd {
     let mut command = of_name(&READ, key, 1 + attempts.len(), 6 + 56 * attempts.len());
-    command.arg("places");
+    command.arg(what);
     for attempt in attempts {
         command.arg(attempt.text());
     }

@@ -8,7 +8,7 @@ use std::{
 use lock_core::{Entry, FencingToken, Holder};
 use redis::Value;
 
-use super::answer::{bytes, number, numbers};
+use super::answer::{bytes, count, number, numbers};
 use crate::layout::{kind, ticket::Ticket};
 
 /// The server's state of a name.
@@ -40,7 +40,7 @@ impl Snapshot {
         else {
             return None;
         };
-        let [members, waiting, Value::Array(places)] = lists else { return None };
+        let [members, waiting, places] = lists else { return None };
         let places = numbers(places)?.into_iter().map(|place| usize::try_from(place).ok());
         let mut members = records::<3>(members)?;
         // Sorted by the token of the grant, with which each record begins.
@@ -48,12 +48,12 @@ impl Snapshot {
         Some(Self {
             alone: bytes(alone),
             ttl_left: u64::try_from(*pttl).ok().map(Duration::from_millis),
-            fence: bytes(fence).and_then(|text| number(&text)),
+            fence: count(fence),
             described: bytes(described),
             members,
             waiting: records(waiting)?,
-            now: bytes(now).and_then(|text| number(&text))?,
-            offset: bytes(offset).and_then(|text| number(&text)),
+            now: count(now)?,
+            offset: count(offset),
             places: places.collect(),
         })
     }
