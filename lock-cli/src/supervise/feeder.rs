@@ -27,7 +27,7 @@ use super::{
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
     passing::pass,
-    role::SUPERVISE,
+    supervisor::SUPERVISE,
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
