@@ -224,6 +224,18 @@ fn without_stars(url: &str) -> String {
     url.replacen("://:***@", "://", 1).replacen(":***@", "@", 1)
 }
 
+/// The file that a URL names, if it does not exist.
+#[cfg(feature = "sqlite")]
+pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
+    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
+    (!path.exists()).then(|| path.display().to_string())
+}
+
+#[cfg(not(feature = "sqlite"))]
+pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
