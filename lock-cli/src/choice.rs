@@ -14,7 +14,7 @@ use crate::exit::{Code, Failure};
 
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
 const EMBEDDED: &str = "sqlite:";
-const EVERYBODYS: &str = "/etc/distlock/config.toml";
+const SYSTEM_WIDE: &str = "/etc/distlock/config.toml";
 
 /// Characters that are escaped in the path of a URL.
 const ESCAPED: &AsciiSet =
@@ -31,7 +31,7 @@ enum Origin {
     Argument,
     Variable,
     File(PathBuf),
-    Nobody,
+    Default,
 }
 
 /// The contents of a config file.
@@ -84,7 +84,7 @@ impl Choice {
                 return Ok(Self { url, origin: Origin::File(path) });
             }
         }
-        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Nobody })
+        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Default })
     }
 
     /// The URL, with its password.
@@ -193,7 +193,7 @@ fn files() -> Vec<PathBuf> {
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let own =
         absolute("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("distlock/config.toml"));
-    own.into_iter().chain([PathBuf::from(EVERYBODYS)]).collect()
+    own.into_iter().chain([PathBuf::from(SYSTEM_WIDE)]).collect()
 }
 
 /// The store that a file names, if there is a file and it names one.

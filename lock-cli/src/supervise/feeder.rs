@@ -69,7 +69,7 @@ impl Ready {
     ///
     /// If the operating system refuses a process.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        // If the supervisor dies, its descendants become ours.
+        // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new("/proc/self/exe");
