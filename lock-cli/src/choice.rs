@@ -14,7 +14,7 @@ use crate::exit::{Code, Failure};
 
 pub(crate) const VARIABLE: &str = "DISTLOCK_STORE";
 const EMBEDDED: &str = "sqlite:";
-const EVERYBODYS: &str = "/etc/distlock/config.toml";
+const SYSTEM_WIDE: &str = "/etc/distlock/config.toml";
 
 /// Characters that are escaped in the path of a URL.
 const ESCAPED: &AsciiSet =
@@ -31,7 +31,7 @@ enum Origin {
     Argument,
     Variable,
     File(PathBuf),
-    Nobody,
+    Default,
 }
 
 /// The contents of a config file.
@@ -84,7 +84,7 @@ impl Choice {
                 return Ok(Self { url, origin: Origin::File(path) });
             }
         }
-        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Nobody })
+        Ok(Self { url: EMBEDDED.to_owned(), origin: Origin::Default })
     }
 
     /// The URL, with its password.
@@ -193,7 +193,7 @@ fn files() -> Vec<PathBuf> {
     let home = || absolute("HOME").map(|home| home.join(".config"));
     let own =
         absolute("XDG_CONFIG_HOME").or_else(home).map(|folder| folder.join("distlock/config.toml"));
-    own.into_iter().chain([PathBuf::from(EVERYBODYS)]).collect()
+    own.into_iter().chain([PathBuf::from(SYSTEM_WIDE)]).collect()
 }
 
 /// The store that a file names, if there is a file and it names one.
@@ -222,6 +222,18 @@ fn read(path: &Path) -> Result<Option<String>, Failure> {
 /// `user:***@host` as `user@host`, which is a URL again.
 fn without_stars(url: &str) -> String {
     url.replacen("://:***@", "://", 1).replacen(":***@", "@", 1)
+}
+
+/// The file that a URL names, if it does not exist.
+#[cfg(feature = "sqlite")]
+pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
+    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
+    (!path.exists()).then(|| path.display().to_string())
+}
+
+#[cfg(not(feature = "sqlite"))]
+pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
+    None
 }
 
 #[cfg(test)]

@@ -9,17 +9,22 @@ use std::{
     time::Duration,
 };
 
-use clap::{ArgMatches, CommandFactory};
+use clap::{Arg, ArgMatches, Command, CommandFactory};
 use clap_complete::{
     Shell,
-    engine::CompletionCandidate,
+    engine::{ArgValueCompleter, CompletionCandidate},
     env::{CompleteEnv, EnvCompleter, Shells},
 };
 use distlock::{Entry, Locks};
 use lock_core::StoreUrl;
 use tokio::time::timeout;
 
-use crate::{choice::Choice, opt::Opt, plain::Plain, queue::who, token_floor::missing_file};
+use crate::{
+    choice::{Choice, missing_file},
+    opt::Opt,
+    plain::Plain,
+    queue::who,
+};
 
 /// Variable that names the shell.
 const VARIABLE: &str = "_DISTLOCK_COMPLETE";
@@ -46,7 +51,7 @@ pub(crate) fn script(shell: Shell) -> io::Result<Vec<u8>> {
 pub(crate) fn answer() -> Option<ExitCode> {
     env::var_os(VARIABLE)?;
     let folder = env::current_dir().ok();
-    let complete = CompleteEnv::with_factory(Opt::command).var(VARIABLE);
+    let complete = CompleteEnv::with_factory(program).var(VARIABLE);
     match complete.try_complete(env::args_os(), folder.as_deref()) {
         Ok(true) => Some(ExitCode::SUCCESS),
         Ok(false) => None,
@@ -55,8 +60,18 @@ pub(crate) fn answer() -> Option<ExitCode> {
     }
 }
 
+/// The program, with completers for the arguments that the store knows.
+fn program() -> Command {
+    let completed = |arg: Arg| match arg.get_id().as_str() {
+        "name" | "prefix" => arg.add(ArgValueCompleter::new(names)),
+        "attempt" => arg.add(ArgValueCompleter::new(attempts)),
+        _ => arg,
+    };
+    Opt::command().mut_subcommands(|command| command.mut_args(completed))
+}
+
 /// The names in use that start with what was typed.
-pub(crate) fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(prefix) = typed.to_str() else { return Vec::new() };
     let names = ask(async |locks, _| locks.names(prefix).await.ok()).unwrap_or_default();
     let names = names.iter().map(ToString::to_string).filter(|name| is_plain(name));
@@ -64,7 +79,7 @@ pub(crate) fn names(typed: &OsStr) -> Vec<CompletionCandidate> {
 }
 
 /// The attempts that hold the lock named before, or wait for it.
-pub(crate) fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
+fn attempts(typed: &OsStr) -> Vec<CompletionCandidate> {
     let Some(start) = typed.to_str() else { return Vec::new() };
     let queue = ask(async |locks, words| {
         let name: &String = words.subcommand()?.1.try_get_one("name").ok()??;

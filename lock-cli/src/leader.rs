@@ -18,18 +18,18 @@ struct Now<'a> {
     /// The leader's value. Bytes that are not UTF-8 are replaced.
     value: Option<String>,
     token: Option<u64>,
-    holder: Option<Who<'a>>,
+    holder: Option<Holder<'a>>,
 }
 
 /// The leader, as far as the store can tell.
 #[derive(Serialize)]
-struct Who<'a> {
+struct Holder<'a> {
     description: Option<&'a str>,
     queued_at: Option<String>,
     granted_at: Option<String>,
 }
 
-impl<'a> From<&'a Leader> for Who<'a> {
+impl<'a> From<&'a Leader> for Holder<'a> {
     fn from(Leader { holder, .. }: &'a Leader) -> Self {
         Self {
             description: holder.description.as_deref(),
@@ -64,7 +64,7 @@ fn tell(opt: &opt::Leader, leader: Option<&Leader>) -> io::Result<()> {
             name: &opt.name,
             value,
             token: leader.map(|leader| leader.token.value()),
-            holder: leader.map(Who::from),
+            holder: leader.map(Holder::from),
         });
     }
     match (leader, value) {

@@ -6,7 +6,7 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::{
-    choice::Choice,
+    choice::{Choice, missing_file},
     exit::{Code, Failure},
     opt, print,
 };
@@ -135,16 +135,4 @@ async fn floor_of_another(this: &Locks, other: &Locks) -> Result<Option<TokenFlo
     probe.release().await?;
     let (floor, seen) = answer?;
     Ok(seen.is_empty().then_some(floor))
-}
-
-/// The file that a URL names, if it does not exist.
-#[cfg(feature = "sqlite")]
-pub(crate) fn missing_file(url: &StoreUrl) -> Option<String> {
-    let path = distlock::sql::SqlConfig::from_url(url).ok()?.path()?;
-    (!path.exists()).then(|| path.display().to_string())
-}
-
-#[cfg(not(feature = "sqlite"))]
-pub(crate) fn missing_file(_: &StoreUrl) -> Option<String> {
-    None
 }

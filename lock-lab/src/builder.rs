@@ -1,11 +1,8 @@
-//! The options of servers.
+//! Choosing the options of a server, and its start.
 
-use std::{
-    ffi::OsString,
-    path::{Path, PathBuf},
-};
+use std::{ffi::OsString, path::PathBuf};
 
-use crate::{LabError, Network, Server, program, store::Store};
+use crate::{LabError, Network, Server, options::Common, store::Store};
 
 /// A kind of server that a [`Builder`] starts.
 pub trait Kind: Sized {
@@ -21,28 +18,6 @@ pub trait Kind: Sized {
 pub struct Builder<K: Kind> {
     pub(crate) common: Common,
     pub(crate) options: K::Options,
-}
-
-/// The options that every kind of server has.
-#[derive(Clone, Debug, Default)]
-pub struct Common {
-    /// The program, if not the one of the Debian package.
-    pub(crate) binary: Option<PathBuf>,
-    pub(crate) args: Vec<OsString>,
-    pub(crate) in_memory: bool,
-    /// The network in which the server gets a place of its own, if it is not on 127.0.0.1.
-    pub(crate) network: Option<Network>,
-}
-
-impl Common {
-    /// Finds the program: `default` unless another one was set.
-    pub(crate) fn program(
-        &self,
-        default: impl AsRef<Path>,
-        install: &'static str,
-    ) -> Result<PathBuf, LabError> {
-        program::find(self.binary.as_deref().unwrap_or(default.as_ref()), install)
-    }
 }
 
 /// A derived impl would demand that the server itself can be cloned.

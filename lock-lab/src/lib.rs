@@ -103,6 +103,7 @@ mod error;
 mod etcd;
 mod mariadb;
 mod network;
+mod options;
 mod port;
 mod postgres;
 mod process;
@@ -122,10 +123,10 @@ pub use self::{
     backup::Backup,
     builder::Builder,
     clock::Shift,
-    cluster::{Cluster, EtcdCluster, Member, ZooKeeperCluster},
+    cluster::{Cluster, Member},
     counters::Counters,
     error::LabError,
-    etcd::Etcd,
+    etcd::{Etcd, EtcdCluster},
     mariadb::MariaDb,
     network::{Network, Place, Side, network_trial, run_network_tests},
     postgres::Postgres,
@@ -134,5 +135,5 @@ pub use self::{
     redis::{IndependentRedis, Redis, RedisSentinels, RedisSentinelsBuilder, Sentinel},
     server::Server,
     state::{is_gone, state_of},
-    zookeeper::ZooKeeper,
+    zookeeper::{ZooKeeper, ZooKeeperCluster},
 };

@@ -6,7 +6,7 @@ mod status;
 use std::ops::Deref;
 
 use self::options::MariaDbOptions;
-use crate::{Builder, LabError, Server, builder::Kind};
+use crate::{Builder, LabError, Server, builder::Kind, tls::Tls};
 
 /// A private MariaDB, without a binary log.
 ///
@@ -80,6 +80,22 @@ impl MariaDb {
     /// If the future is dropped, each statement may or may not have run.
     pub async fn sql_as_admin(&self, statements: &str) -> Result<String, LabError> {
         self.options.admin(self.addr())?.run(statements).await
+    }
+}
+
+impl Builder<MariaDb> {
+    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
+    /// the end of the server, but not a crash of the machine.
+    pub fn durable(mut self) -> Self {
+        self.options.durable = true;
+        self
+    }
+
+    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
+    /// 11.4 makes a certificate of its own).
+    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
+        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
+        self
     }
 }
 

@@ -5,25 +5,20 @@ mod late;
 mod link;
 mod mode;
 mod pump;
+mod shared;
 mod tally;
 
 use std::{
     io,
     net::SocketAddr,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering::Relaxed},
-    },
+    sync::{Arc, atomic::Ordering::Relaxed},
     time::Duration,
 };
 
-use tokio::{
-    sync::watch,
-    task::{JoinHandle, JoinSet},
-};
+use tokio::task::{JoinHandle, JoinSet};
 
 pub use self::tally::ProxyStats;
-use self::{door::Door, late::Late, link::Link, mode::Mode, tally::Tally};
+use self::{link::Link, mode::Mode, shared::Shared};
 use crate::LabError;
 
 /// A TCP proxy on 127.0.0.1 in front of one server.
@@ -46,19 +41,6 @@ pub struct Proxy {
     accepting: JoinHandle<()>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    target: SocketAddr,
-    door: Door,
-    mode: watch::Sender<Mode>,
-    /// One task per connection; `None` after the drop of the proxy.
-    links: Mutex<Option<JoinSet<()>>>,
-    delay_nanos: AtomicU64,
-    drop_next_reply: AtomicBool,
-    late: Late,
-    tally: Tally,
-}
-
 impl Proxy {
     /// Starts a proxy to `target` on a free port, in the current tokio runtime.
     ///
@@ -74,16 +56,8 @@ impl Proxy {
     ///
     /// Outside a tokio runtime.
     pub async fn start(target: SocketAddr) -> Result<Self, LabError> {
-        let shared = Arc::new(Shared {
-            target,
-            door: Door::open().map_err(LabError::io("starting a proxy"))?,
-            mode: watch::Sender::new(Mode::Open),
-            links: Mutex::new(Some(JoinSet::new())),
-            delay_nanos: AtomicU64::new(0),
-            drop_next_reply: AtomicBool::new(false),
-            late: Late::new(),
-            tally: Tally::default(),
-        });
+        let shared = Shared::open(target).map_err(LabError::io("starting a proxy"))?;
+        let shared = Arc::new(shared);
         let accepting = tokio::spawn(accept(Arc::clone(&shared)));
         Ok(Self { shared, accepting })
     }
@@ -97,17 +71,17 @@ impl Proxy {
     ///
     /// Open connections stay open. New ones are accepted and get no bytes.
     pub fn cut(&self) {
-        self.set(Mode::Cut);
+        self.shared.set(Mode::Cut);
     }
 
     /// Lets requests pass and holds the replies.
     pub fn half_open(&self) {
-        self.set(Mode::HalfOpen);
+        self.shared.set(Mode::HalfOpen);
     }
 
     /// Resets all connections and refuses new ones, like a machine without the server.
     pub fn refuse(&self) {
-        self.set(Mode::Refuse);
+        self.shared.set(Mode::Refuse);
         self.reset();
     }
 
@@ -120,7 +94,7 @@ impl Proxy {
     /// After [`refuse`](Self::refuse), if this process has no file descriptor left.
     pub fn heal(&self) {
         self.shared.drop_next_reply.store(false, Relaxed);
-        self.set(Mode::Open);
+        self.shared.set(Mode::Open);
     }
 
     /// Resets all open connections, with RST to both sides. The bytes in them are lost. New ones
@@ -185,14 +159,6 @@ impl Proxy {
     pub fn stats(&self) -> ProxyStats {
         self.shared.tally.stats()
     }
-
-    fn set(&self, mode: Mode) {
-        self.shared.mode.send_replace(mode);
-        match mode {
-            Mode::Refuse => self.shared.door.close(),
-            _ => self.shared.door.reopen(),
-        }
-    }
 }
 
 impl Drop for Proxy {
@@ -200,18 +166,6 @@ impl Drop for Proxy {
         self.shared.door.close();
         self.accepting.abort();
         *self.shared.links() = None;
-    }
-}
-
-impl Shared {
-    fn delay(&self) -> Option<Duration> {
-        let nanos = self.delay_nanos.load(Relaxed);
-        (nanos > 0).then(|| Duration::from_nanos(nanos))
-    }
-
-    /// Each change of the set is one call, so a panic elsewhere leaves it whole.
-    fn links(&self) -> MutexGuard<'_, Option<JoinSet<()>>> {
-        self.links.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

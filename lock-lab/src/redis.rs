@@ -102,6 +102,22 @@ impl Redis {
     }
 }
 
+impl Builder<Redis> {
+    /// Demands a password from clients. It is part of the URL. Default: none.
+    pub fn password(mut self, password: impl Into<String>) -> Self {
+        self.options.password = Some(password.into());
+        self
+    }
+
+    /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
+    ///
+    /// Without it a restart loses everything. Default: true.
+    pub fn appendonly(mut self, appendonly: bool) -> Self {
+        self.options.appendonly = appendonly;
+        self
+    }
+}
+
 impl Kind for Redis {
     type Options = RedisOptions;
 

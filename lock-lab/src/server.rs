@@ -14,8 +14,8 @@ use tempfile::TempDir;
 use tokio::time::{sleep, timeout};
 
 use crate::{
-    Counters, LabError, Network, Place, Proxy, Shift, builder::Common, clock::Clocks, is_gone,
-    network::Node, port::Port, process::Process, store::Store, user::User,
+    Counters, LabError, Network, Place, Proxy, Shift, clock::Clocks, is_gone, network::Node,
+    options::Common, port::Port, process::Process, store::Store, user::User,
 };
 
 /// Longest time until a server answers. A loaded machine takes seconds for a JVM.

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, fmt, net::SocketAddr, path::Path, pin::Pin};
 
-use crate::{Counters, LabError, builder::Common};
+use crate::{Counters, LabError, options::Common};
 
 /// A boxed future, so that [`Store`] works as a trait object.
 pub type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, LabError>> + Send + 'a>>;

@@ -1,18 +1,26 @@
 //! A private ZooKeeper.
 
+mod four_letter;
 mod monitor;
 mod options;
 
-use std::{net::SocketAddr, ops::Deref};
+use std::{net::SocketAddr, ops::Deref, time::Duration};
 
 use self::options::ZooKeeperOptions;
-use crate::{Builder, LabError, Place, Server, ask, builder::Kind, cluster::Member};
+use crate::{
+    Builder, LabError, Place, Server,
+    builder::Kind,
+    cluster::{Cluster, Member},
+};
 
-/// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`](crate::ZooKeeperCluster).
+/// A private ZooKeeper: standalone, or a node of a [`ZooKeeperCluster`].
 #[derive(Debug)]
 pub struct ZooKeeper {
     server: Server,
 }
+
+/// Three ZooKeepers that are one store.
+pub type ZooKeeperCluster = Cluster<ZooKeeper>;
 
 impl ZooKeeper {
     /// Starts a ZooKeeper with default options and waits until it answers.
@@ -54,7 +62,23 @@ impl ZooKeeper {
     /// Dropping the future does not stop a request that was sent.
     pub async fn four_letter(&self, word: &str) -> Result<String, LabError> {
         let (addr, word) = (self.addr(), word.to_owned());
-        self.ask(async move { four_letter(addr, &word).await }).await
+        self.ask(async move { four_letter::send(addr, &word).await }).await
+    }
+}
+
+impl Builder<ZooKeeper> {
+    /// Sets ZooKeeper's unit of time. Session timeouts lie between 2 and 20 ticks, and the server
+    /// looks for dead sessions once a tick. Default: 500 ms, so sessions of 1 s to 10 s.
+    pub fn tick(mut self, tick: Duration) -> Self {
+        self.options.tick = tick;
+        self
+    }
+
+    /// Adds a line to the configuration file, after those of the lab, so that it takes precedence.
+    /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
+    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.settings.push((key.into(), value.into()));
+        self
     }
 }
 
@@ -72,7 +96,7 @@ impl Member for ZooKeeper {
     }
 
     async fn term(addr: SocketAddr) -> Option<u64> {
-        epoch(&four_letter(addr, "srvr").await.ok()?)
+        epoch(&four_letter::send(addr, "srvr").await.ok()?)
     }
 }
 
@@ -89,9 +113,4 @@ impl Deref for ZooKeeper {
     fn deref(&self) -> &Server {
         &self.server
     }
-}
-
-async fn four_letter(addr: SocketAddr, word: &str) -> Result<String, LabError> {
-    let reply = ask::exchange(addr, word.as_bytes()).await?;
-    Ok(String::from_utf8_lossy(&reply).into_owned())
 }

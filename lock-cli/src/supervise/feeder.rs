@@ -27,7 +27,7 @@ use super::{
     message::{Begin, End, Environment, News, Order},
     outbox::Outbox,
     passing::pass,
-    role::SUPERVISE,
+    supervisor::SUPERVISE,
 };
 use crate::{exit::say, policy::Policy, signals::Signals};
 
@@ -69,7 +69,7 @@ impl Ready {
     ///
     /// If the operating system refuses a process.
     pub(crate) fn start(command: &[OsString]) -> io::Result<Self> {
-        // If the supervisor dies, its descendants become ours.
+        // If the supervisor dies, this process inherits its children.
         set_child_subreaper(Some(getpid()))?;
         let (socket, theirs) = UnixStream::pair()?;
         let mut supervisor = Command::new("/proc/self/exe");

@@ -17,13 +17,13 @@ use crate::{
 pub(crate) struct JobControl {
     terminal: Option<Terminal>,
     group: Option<Pid>,
-    /// Whether the command gets the terminal as soon as it is ours to give.
+    /// Whether the command gets the terminal as soon as the group of this process has it.
     wanted: bool,
     /// Whether the command ever had the terminal.
     handed: bool,
     /// Whether the command was asked to end, because it will never have the terminal.
     asked: bool,
-    /// Whether the command has stopped, or was told to, and was not continued since.
+    /// Whether the command has stopped, or was sent SIGTSTP, and was not continued since.
     stops: bool,
 }
 
@@ -40,7 +40,7 @@ impl JobControl {
         self.hand_over();
     }
 
-    /// Whether keys may have gone to the command, and not to us.
+    /// Whether keys may have gone to the command, and not to this process.
     pub(crate) fn has_handed_over(&self) -> bool {
         self.handed
     }
@@ -50,7 +50,7 @@ impl JobControl {
         self.group
     }
 
-    /// Ctrl-z was pressed in our group.
+    /// Ctrl-z was pressed in the group of this process.
     pub(crate) fn stop(&mut self) {
         match self.group {
             Some(_) => {
@@ -76,7 +76,7 @@ impl JobControl {
             self.wanted = true;
             self.go_on();
         } else if ours || state.hears_a_stop || signal == Signal::TSTP && self.terminal.is_some() {
-            // The other processes of our group have received the key as well.
+            // The other processes of this group have received the key as well.
             stop_alone();
             self.go_on_after(signal);
         } else if wants {
@@ -84,8 +84,8 @@ impl JobControl {
         }
     }
 
-    /// The shell has continued us, or there is no shell. Without a shell, a key has no effect, but
-    /// SIGSTOP has.
+    /// The shell has continued this process, or there is no shell. Without a shell, a key has no
+    /// effect, but SIGSTOP has.
     fn go_on_after(&mut self, signal: Signal) {
         if signal != Signal::STOP {
             self.go_on();

@@ -15,6 +15,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use super::{message::Environment, passing::receive};
 use crate::exit::{Code, Failure};
 
+/// The first argument of a launcher.
+pub(super) const LAUNCH: &str = "launch";
+
 /// Waits for the order to begin, and becomes the command. Its stdin is the supervisor's end of a
 /// socket.
 ///

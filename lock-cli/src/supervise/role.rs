@@ -2,7 +2,10 @@
 
 use std::{env, ffi::OsString, process::ExitCode};
 
-use super::{launcher::launch, supervisor::supervise};
+use super::{
+    launcher::{LAUNCH, launch},
+    supervisor::{SUPERVISE, supervise},
+};
 use crate::{exit::Failure, runtime};
 
 /// The first argument names the role; the others are the command. Each command needs two more
@@ -11,9 +14,6 @@ pub(crate) enum Role {
     Supervisor(Vec<OsString>),
     Launcher(Vec<OsString>),
 }
-
-pub(super) const SUPERVISE: &str = "supervise";
-pub(super) const LAUNCH: &str = "launch";
 
 impl Role {
     pub(crate) fn of_this_process() -> Option<Self> {

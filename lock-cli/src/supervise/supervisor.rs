@@ -21,13 +21,15 @@ use tokio::{
 
 use super::{
     family,
+    launcher::LAUNCH,
     message::{Begin, End, Environment, News, Order, code},
     outbox::Outbox,
     passing::{pass, receive},
-    role::LAUNCH,
 };
 use crate::{exit::Failure, policy::Policy, signals::Signals};
 
+/// The first argument of a supervisor.
+pub(super) const SUPERVISE: &str = "supervise";
 /// Time between two looks whether the processes that the command left running have ended.
 const LOOK: Duration = Duration::from_millis(10);
 

@@ -45,7 +45,7 @@ impl Terminal {
             && stderr().is_terminal()
     }
 
-    /// Gives it to a process group, if it is ours to give. Returns whether it was.
+    /// Gives it to a process group, if the group of this process has it. Returns whether it had.
     pub(crate) fn hand_over(&self, group: Pid) -> bool {
         self.pass(self.ours, group)
     }

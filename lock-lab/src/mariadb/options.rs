@@ -4,12 +4,12 @@ use std::{ffi::OsString, fs, net::SocketAddr, path::Path, process::Output};
 
 use tokio::process::Command;
 
-use super::{MariaDb, status};
+use super::status;
 use crate::{
-    Builder, Counters, LabError,
+    Counters, LabError,
     account::{NAME, Password},
-    builder::Common,
     client::Client,
+    options::Common,
     program,
     store::{Answer, Store},
     template::Template,
@@ -33,24 +33,8 @@ const MAKE: &str = r#"
 #[derive(Clone, Debug, Default)]
 pub struct MariaDbOptions {
     password: Password,
-    durable: bool,
-    tls: Option<Tls>,
-}
-
-impl Builder<MariaDb> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
-    /// the end of the server, but not a crash of the machine.
-    pub fn durable(mut self) -> Self {
-        self.options.durable = true;
-        self
-    }
-
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered (MariaDB from
-    /// 11.4 makes a certificate of its own).
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
+    pub(super) durable: bool,
+    pub(super) tls: Option<Tls>,
 }
 
 impl MariaDbOptions {

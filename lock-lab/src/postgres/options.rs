@@ -10,12 +10,12 @@ use std::{
 
 use tokio::process::Command;
 
-use super::{Postgres, statements};
+use super::statements;
 use crate::{
-    Builder, Counters, LabError,
+    Counters, LabError,
     account::{NAME, Password},
-    builder::Common,
     client::Client,
+    options::Common,
     program,
     store::{Answer, Store},
     template::Template,
@@ -58,23 +58,8 @@ if [ -f tls-key.pem ]; then install -m 600 tls-key.pem own-key.pem; fi"#;
 #[derive(Clone, Debug, Default)]
 pub struct PostgresOptions {
     password: Password,
-    durable: bool,
-    tls: Option<Tls>,
-}
-
-impl Builder<Postgres> {
-    /// Lets each commit reach the disk before its reply. Default: off, so that a commit survives
-    /// the end of the server, but not a crash of the machine.
-    pub fn durable(mut self) -> Self {
-        self.options.durable = true;
-        self
-    }
-
-    /// Offers TLS, with a certificate and its key as PEM. Default: none is offered.
-    pub fn tls(mut self, certificate: impl Into<String>, key: impl Into<String>) -> Self {
-        self.options.tls = Some(Tls { certificate: certificate.into(), key: key.into() });
-        self
-    }
+    pub(super) durable: bool,
+    pub(super) tls: Option<Tls>,
 }
 
 impl PostgresOptions {

@@ -7,11 +7,7 @@ use std::{
 
 use tokio::{net::TcpStream, try_join};
 
-use super::{
-    Shared,
-    mode::Direction,
-    pump::{pump, until_open},
-};
+use super::{mode::Direction, pump::pump, shared::Shared};
 
 /// Both halves of a connection. A drop resets both, unless both have closed in order.
 #[derive(Debug)]
@@ -38,7 +34,7 @@ impl Link {
 
     async fn carry(&mut self) -> io::Result<()> {
         // Connecting also sends bytes, so a cut holds it back.
-        until_open(&self.shared, Direction::Up).await?;
+        self.shared.until_open(Direction::Up).await?;
         let server = self.server.insert(TcpStream::connect(self.shared.target).await?);
         self.client.set_nodelay(true)?;
         server.set_nodelay(true)?;

@@ -14,10 +14,7 @@ use tokio::{
     try_join,
 };
 
-use super::{
-    Shared,
-    mode::{Direction, Mode},
-};
+use super::{mode::Direction, shared::Shared};
 
 /// The size of a read.
 const CHUNK: usize = 64 * 1024;
@@ -109,7 +106,7 @@ async fn deliver(
         if let Some(journey) = journey {
             journey.await;
         }
-        until_open(shared, direction).await?;
+        shared.until_open(direction).await?;
         match content {
             _ if direction == Direction::Down && dead.load(Relaxed) => {}
             Content::Late(number, bytes) => {
@@ -122,18 +119,4 @@ async fn deliver(
         }
     }
     Ok(())
-}
-
-/// Waits until the network lets bytes pass in this direction.
-///
-/// # Errors
-///
-/// If there is no server any more: a connection accepted just before must not stay open.
-pub(super) async fn until_open(shared: &Shared, direction: Direction) -> io::Result<()> {
-    let mut mode = shared.mode.subscribe();
-    let known = |mode: &Mode| mode.lets_pass(direction) || *mode == Mode::Refuse;
-    match *mode.wait_for(known).await.expect("the sender lives in `shared`") {
-        Mode::Refuse => Err(io::ErrorKind::ConnectionReset.into()),
-        Mode::Cut | Mode::HalfOpen | Mode::Open => Ok(()),
-    }
 }

@@ -5,13 +5,13 @@ use std::{ffi::OsString, net::SocketAddr, path::Path};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::{
-    Redis, info,
+    info,
     resp::Connection,
     role::{self, Role},
 };
 use crate::{
-    Builder, Counters, LabError,
-    builder::Common,
+    Counters, LabError,
+    options::Common,
     store::{Answer, Store},
 };
 
@@ -22,7 +22,7 @@ pub(super) const INSTALL: &str = "apt-get install redis-server";
 #[derive(Clone, Debug)]
 pub struct RedisOptions {
     pub(super) password: Option<String>,
-    appendonly: bool,
+    pub(super) appendonly: bool,
     /// Its role at its first start, if it belongs to a primary with replicas.
     pub(super) role: Option<Role>,
 }
@@ -30,22 +30,6 @@ pub struct RedisOptions {
 impl Default for RedisOptions {
     fn default() -> Self {
         Self { password: None, appendonly: true, role: None }
-    }
-}
-
-impl Builder<Redis> {
-    /// Demands a password from clients. It is part of the URL. Default: none.
-    pub fn password(mut self, password: impl Into<String>) -> Self {
-        self.options.password = Some(password.into());
-        self
-    }
-
-    /// Sets whether each write reaches the disk before its reply (`appendfsync always`).
-    ///
-    /// Without it a restart loses everything. Default: true.
-    pub fn appendonly(mut self, appendonly: bool) -> Self {
-        self.options.appendonly = appendonly;
-        self
     }
 }
 

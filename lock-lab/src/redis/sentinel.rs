@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     Counters, LabError, Server,
-    builder::Common,
+    options::Common,
     store::{Answer, Store},
 };
 

@@ -6,7 +6,7 @@ use super::four_letter;
 use crate::{Counters, LabError};
 
 pub(super) async fn counters(addr: SocketAddr) -> Result<Counters, LabError> {
-    let reply = four_letter(addr, "mntr").await?;
+    let reply = four_letter::send(addr, "mntr").await?;
     if !reply.starts_with("zk_") {
         return Err(LabError::Reply { server: "zookeeper", reply });
     }

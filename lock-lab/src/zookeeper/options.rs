@@ -9,10 +9,10 @@ use std::{
     time::Duration,
 };
 
-use super::{ZooKeeper, four_letter, monitor};
+use super::{four_letter, monitor};
 use crate::{
-    Builder, Counters, LabError, Place,
-    builder::Common,
+    Counters, LabError, Place,
+    options::Common,
     port::addr_in,
     store::{Answer, Store},
 };
@@ -31,8 +31,8 @@ const MAIN: &str = "org.apache.zookeeper.server.quorum.QuorumPeerMain";
 /// The options of ZooKeeper alone.
 #[derive(Clone, Debug)]
 pub struct ZooKeeperOptions {
-    tick: Duration,
-    settings: Vec<(String, String)>,
+    pub(super) tick: Duration,
+    pub(super) settings: Vec<(String, String)>,
     /// Its number and the places of all nodes, if it is one of a cluster.
     member: Option<(usize, Vec<Place>)>,
 }
@@ -40,22 +40,6 @@ pub struct ZooKeeperOptions {
 impl Default for ZooKeeperOptions {
     fn default() -> Self {
         Self { tick: Duration::from_millis(500), settings: Vec::new(), member: None }
-    }
-}
-
-impl Builder<ZooKeeper> {
-    /// Sets ZooKeeper's unit of time. Session timeouts lie between 2 and 20 ticks, and the server
-    /// looks for dead sessions once a tick. Default: 500 ms, so sessions of 1 s to 10 s.
-    pub fn tick(mut self, tick: Duration) -> Self {
-        self.options.tick = tick;
-        self
-    }
-
-    /// Adds a line to the configuration file, after those of the lab, so that it takes precedence.
-    /// Default: none; the lab sets `initLimit=10` and `syncLimit=4` (ticks).
-    pub fn setting(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
-        self.options.settings.push((key.into(), value.into()));
-        self
     }
 }
 
@@ -131,7 +115,7 @@ impl Store for ZooKeeperOptions {
         Box::pin(async move {
             // Before it serves, it says "This ZooKeeper instance is not currently serving
             // requests".
-            let reply = four_letter(addr, "srvr").await?;
+            let reply = four_letter::send(addr, "srvr").await?;
             let serves = reply.contains("\nMode: ");
             serves.then_some(()).ok_or(LabError::Reply { server: "zookeeper", reply })
         })
