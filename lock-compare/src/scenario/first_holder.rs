@@ -61,7 +61,7 @@ pub(crate) struct Meeting {
 }
 
 impl FirstHolder {
-    /// A takes the free lock of a trace and a name for `what`.
+    /// A takes a free lock. `what` names the lock and the trace.
     pub(crate) async fn take(
         stage: &Stage,
         lock: &dyn Contestant,
