@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, fmt, sync::Arc};
 
-use crate::{Event, Kind, Loss, What};
+use crate::{Event, Kind, Loss, What, line::seconds};
 
 /// An attempt to get a lock, from its request to its end. Times are nanoseconds.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -207,11 +207,6 @@ pub(crate) fn of(events: &[Event]) -> Result<Vec<Attempt>, Misfit> {
     }
     attempts.sort_by_key(|attempt| attempt.asked);
     Ok(attempts)
-}
-
-/// A time, for people.
-pub(crate) fn seconds(nanos: u64) -> String {
-    format!("{}.{:06} s", nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000)
 }
 
 impl fmt::Display for Attempt {

@@ -4,8 +4,6 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 
-use crate::attempt::seconds;
-
 /// The first line: it describes the run.
 #[derive(Clone, Debug, Eq, PartialEq, Serialize, Deserialize)]
 pub struct Header {
@@ -176,4 +174,9 @@ impl fmt::Display for Fault {
         write!(f, "{fault} of {target} from {}", seconds(*from))?;
         until.iter().try_for_each(|until| write!(f, " until {}", seconds(*until)))
     }
+}
+
+/// A time, for people.
+pub(crate) fn seconds(nanos: u64) -> String {
+    format!("{}.{:06} s", nanos / 1_000_000_000, nanos % 1_000_000_000 / 1000)
 }

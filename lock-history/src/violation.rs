@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc, time::Duration};
 
-use crate::{Attempt, attempt::seconds};
+use crate::{Attempt, line::seconds};
 
 /// A promise that a history can break.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
