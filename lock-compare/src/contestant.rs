@@ -65,6 +65,24 @@ pub trait Player: Send + Sync {
     }
 }
 
+impl dyn Player {
+    /// [`acquire`](Self::acquire) inside an actor's runtime.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`acquire`](Self::acquire), or if the actor is killed.
+    pub async fn acquire_in(
+        self: &Arc<Self>,
+        home: &Actor,
+        name: &str,
+        ttl: Duration,
+        wait: Duration,
+    ) -> Result<Option<Box<dyn Hold>>, Failure> {
+        let (client, name) = (self.clone(), name.to_owned());
+        home.run(async move { client.acquire(&name, ttl, wait).await }).await?
+    }
+}
+
 /// A lock that a client holds, or believes it holds.
 #[async_trait]
 pub trait Hold: Send + Sync {

@@ -29,6 +29,7 @@ mod isolation;
 pub mod keys;
 mod machine;
 mod outcome;
+mod plot;
 mod printed;
 mod printed_queue;
 mod program;
@@ -59,7 +60,8 @@ pub use self::{
     html::html,
     keys::{KeySpace, Keys},
     machine::Machine,
-    outcome::{BarSeries, Drawing, Figure, Nature, Outcome, Plot, Series, Side, SpreadRow, Topic},
+    outcome::{Figure, Nature, Outcome, Side},
+    plot::{BarSeries, Drawing, Plot, Series, SpreadRow, Topic},
     printed::{Give, Printed, Take},
     printed_queue::PrintedQueue,
     report::{Cell, ClaimText, Report, Row},

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use lock_history::{History, Misfit};
+use lock_history::{Checker, Grade, History, Misfit};
 use serde::{Deserialize, Serialize};
 
-use crate::{Timeline, Verdict};
+use crate::{Drawing, Plot, Timeline, Topic, Verdict};
 
 /// The result of an experiment on one store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,10 +72,23 @@ impl Outcome {
         self
     }
 
+    /// Adds several figures.
+    #[must_use]
+    pub fn figures(mut self, figures: impl IntoIterator<Item = Figure>) -> Self {
+        self.figures.extend(figures);
+        self
+    }
+
     /// Adds a plot.
     #[must_use]
-    pub fn plot(mut self, plot: Plot) -> Self {
-        self.plots.push(plot);
+    pub fn plot(self, plot: Plot) -> Self {
+        self.plots([plot])
+    }
+
+    /// Adds several plots, or one if there is one.
+    #[must_use]
+    pub fn plots(mut self, plots: impl IntoIterator<Item = Plot>) -> Self {
+        self.plots.extend(plots);
         self
     }
 }
@@ -161,16 +174,44 @@ impl Side {
         self
     }
 
+    /// Adds several lines of evidence.
+    #[must_use]
+    pub fn story(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.evidence.extend(lines);
+        self
+    }
+
+    /// The lock and what happened: "distlock: the next client waits".
+    pub fn summary(&self) -> String {
+        format!("{}: {}", self.lock, self.happened)
+    }
+
+    /// The summaries of several sides, separated by semicolons.
+    pub fn summaries<'a>(sides: impl IntoIterator<Item = &'a Self>) -> String {
+        sides.into_iter().map(Self::summary).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Its timeline as a plot, if it has a trace. The title ends with the lock's name.
+    pub fn plot(&self, title: &str, topic: Option<Topic>) -> Option<Plot> {
+        let (title, timeline) = (format!("{title}: {}", self.lock), self.timeline.clone()?);
+        Some(Plot { title, topic, drawing: Drawing::Timeline(timeline) })
+    }
+
+    /// Adds its trace. The order of its tokens is not checked.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`traced`](Self::traced).
+    pub fn played(self, history: History) -> Result<Self, Misfit> {
+        self.traced(history, &Checker::new().tokens(Grade::None))
+    }
+
     /// Adds its trace, with the checker's violations and the timeline made from it.
     ///
     /// # Errors
     ///
     /// [`Misfit`] if the trace is not a history.
-    pub fn traced(
-        mut self,
-        history: History,
-        checker: &lock_history::Checker,
-    ) -> Result<Self, Misfit> {
+    pub fn traced(mut self, history: History, checker: &Checker) -> Result<Self, Misfit> {
         let report = checker.check(&history)?;
         self.violations = report.violations.iter().map(ToString::to_string).collect();
         self.timeline = Some(Timeline::of(&history)?);
@@ -207,93 +248,4 @@ impl Figure {
     pub fn ratio(name: impl Into<String>, value: f64, interval: (f64, f64)) -> Self {
         Self { interval: Some(interval), ..Self::count(name, value, "x") }
     }
-}
-
-/// The meaning of a plot beyond its own experiment. The report puts such plots on its front.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Topic {
-    /// The oversell case, step by step.
-    Oversell,
-    /// A failover, with holders and tokens.
-    Failover,
-    /// The wait depending on the place in the queue.
-    Queue,
-    /// Requests and wakes per acquisition: polling, watching, hand-over.
-    Cost,
-    /// Distributions of latency.
-    Latency,
-}
-
-/// A drawing with its title.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Plot {
-    /// The title.
-    pub title: String,
-    /// Its topic in the report. `None` if it is only in its cell.
-    pub topic: Option<Topic>,
-    /// The drawing.
-    pub drawing: Drawing,
-}
-
-/// The kinds of plots.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(tag = "drawing", rename_all = "snake_case")]
-pub enum Drawing {
-    /// Points with numeric x values.
-    Lines {
-        /// Label of the x axis: "place in line".
-        x: String,
-        /// Label of the y axis: "ms until granted".
-        y: String,
-        /// Whether both axes are logarithmic.
-        log: bool,
-        /// The lines.
-        series: Vec<Series>,
-    },
-    /// A bar per label and series.
-    Bars {
-        /// The measured quantity.
-        y: String,
-        /// The groups.
-        labels: Vec<String>,
-        /// The series, each with a value per label.
-        series: Vec<BarSeries>,
-    },
-    /// Quantiles per label: a distribution as 5, 25, 50, 75, 95, 99 %.
-    Spread {
-        /// The unit of the quantiles: "ms".
-        y: String,
-        /// The rows.
-        rows: Vec<SpreadRow>,
-    },
-    /// Actions and beliefs of clients.
-    Timeline(Timeline),
-}
-
-/// A line of points.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Series {
-    /// Its name.
-    pub name: String,
-    /// The points.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// Bars of one colour.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct BarSeries {
-    /// Its name.
-    pub name: String,
-    /// A value per label.
-    pub values: Vec<f64>,
-}
-
-/// One distribution.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct SpreadRow {
-    /// Its name.
-    pub name: String,
-    /// The quantiles 5, 25, 50, 75, 95 and 99 %.
-    pub quantiles: [f64; 6],
 }

@@ -31,6 +31,28 @@ impl Redlock {
         Ok(Self(urls.iter().map(|url| keys_at(url)).collect::<Result<_, _>>()?))
     }
 
+    /// Sets the key on all servers, once. `None` without a majority in time.
+    async fn attempt(&self, name: &str, ttl: Duration) -> Result<Option<Held>, Failure> {
+        let (time, value) = (Time::start(), Uuid::new_v4().to_string());
+        let (servers, majority) = (self.connections().await, self.0.len() / 2 + 1);
+        if servers.len() < majority {
+            let (there, all) = (servers.len(), self.0.len());
+            return Err(format!("{there} of {all} servers answer, which is no majority").into());
+        }
+        let asked = servers.iter().map(|server| {
+            let set = server.set_nx_px(name, &value, ttl);
+            async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
+        });
+        let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
+        let valid = ttl.saturating_sub(ttl / DRIFT.0 + DRIFT.1);
+        let held = Held { servers, key: name.to_owned(), value, time, valid };
+        if granted >= majority && held.believes() {
+            return Ok(Some(held));
+        }
+        held.give_back().await;
+        Ok(None)
+    }
+
     async fn connections(&self) -> Vec<Arc<dyn Keys>> {
         let servers = self.0.iter().map(|server| timeout(SERVER, server.connect()));
         join_all(servers).await.into_iter().filter_map(|server| server.ok()?.ok()).collect()
@@ -64,25 +86,11 @@ impl Player for Redlock {
         ttl: Duration,
         wait: Duration,
     ) -> Result<Option<Box<dyn Hold>>, Failure> {
-        let (waited, majority) = (Time::start(), self.0.len() / 2 + 1);
+        let waited = Time::start();
         loop {
-            let (time, value) = (Time::start(), Uuid::new_v4().to_string());
-            let servers = self.connections().await;
-            if servers.len() < majority {
-                let (there, all) = (servers.len(), self.0.len());
-                return Err(format!("{there} of {all} servers answer, which is no majority").into());
-            }
-            let asked = servers.iter().map(|server| {
-                let set = server.set_nx_px(name, &value, ttl);
-                async { matches!(timeout(SERVER, set).await, Ok(Ok(true))) }
-            });
-            let granted = join_all(asked).await.into_iter().filter(|yes| *yes).count();
-            let valid = ttl.saturating_sub(ttl / DRIFT.0 + DRIFT.1);
-            let held = Held { servers, key: name.to_owned(), value, time, valid };
-            if granted >= majority && held.believes() {
+            if let Some(held) = self.attempt(name, ttl).await? {
                 return Ok(Some(Box::new(held)));
             }
-            held.give_back().await;
             if waited.since() >= wait {
                 return Ok(None);
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use lock_history::{AttemptLog, ClientLog, Fault, Header, History, Kind, Recorder};
 
-use crate::{Store, time::Time};
+use crate::{Failure, Hold, Store, time::Time};
 
 /// Records one side of an experiment. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -121,6 +121,51 @@ impl Entry {
     /// The release is confirmed.
     pub fn released(&self) {
         self.log.released(self.time.now());
+    }
+
+    /// Releases the lock, and records both ends of the release.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`Hold::release`]. The release is then recorded as never confirmed.
+    pub async fn gives_back(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
+        self.releasing();
+        hold.release().await?;
+        self.released();
+        Ok(())
+    }
+
+    /// A holder's end of its work: asks it whether it believes that it holds the lock, and releases
+    /// the lock.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`gives_back`](Self::gives_back).
+    pub async fn leaves(&self, hold: Box<dyn Hold>) -> Result<(), Failure> {
+        self.believes(|| hold.believes());
+        self.gives_back(hold).await
+    }
+
+    /// Records the reply to a try.
+    pub fn tried(&self, hold: Option<&dyn Hold>) {
+        match hold {
+            Some(hold) => self.granted(hold.token()),
+            None => self.ended("the lock is held"),
+        }
+    }
+
+    /// Records the end of a wait. A granted lock is given back at once.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`gives_back`](Self::gives_back).
+    pub async fn passes(&self, granted: Option<Box<dyn Hold>>) -> Result<(), Failure> {
+        let Some(hold) = granted else {
+            self.ended("waited in vain");
+            return Ok(());
+        };
+        self.granted(hold.token());
+        self.gives_back(hold).await
     }
 
     /// The attempt ended in another way.

@@ -102,6 +102,18 @@ impl Attempt {
         [self.released, ended, lost].into_iter().flatten().max()
     }
 
+    /// The known times between the grant and the end, with their words.
+    fn times(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let times = [
+            ("last valid", self.last_valid),
+            ("invalid", self.first_invalid),
+            ("releasing", self.releasing),
+            ("released", self.released),
+            ("revoked", self.revoked),
+        ];
+        times.into_iter().filter_map(|(what, at)| Some((what, at?)))
+    }
+
     fn begin(event: &Event, name: &Arc<str>, kind: Kind) -> Self {
         Self {
             client: event.client.clone(),
@@ -199,31 +211,16 @@ pub(crate) fn of(events: &[Event]) -> Result<Vec<Attempt>, Misfit> {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} #{} ({}) asked {}",
-            self.client,
-            self.number,
-            self.kind,
-            seconds(self.asked)
-        )?;
+        let Self { client, number, kind, .. } = self;
+        write!(f, "{client} #{number} ({kind}) asked {}", seconds(self.asked))?;
         if let Some(granted) = self.granted {
             write!(f, ", granted {}", seconds(granted))?;
         }
         if let Some(token) = self.token {
             write!(f, " with token {token}")?;
         }
-        let times = [
-            ("last valid", self.last_valid),
-            ("invalid", self.first_invalid),
-            ("releasing", self.releasing),
-            ("released", self.released),
-            ("revoked", self.revoked),
-        ];
-        for (what, at) in times {
-            if let Some(at) = at {
-                write!(f, ", {what} {}", seconds(at))?;
-            }
+        for (what, at) in self.times() {
+            write!(f, ", {what} {}", seconds(at))?;
         }
         if let Some(Lost { at, reason, .. }) = &self.lost {
             write!(f, ", lost {} ({reason})", seconds(*at))?;

@@ -86,13 +86,9 @@ impl Checker {
         let attempts = history.attempts()?;
         let mut report =
             Report { summary: Summary::of(&attempts, &history.faults), ..Report::default() };
-        let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
-        for attempt in &attempts {
-            names.entry(&attempt.name).or_default().push(attempt);
-        }
         let end = history.events.iter().map(|event| event.at).max().unwrap_or_default();
         let busy = gap::united(&history.faults, end);
-        for attempts in names.values() {
+        for attempts in by_name(&attempts).values() {
             let found = exclusion::check(attempts)
                 .chain(self.order(attempts))
                 .chain(told::check(attempts))
@@ -132,6 +128,14 @@ impl Checker {
             _ => None,
         }
     }
+}
+
+fn by_name(attempts: &[Attempt]) -> BTreeMap<&str, Vec<&Attempt>> {
+    let mut names: BTreeMap<&str, Vec<&Attempt>> = BTreeMap::new();
+    for attempt in attempts {
+        names.entry(&attempt.name).or_default().push(attempt);
+    }
+    names
 }
 
 /// Whether the store or an operator ended the earlier hold, and how late that report may come.

@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::Locks;
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use tokio::{
     sync::{mpsc, oneshot},
     task::JoinSet,
@@ -59,8 +59,7 @@ impl Experiment for GivingUp {
         let (first, second) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"));
         let ((first, in_order), (second, also)) = (first?, second?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         let orders = u8::from(in_order) + u8::from(also);
         Ok(Outcome::holds_if(in_order && !also, sentence)
             .sides([first, second])
@@ -86,7 +85,7 @@ async fn play(stage: &Stage, how: Leaving, what: &str) -> Result<(Side, bool), F
     let side = Side::new(label, Nature::Distlock, in_order, happened)
         .evidence(format!("the TTL is {} s", TTL.as_secs()));
     let history: History = line.trace.history();
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, in_order))
+    Ok((side.played(history)?, in_order))
 }
 
 struct Line {
@@ -194,9 +193,5 @@ async fn take_turn(
     let hold = hold.ok_or_else(|| format!("{who} waits in vain"))?;
     asking.granted(hold.token());
     tell.send(who)?;
-    asking.believes(|| hold.believes());
-    asking.releasing();
-    hold.release().await?;
-    asking.released();
-    Ok(())
+    asking.leaves(hold).await
 }

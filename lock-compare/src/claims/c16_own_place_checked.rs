@@ -41,8 +41,7 @@ impl Experiment for OwnPlaceChecked {
         let (first, second, early) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"), early(stage),);
         let ((first, checks), (second, blind), (early, at_once)) = (first?, second?, early?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         Ok(Outcome::holds_if(checks == 0 && blind > 0, sentence)
             .sides([first, second, early])
             .figure(Figure::count("pairs of holders, first waiter", checks as f64, "pairs"))
@@ -99,6 +98,6 @@ async fn play(stage: &Stage, b: B, what: &str) -> Result<(Side, usize), Failure>
     let pairs = checker.check(&history)?.count(Rule::Exclusion);
     let happened = story.pop().unwrap_or_default();
     let side = Side::new(label, nature, !deluded, happened);
-    let side = story.into_iter().fold(side, Side::evidence);
+    let side = side.story(story);
     Ok((side.traced(history, &checker)?, pairs))
 }

@@ -63,10 +63,10 @@ impl Experiment for OneRoundTrip {
         let first = Trips::of(&**first, stage, &ground, &proxy, "first").await?;
         let second = Trips::of(&**second, stage, &ground, &proxy, "second").await?;
         let sentence = format!("{}; {}", first.words(), second.words());
-        let outcome = Outcome::holds_if(first.is_one(), sentence);
-        let figures = first.figures().into_iter().chain(second.figures());
-        let outcome = figures.fold(outcome, Outcome::figure);
-        Ok(outcome.sides([first.side(), second.side()]))
+        Ok(Outcome::holds_if(first.is_one(), sentence)
+            .figures(first.figures())
+            .figures(second.figures())
+            .sides([first.side(), second.side()]))
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Claim, Contestant, Experiment, Failure, Give, KeySpace, Outcome, Printed, Side, Stage, Store,
@@ -56,10 +55,7 @@ impl Experiment for UniqueRow {
         )?;
         let refused = strangers_release_is_refused(&*space, &stage.name("stranger")).await?;
         let seen = !first.well && second.well && ours.well && refused;
-        let sentence = format!(
-            "{}: {}; {}: {}; {}: {}",
-            first.lock, first.happened, second.lock, second.happened, ours.lock, ours.happened
-        );
+        let sentence = Side::summaries([&first, &second, &ours]);
         let first = first.evidence(format!("a release with another owner is refused: {refused}"));
         Ok(Outcome::breaks_if(seen, sentence).sides([first, second, ours]))
     }
@@ -85,5 +81,5 @@ async fn play(
     let crash = crash(lock, &stage.trace(label), &stage.name(what), ttl, limit).await?;
     let (got_in, happened) = (crash.granted_after.is_some(), crash.words(limit));
     let side = Side::new(label, lock.nature(), got_in, happened);
-    Ok(side.traced(crash.history, &Checker::new().tokens(Grade::None))?)
+    Ok(side.played(crash.history)?)
 }

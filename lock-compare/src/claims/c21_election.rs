@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use distlock::{Election, Leadership, Locks, Observer};
-use lock_history::{Checker, Grade, History, Loss};
+use lock_history::Loss;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -53,15 +53,10 @@ impl Experiment for LeaderElection {
         );
         let well = played.at_once == 1 && played.in_order;
         let side = Side::new("distlock", Nature::Distlock, well, sentence.clone());
-        let side = played.lines.into_iter().fold(side, Side::evidence);
-        let side = traced(side, history)?;
+        let side = side.story(played.lines).played(history)?;
         let most = Figure::count("doing the job at the same time", played.at_once as f64, "");
         Ok(Outcome::holds_if(well, sentence).side(side).figure(most))
     }
-}
-
-fn traced(side: Side, history: History) -> Result<Side, Failure> {
-    Ok(side.traced(history, &Checker::new().tokens(Grade::None))?)
 }
 
 /// The observations.

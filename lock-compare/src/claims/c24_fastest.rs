@@ -51,24 +51,14 @@ impl Experiment for Fastest {
     }
 
     async fn run(&self, stage: &Stage) -> Result<Outcome, Failure> {
-        if !Store::Redis.is_compiled_in() {
-            let remedy = "build with feature \"redis\"";
-            return Err(Missing::new("Redis is not compiled in", remedy).into());
-        }
+        redis_is_compiled_in()?;
         let redis = Redis::builder().appendonly(false).start().await?;
         let proxy = Proxy::start(redis.addr()).await?;
         let is_far = stage.is_swapped();
         let redis_url = if is_far { redis.url_via(&proxy) } else { redis.url() };
         let mut contenders = vec![contender(stage, Store::Redis, &redis_url, None).await?];
-        let others: Vec<Store> = match stage.store {
-            Store::Redis => [Store::Etcd, Store::ZooKeeper]
-                .into_iter()
-                .filter(|store| store.is_compiled_in())
-                .collect(),
-            store => vec![store],
-        };
         let mut grounds = Vec::new();
-        for store in others {
+        for store in others(stage.store) {
             let ground = durable(store).await?;
             // The store in memory is faster than Redis, and has no network between it and its
             // client.
@@ -83,6 +73,22 @@ impl Experiment for Fastest {
         let times = in_turns(&contenders, rounds, times).await?;
         Ok(judge(stage, &times))
     }
+}
+
+fn redis_is_compiled_in() -> Result<(), Missing> {
+    let remedy = "build with feature \"redis\"";
+    let missing = || Missing::new("Redis is not compiled in", remedy);
+    Store::Redis.is_compiled_in().then_some(()).ok_or_else(missing)
+}
+
+/// The stores to compare Redis with.
+fn others(store: Store) -> Vec<Store> {
+    let mut others = match store {
+        Store::Redis => vec![Store::Etcd, Store::ZooKeeper],
+        store => return vec![store],
+    };
+    others.retain(|store| store.is_compiled_in());
+    others
 }
 
 /// A store that keeps confirmed writes, as in production.
@@ -156,10 +162,9 @@ fn judge(stage: &Stage, times: &[Times]) -> Outcome {
     let medians = times
         .iter()
         .map(|one| Figure::count(format!("acquire and release, {}", one.name), one.median(), "ms"));
-    let outcome = figures.chain(medians).fold(Outcome::new(verdict, sentence), Outcome::figure);
     let sides = times.iter().map(|one| {
         let happened = format!("{:.2} ms for an acquire and release", one.median());
         Side::new(format!("distlock on {}", one.name), Nature::Distlock, true, happened)
     });
-    outcome.sides(sides).plot(plot)
+    Outcome::new(verdict, sentence).figures(figures.chain(medians)).sides(sides).plot(plot)
 }

@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use async_trait::async_trait;
 use futures_util::future::try_join_all;
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use rustix::process::Signal;
 use uuid::Uuid;
 
@@ -69,7 +69,7 @@ async fn rounds(stage: &Stage, how: Ending) -> Result<(Side, Duration), Failure>
     let happened = format!("{what}: the next client gets in after {} ms", median.as_millis());
     let side = Side::new(round.lock, Nature::Distlock, true, happened)
         .evidence(format!("the rounds, in ms: {}", shown.join(", ")));
-    Ok((side.traced(round.history, &Checker::new().tokens(Grade::None))?, median))
+    Ok((side.played(round.history)?, median))
 }
 
 struct Round {
@@ -127,9 +127,7 @@ async fn signalled(stage: &Stage, program: &Path, how: Ending) -> Result<Option<
     let ((next, at), from) = (next?, from?);
     let next = next.ok_or("the next client waits in vain")?;
     waiting.granted(next.token());
-    waiting.releasing();
-    next.release().await?;
-    waiting.released();
+    waiting.gives_back(next).await?;
     running.ended().await?;
     let what = match how {
         Ending::Closed => "SIGTERM",

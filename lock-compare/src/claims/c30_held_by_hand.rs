@@ -37,9 +37,7 @@ impl Experiment for HeldByHand {
         }
         sides.push(ours(stage).await?);
         let waits = sides.iter().all(|side| side.well);
-        let told: Vec<_> =
-            sides.iter().map(|side| format!("{}: {}", side.lock, side.happened)).collect();
-        Ok(Outcome::holds_if(waits, told.join("; ")).sides(sides))
+        Ok(Outcome::holds_if(waits, Side::summaries(&sides)).sides(sides))
     }
 }
 

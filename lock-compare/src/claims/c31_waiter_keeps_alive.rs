@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use distlock::{Error, Locks};
-use lock_history::{Checker, Grade, History};
+use lock_history::History;
 use tokio::{sync::mpsc, time::sleep};
 
 use crate::{
@@ -50,8 +50,7 @@ impl Experiment for WaiterKeepsAlive {
         let (first, second, others) =
             tokio::join!(play(stage, first, "first"), play(stage, second, "second"), others(stage));
         let ((first, kept), (second, lost)) = (first?, second?);
-        let sentence =
-            format!("{}: {}; {}: {}", first.lock, first.happened, second.lock, second.happened);
+        let sentence = Side::summaries([&first, &second]);
         let ttl = short_ttl(stage);
         Ok(Outcome::holds_if(kept && !lost, sentence)
             .sides([first, second])
@@ -81,7 +80,7 @@ async fn play(stage: &Stage, how: Waiting, what: &str) -> Result<(Side, bool), F
     };
     let history: History = line.trace.history();
     let side = Side::new(label, Nature::Distlock, kept, happened).evidence(told);
-    Ok((side.traced(history, &Checker::new().tokens(Grade::None))?, kept))
+    Ok((side.played(history)?, kept))
 }
 
 struct Line {
@@ -146,10 +145,7 @@ async fn turn(
         Ok(Some(hold)) => {
             asking.granted(hold.token());
             tell.send(who)?;
-            asking.believes(|| hold.believes());
-            asking.releasing();
-            hold.release().await?;
-            asking.released();
+            asking.leaves(hold).await?;
             Ok("it gets in".to_owned())
         }
         Ok(None) => Err(format!("{who} waits in vain").into()),

@@ -38,16 +38,8 @@ impl Experiment for Renewal {
         let ttl = least.max(stage.quick_or_full(Duration::from_secs(3), Duration::from_secs(6)));
         let name = stage.name("lock");
         let by_hand = stage.pick(false, true);
-        let watched = async {
-            match by_hand {
-                true => renewed_by_hand(&locks, &name, ttl).await,
-                false => renewed_by_itself(&locks, &name, ttl).await,
-            }
-        };
-        let (shares, program) = tokio::join!(watched, program(stage));
-        let (mut shares, program) = (shares?, program?);
-        shares.sort_by(f64::total_cmp);
-        let share = shares[shares.len() / 2];
+        let (share, program) = tokio::join!(share(&locks, &name, ttl, by_hand), program(stage));
+        let (share, program) = (share?, program?);
         let default = locks.guarantees().default_ttl;
         locks.close().await?;
         let happened = format!(
@@ -55,7 +47,7 @@ impl Experiment for Renewal {
             default.as_secs()
         );
         let side = Side::new("distlock", Nature::Distlock, true, happened.clone());
-        let beside = program.iter().map(|side| format!("; {}: {}", side.lock, side.happened));
+        let beside = program.iter().map(|side| format!("; {}", side.summary()));
         let sentence = happened + &beside.collect::<String>();
         Ok(Outcome::holds_if(HOLDS.contains(&share), sentence)
             .side(side)
@@ -145,6 +137,16 @@ mod etcd {
     async fn look(client: &Client, lease: i64) -> Result<LeaseTimeToLiveResponse, Failure> {
         Ok(client.lease_client().time_to_live(lease, None).await?)
     }
+}
+
+/// The median time between two renewals, as a share of the TTL.
+async fn share(locks: &Locks, name: &str, ttl: Duration, by_hand: bool) -> Result<f64, Failure> {
+    let mut shares = match by_hand {
+        true => renewed_by_hand(locks, name, ttl).await?,
+        false => renewed_by_itself(locks, name, ttl).await?,
+    };
+    shares.sort_by(f64::total_cmp);
+    Ok(shares[shares.len() / 2])
 }
 
 /// Returns the times between renewals as shares of the TTL. The holder sees a renewal as a rise of

@@ -3,7 +3,8 @@
 use async_trait::async_trait;
 
 use crate::{
-    Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Store, scenario::script,
+    Claim, Experiment, Failure, Figure, Nature, Outcome, Side, Stage, Store,
+    scenario::script::{self, Seen},
 };
 
 /// C35.
@@ -20,16 +21,6 @@ const CLAIM: Claim = Claim {
                is there.",
     threshold: "Holds if the reader never sees an odd number and the write stays.",
 };
-
-/// The observations of writes that belong together.
-pub(crate) struct Seen {
-    pub label: &'static str,
-    pub reads: u64,
-    /// Reads that saw only the first of two steps.
-    pub halves: u64,
-    /// Whether the writes before the error stay.
-    pub stays: bool,
-}
 
 #[async_trait]
 impl Experiment for Script {

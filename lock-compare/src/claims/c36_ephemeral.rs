@@ -97,7 +97,7 @@ async fn lock(
         format!("connections of the owner since the grant: {connections}"),
         format!("the owner believes that it holds the lock: {}", guard.is_valid()),
     ];
-    Ok((stays, lines.into_iter().fold(side, Side::evidence)))
+    Ok((stays, side.story(lines)))
 }
 
 /// An ephemeral node, on a store that has them.

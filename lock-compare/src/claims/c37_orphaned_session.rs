@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use lock_history::{Checker, Grade};
 
 use crate::{
     Actor, Claim, Contestant, Experiment, Failure, Figure, Nature, Outcome, Side, Stage,
@@ -44,16 +43,12 @@ impl Experiment for OrphanedSession {
             by_lease(stage, takes_up),
         );
         let ((side, lives_on, freed), taken_up) = (orphaned?, [ticket?, lease?]);
-        let mut sentence = format!("{}: {}", side.lock, side.happened);
-        let mut seen = lives_on;
-        let mut sides = vec![side];
-        for side in taken_up.into_iter().flatten() {
-            sentence += &format!("; {}: {}", side.lock, side.happened);
-            seen = seen && side.well;
-            sides.push(side);
-        }
+        let taken_up: Vec<_> = taken_up.into_iter().flatten().collect();
+        let seen = lives_on && taken_up.iter().all(|side| side.well);
+        let sentence = Side::summaries([&side].into_iter().chain(&taken_up));
         Ok(Outcome::holds_if(seen, sentence)
-            .sides(sides)
+            .side(side)
+            .sides(taken_up)
             .figure(Figure::time("TTL", short_ttl(stage)))
             .figure(Figure::time("from the end to the next grant", freed)))
     }
@@ -93,15 +88,13 @@ async fn play(stage: &Stage, closes: bool) -> Result<(Side, bool, Duration), Fai
     };
     let freed = Duration::from_nanos(trace.now().saturating_sub(from));
     entry.granted(got.token());
-    entry.releasing();
-    got.release().await?;
-    entry.released();
+    entry.gives_back(got).await?;
     let happened = match lives_on {
         true => format!("{end}: the lock stays held, and B gets in {} ms later", freed.as_millis()),
         false => format!("{end}: the lock is free at once"),
     };
     let side = Side::new(lock.label(), Nature::Distlock, true, happened);
-    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    let side = side.played(trace.history())?;
     Ok((side, lives_on, freed))
 }
 
@@ -134,15 +127,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
     let waiting = trace.client("B").asks(&name);
     let got = stage.distlock().await?.client().await?.acquire(&name, ttl, ttl * 2).await?;
     let is_held = got.is_none();
-    match got {
-        Some(hold) => {
-            waiting.granted(hold.token());
-            waiting.releasing();
-            hold.release().await?;
-            waiting.released();
-        }
-        None => waiting.ended("waited in vain"),
-    }
+    waiting.passes(got).await?;
     if let Some(guard) = taken_up {
         guard.release().await?;
     }
@@ -152,7 +137,7 @@ async fn by_ticket(stage: &Stage, is_taken_up: bool) -> Result<Option<Side>, Fai
         false => "nobody takes it up: the next client gets in after the TTL",
     };
     let side = Side::new("distlock, a ticket", Nature::Distlock, well, happened);
-    Ok(Some(side.traced(trace.history(), &Checker::new().tokens(Grade::None))?))
+    Ok(Some(side.played(trace.history())?))
 }
 
 /// Plays a lease of etcd after the end of its process. Another process takes it up, or none does.

@@ -63,20 +63,11 @@ impl Experiment for Crossover {
         let queue = Costs::of(queue, stage, (&ground, idle), "queue").await?;
         until_idle(stage.store, &ground, idle).await?;
         let polling = Costs::of(polling, stage, (&ground, idle), "polling").await?;
-        let outcome = verdict(stage.store, &queue, &polling);
-        let plot = Plot {
-            title: format!("Requests per acquisition on {}", stage.store),
-            topic: Some(Topic::Cost),
-            drawing: Drawing::Lines {
-                x: "clients".into(),
-                y: "requests per acquisition".into(),
-                log: true,
-                series: vec![queue.series(), polling.series()],
-            },
-        };
-        let figures = queue.figures().into_iter().chain(polling.figures());
-        let outcome = figures.fold(outcome.plot(plot), Outcome::figure);
-        Ok(outcome.sides([queue.side(), polling.side()]))
+        Ok(verdict(stage.store, &queue, &polling)
+            .plot(plot(stage.store, &queue, &polling))
+            .figures(queue.figures())
+            .figures(polling.figures())
+            .sides([queue.side(), polling.side()]))
     }
 }
 
@@ -95,6 +86,19 @@ fn verdict(store: Store, queue: &Costs, polling: &Costs) -> Outcome {
         None => format!("the lines do not cross: {words}"),
     };
     Outcome::holds_if(crosses, sentence)
+}
+
+fn plot(store: Store, queue: &Costs, polling: &Costs) -> Plot {
+    Plot {
+        title: format!("Requests per acquisition on {store}"),
+        topic: Some(Topic::Cost),
+        drawing: Drawing::Lines {
+            x: "clients".into(),
+            y: "requests per acquisition".into(),
+            log: true,
+            series: vec![queue.series(), polling.series()],
+        },
+    }
 }
 
 /// The cost of a lock for each number of clients.
@@ -124,14 +128,9 @@ impl Costs {
                 take_turns(client.clone(), stage.name(what), 1).await?;
                 clients.push(client);
             }
-            let (name, mut turns) = (stage.name(&format!("{what}-{number}")), JoinSet::new());
+            let name = stage.name(&format!("{what}-{number}"));
             let before = counters(ground).await?;
-            for client in &clients {
-                turns.spawn(take_turns(client.clone(), name.clone(), times));
-            }
-            while let Some(one) = turns.join_next().await {
-                one??;
-            }
+            compete(&clients, &name, times).await?;
             let now = counters(ground).await?;
             let count = requests(stage.store, lock.nature(), &now.since(&before));
             each.push(count as f64 / (number * times) as f64);
@@ -177,6 +176,18 @@ impl Costs {
         let (first, last) = (self.each[0], self.each[self.each.len() - 1]);
         Side::new(&self.label, self.nature, last <= first * 2.0, self.words())
     }
+}
+
+/// All clients take turns at once.
+async fn compete(clients: &[Arc<dyn Player>], name: &str, times: usize) -> Result<(), Failure> {
+    let mut turns = JoinSet::new();
+    for client in clients {
+        turns.spawn(take_turns(client.clone(), name.to_owned(), times));
+    }
+    while let Some(one) = turns.join_next().await {
+        one??;
+    }
+    Ok(())
 }
 
 async fn take_turns(client: Arc<dyn Player>, name: String, times: usize) -> Result<(), Failure> {

@@ -7,8 +7,8 @@ use lock_history::{Checker, Grade};
 use lock_lab::{Network, RedisSentinels};
 
 use crate::{
-    Claim, Contestant, Drawing, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side,
-    Stage, Store, Take, Topic,
+    Claim, Contestant, Experiment, Failure, Give, Nature, Outcome, Plot, Printed, Side, Stage,
+    Store, Take, Topic,
     cluster::{OnSide, Probe, Service},
     keys::keys_at,
     scenario::MinorityHolder,
@@ -105,7 +105,7 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let bare = Side::new("bare reads and writes", Nature::AsPrinted, seen.write.is_err(), {
         "one client on the minority side, after the other side has written a new value"
     });
-    let bare = seen.lines().into_iter().fold(bare, Side::evidence);
+    let bare = bare.story(seen.lines());
     let ours = Side::new(
         "distlock",
         Nature::Distlock,
@@ -120,7 +120,7 @@ async fn minority(stage: &Stage, service: &Service) -> Result<Outcome, Failure> 
     let ours = ours.traced(trace.history(), &checker)?;
     let plot = plot(stage, &ours);
     let outcome = Outcome::holds_if(resigned && grants_nothing && kept, sentence);
-    Ok(plot.into_iter().fold(outcome.sides([bare, ours]), Outcome::plot))
+    Ok(outcome.sides([bare, ours]).plots(plot))
 }
 
 /// The results of both sides for one key.
@@ -219,16 +219,12 @@ async fn two_primaries(stage: &Stage) -> Result<Outcome, Failure> {
     fault.healed();
     let happened = format!("{granted} of 2 sides grant the same lock");
     let side = Side::new("SET NX PX", Nature::AsPrinted, granted < 2, happened.clone());
-    let side = lines.into_iter().fold(side, Side::evidence);
-    let side = side.traced(trace.history(), &Checker::new().tokens(Grade::None))?;
+    let side = side.story(lines).played(trace.history())?;
     let plot = plot(stage, &side);
     let sentence = format!("the old primary is cut off and a new one promoted: {happened}");
-    let outcome = Outcome::holds_if(granted < 2, sentence).side(side);
-    Ok(plot.into_iter().fold(outcome, Outcome::plot))
+    Ok(Outcome::holds_if(granted < 2, sentence).side(side).plots(plot))
 }
 
 fn plot(stage: &Stage, side: &Side) -> Option<Plot> {
-    let timeline = side.timeline.clone()?;
-    let title = format!("A split of {}: {}", stage.store, side.lock);
-    Some(Plot { title, topic: Some(Topic::Failover), drawing: Drawing::Timeline(timeline) })
+    side.plot(&format!("A split of {}", stage.store), Some(Topic::Failover))
 }

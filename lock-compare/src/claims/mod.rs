@@ -48,7 +48,6 @@ mod c42_split_brain;
 mod c43_unchecked_key;
 mod c44_printed_delete;
 
-pub(crate) use self::c35_script::Seen;
 use crate::Experiment;
 
 /// All experiments, by the numbers of their claims.

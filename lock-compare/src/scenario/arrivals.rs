@@ -134,9 +134,7 @@ pub(crate) async fn line(
     let bare = || waiters.iter().filter_map(|(_, sent)| sent.as_ref());
     let wakes = || bare().map(Sent::wakes).sum::<u64>();
     let (woken, released) = (wakes(), trace.now());
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
+    entry.gives_back(hold).await?;
     while let Some(one) = waiting.join_next().await {
         one??;
     }
@@ -177,10 +175,7 @@ async fn take(
     order.lock().unwrap_or_else(PoisonError::into_inner).push((place, at));
     // The work that the lock protects.
     sleep(WORK).await;
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
+    entry.gives_back(hold).await
 }
 
 fn overtakings(order: &[(usize, u64)]) -> usize {

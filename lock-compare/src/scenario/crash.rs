@@ -24,8 +24,7 @@ pub(crate) async fn crash(
 ) -> Result<Crash, Failure> {
     let (home, entry) = (Actor::start("A")?, trace.client("A").asks(name));
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, ttl, limit).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, limit).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     entry.granted(hold.token());
     let killed = trace.fault("kill", "A");
@@ -34,15 +33,7 @@ pub(crate) async fn crash(
     let (b, entry, time) = (lock.client().await?, trace.client("B").asks(name), Time::start());
     let hold = b.acquire(name, ttl, limit).await?;
     let granted_after = hold.is_some().then(|| time.since());
-    match hold {
-        Some(hold) => {
-            entry.granted(hold.token());
-            entry.releasing();
-            hold.release().await?;
-            entry.released();
-        }
-        None => entry.ended("waited in vain"),
-    }
+    entry.passes(hold).await?;
     drop(killed);
     Ok(Crash { granted_after, history: trace.history() })
 }

@@ -76,10 +76,7 @@ pub(crate) async fn cut_off(
         if own { "accepts" } else { "refuses" }
     ));
     if let Some(next) = next {
-        waiting.believes(|| next.believes());
-        waiting.releasing();
-        next.release().await?;
-        waiting.released();
+        waiting.leaves(next).await?;
     }
     Ok(CutOff { freed, deluded, story, history: trace.history() })
 }

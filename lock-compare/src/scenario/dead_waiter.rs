@@ -9,9 +9,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use crate::{
-    Actor, Contestant, Entry, Failure, Hold, KeySpace, Keys, Trace, printed_queue::queue_of,
-};
+use crate::{Actor, Contestant, Failure, KeySpace, Keys, Trace, printed_queue::queue_of};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(10);
@@ -94,19 +92,12 @@ pub(crate) async fn dead_waiter(
     if was_early {
         late.believes(|| true);
     }
-    leave(hold, &holding).await?;
+    holding.gives_back(hold).await?;
     let (hold, _client) = match early {
         Ok(done) => done??,
         Err(_) => timeout(PATIENCE, successor).await???,
     };
-    leave(hold, &late).await?;
+    late.gives_back(hold).await?;
     drop(killed);
     Ok(DeadWaiter { early: was_early, history: trace.history() })
-}
-
-async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<(), Failure> {
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
 }

@@ -53,8 +53,7 @@ pub(crate) async fn expired_sale(
     };
     let (home, first) = (Actor::start("A")?, trace.client("A").asks(name));
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     first.granted(hold.token());
     let first_saw = seen().await?;
@@ -72,10 +71,7 @@ pub(crate) async fn expired_sale(
     let holds = first.believes(|| hold.believes());
     let late = sell(first_saw, holds).await?;
     story.push(format!("A comes back, believes that it holds the lock: {holds}, sells: {late}"));
-    second.believes(|| next.believes());
-    second.releasing();
-    next.release().await?;
-    second.released();
+    second.leaves(next).await?;
     // A client with an expired session cannot release any more.
     let _ = home.run(async move { hold.release().await }).await?;
     first.ended("came back late");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use lock_history::History;
 use tokio::time::{sleep, timeout};
 
-use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Trace, time::Time};
+use crate::{Breakage, Contestant, Entry, Failure, Hold, Nature, Stage, Trace, time::Time};
 
 /// Longest wait of a client for a free lock.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -61,13 +61,14 @@ pub(crate) struct Meeting {
 }
 
 impl FirstHolder {
-    /// A takes the free lock.
+    /// A takes a free lock. `what` names the lock and the trace.
     pub(crate) async fn take(
+        stage: &Stage,
         lock: &dyn Contestant,
-        trace: Trace,
-        name: String,
+        what: &str,
         ttl: Duration,
     ) -> Result<Self, Failure> {
+        let (trace, name) = (stage.trace(what), stage.name(what));
         let entry = trace.client("A").asks(&name);
         let hold = lock.client().await?.acquire(&name, ttl, PATIENCE).await?;
         let hold = hold.ok_or("A does not get a free lock")?;

@@ -33,8 +33,7 @@ pub(crate) async fn late_holder(
     let (a, home) = (trace.client("A"), Actor::start("A")?);
     let entry = a.asks(name);
     let client = lock.client_in(&home).await?;
-    let (first, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { first.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     entry.granted(hold.token());
     entry.believes(|| hold.believes());
@@ -59,10 +58,7 @@ pub(crate) async fn late_holder(
     let intruding = c.asks(name);
     let third = other.acquire(name, ttl * 10, Duration::ZERO).await?;
     let third_got_in = third.is_some();
-    match &third {
-        Some(third) => intruding.granted(third.token()),
-        None => intruding.ended("the lock is held"),
-    }
+    intruding.tried(third.as_deref());
     selling.believes(|| second.believes());
     story.push(match third_got_in {
         true => "C gets the lock while B holds it: both see one item and sell it".to_owned(),
@@ -70,7 +66,7 @@ pub(crate) async fn late_holder(
     });
     for (hold, entry) in [(Some(second), selling), (third, intruding)] {
         if let Some(hold) = hold {
-            leave(hold, &entry).await?;
+            entry.leaves(hold).await?;
         }
     }
     let sold = 1 + u32::from(third_got_in);
@@ -87,12 +83,4 @@ async fn come_back(home: &Actor, hold: Box<dyn Hold>, entry: &Entry) -> Result<b
     let believed = home.run(async move { hold.release().await }).await??;
     entry.ended(if believed { "released" } else { "not its own" });
     Ok(believed)
-}
-
-async fn leave(hold: Box<dyn Hold>, entry: &Entry) -> Result<(), Failure> {
-    entry.believes(|| hold.believes());
-    entry.releasing();
-    hold.release().await?;
-    entry.released();
-    Ok(())
 }

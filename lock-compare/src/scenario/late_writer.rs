@@ -48,8 +48,7 @@ pub(crate) async fn late_writer(
 ) -> Result<LateWriter, Failure> {
     let (home, first) = (Actor::start("A")?, trace.client("A").asks(name));
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, ttl, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, ttl, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     first.granted(hold.token());
     let token = hold.token().unwrap_or_default();
@@ -73,10 +72,7 @@ pub(crate) async fn late_writer(
         story.push(format!("{who} sells the item with token {token}: the write {what}"));
     };
     sell("B", next.token().unwrap_or_default(), &second);
-    second.believes(|| next.believes());
-    second.releasing();
-    next.release().await?;
-    second.released();
+    second.leaves(next).await?;
     pause.end();
     breakage.healed();
     // A continues after its check of the lock.

@@ -61,9 +61,7 @@ pub(crate) async fn long_work(
     let own = hold.release().await?;
     entry.ended(if own { "released" } else { "not its own" });
     if let Some(next) = next {
-        waiting.releasing();
-        next.release().await?;
-        waiting.released();
+        waiting.gives_back(next).await?;
     }
     Ok(LongWork { second_after, deluded, story, history: trace.history() })
 }

@@ -53,18 +53,12 @@ impl MinorityHolder {
     ) -> Result<(bool, bool), Failure> {
         let entry = self.b.asks(&self.name);
         let hold = lock.client().await?.acquire(&self.name, self.ttl, patience).await?;
-        match &hold {
-            Some(hold) => entry.granted(hold.token()),
-            None => entry.ended("the lock is held"),
-        }
+        entry.tried(hold.as_deref());
         let waiting = async { self.told.wait_for(|told| *told).await.is_ok() };
         let told = timeout(PATIENCE, waiting).await.unwrap_or(false);
         let granted = hold.is_some();
         if let Some(hold) = hold {
-            entry.believes(|| hold.believes());
-            entry.releasing();
-            hold.release().await?;
-            entry.released();
+            entry.leaves(hold).await?;
         }
         Ok((granted, told))
     }

@@ -67,10 +67,7 @@ pub(crate) async fn revoked_waiter(
     let next = trace.client("C").asks(name);
     let release = async {
         b.see_next(name).await?;
-        holding.releasing();
-        hold.release().await?;
-        holding.released();
-        Ok::<_, Failure>(())
+        holding.gives_back(hold).await
     };
     let (got, released) = tokio::join!(c.acquire(name, TTL, PATIENCE), release);
     released?;
@@ -104,9 +101,7 @@ pub(crate) async fn revoked_waiter(
         }
         waiting.ended("it believed so");
     }
-    next.releasing();
-    got.release().await?;
-    next.released();
+    next.gives_back(got).await?;
     let story = vec![
         "A holds the lock, B's place in line is taken away, A leaves and C gets in".to_owned(),
         told,

@@ -5,7 +5,17 @@ use std::sync::{
     atomic::{AtomicBool, Ordering::Relaxed},
 };
 
-use crate::{Failure, Stage, claims::Seen};
+use crate::{Failure, Stage};
+
+/// The observations of writes that belong together.
+pub(crate) struct Seen {
+    pub label: &'static str,
+    pub reads: u64,
+    /// Reads that saw only the first of two steps.
+    pub halves: u64,
+    /// Whether the writes before the error stay.
+    pub stays: bool,
+}
 
 /// Reads until the writer has ended. Returns the number of reads, and of reads of odd numbers.
 async fn read_beside<R: Future<Output = Result<i64, Failure>> + Send>(

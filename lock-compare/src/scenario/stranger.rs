@@ -42,22 +42,20 @@ pub(crate) async fn stranger(
     let mut story = b.unlock(name).await?;
     let intruding = trace.client("C").asks(name);
     let intruder = third.acquire(name, TTL, Duration::ZERO).await?;
-    match &intruder {
-        Some(intruder) => intruding.granted(intruder.token()),
-        None => intruding.ended("the lock is held"),
-    }
+    intruding.tried(intruder.as_deref());
     entry.believes(|| hold.believes());
     let third_got_in = intruder.is_some();
-    story.push(match third_got_in {
-        true => "C gets the lock while A holds it".to_owned(),
-        false => "C does not get the lock: A still has it".to_owned(),
-    });
-    for (hold, entry) in [(intruder, intruding), (Some(hold), entry)] {
-        let Some(hold) = hold else { continue };
-        entry.believes(|| hold.believes());
-        entry.releasing();
-        hold.release().await?;
-        entry.released();
+    story.push(told(third_got_in).to_owned());
+    if let Some(intruder) = intruder {
+        intruding.leaves(intruder).await?;
     }
+    entry.leaves(hold).await?;
     Ok(Intrusion { third_got_in, story, history: trace.history() })
+}
+
+fn told(third_got_in: bool) -> &'static str {
+    match third_got_in {
+        true => "C gets the lock while A holds it",
+        false => "C does not get the lock: A still has it",
+    }
 }

@@ -67,7 +67,7 @@ impl Queue {
 
     fn side(self) -> Side {
         let side = Side::new(&self.label, self.nature, self.is_as_claimed(), self.words());
-        self.lines.into_iter().fold(side, Side::evidence)
+        side.story(self.lines)
     }
 }
 
@@ -82,8 +82,7 @@ async fn queue(
     let bare = Client::connect(&server.addr().to_string()).await?;
     let home = Actor::start("A")?;
     let client = lock.client_in(&home).await?;
-    let (a, key) = (client.clone(), name.to_owned());
-    let hold = home.run(async move { a.acquire(&key, TTL, PATIENCE).await }).await??;
+    let hold = client.acquire_in(&home, name, TTL, PATIENCE).await?;
     let hold = hold.ok_or("A does not get a free lock")?;
     let mut waiting = JoinSet::new();
     for place in 1..CLIENTS {

@@ -38,12 +38,9 @@ pub(super) fn united(faults: &[Fault], end: u64) -> Vec<Span> {
 
 /// Finds the longest time for which the lock was free, an attempt waited and no fault lasted.
 pub(super) fn longest(attempts: &[&Attempt], busy: &[Span], end: u64) -> Option<Violation> {
-    let mut changes: Vec<(u64, Change)> =
-        attempts.iter().enumerate().flat_map(|(place, one)| changes(place, one, end)).collect();
-    changes.sort_unstable();
     let (mut waiting, mut holds) = (BTreeSet::new(), 0_i64);
     let (mut since, mut longest) = (None, None);
-    for (at, change) in changes {
+    for (at, change) in in_order(attempts, end) {
         let first = waiting.first().copied();
         match change {
             Change::Free => holds -= 1,
@@ -63,6 +60,14 @@ pub(super) fn longest(attempts: &[&Attempt], busy: &[Span], end: u64) -> Option<
     }
     let ((length, until), waiter) = longest?;
     Some(Violation::Gap { from: until - length, until, waiter: attempts[waiter].clone() })
+}
+
+/// All changes, in order of time.
+fn in_order(attempts: &[&Attempt], end: u64) -> Vec<(u64, Change)> {
+    let each = attempts.iter().enumerate();
+    let mut changes: Vec<_> = each.flat_map(|(place, one)| changes(place, one, end)).collect();
+    changes.sort_unstable();
+    changes
 }
 
 fn changes(place: usize, one: &Attempt, end: u64) -> Vec<(u64, Change)> {
