@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::{
     session::Session,
     wire::{
-        postgres::listen::{Doubts, Pushes, connect, name},
+        postgres::push_connection::{Doubts, Pushes, connect, name},
         script::OBSERVERS,
     },
 };

@@ -1,7 +1,7 @@
 //! PostgreSQL.
 
 mod fitness;
-pub(crate) mod listen;
+pub(crate) mod push_connection;
 
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +16,7 @@ use tokio::task::AbortHandle;
 
 use self::{
     fitness::{DIRECT, POOLED, STATE, State, is_fit},
-    listen::{Doubts, Pushes},
+    push_connection::{Doubts, Pushes},
 };
 use crate::{
     config::{Server, Tls},

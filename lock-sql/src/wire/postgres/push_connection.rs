@@ -1,4 +1,4 @@
-//! The connection for pushes: one per client.
+//! Makes the connection by which pushes come: one per client.
 
 use std::sync::Arc;
 
