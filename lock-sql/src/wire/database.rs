@@ -1,19 +1,10 @@
 //! The database of a client: the differences besides the language.
 
-use std::{path::Path, time::Duration};
+use std::path::Path;
 
-use lock_core::{Attempt, Instant, Reach};
+use lock_core::Reach;
 
-use crate::{
-    layout::{dialect::Dialect, row::Rows},
-    wire::{
-        failure::{self, Failure},
-        limit::Limit,
-        turns::{NoTurn, Rank, Turn, Turns},
-    },
-};
-
-type Answer = Result<(Instant, Rows), Failure>;
+use crate::{layout::dialect::Dialect, wire::turns::Turns};
 
 /// A database that runs scripts.
 #[derive(Debug)]
@@ -38,7 +29,7 @@ impl Database {
         }
     }
 
-    fn turns(&self) -> &Turns {
+    pub(super) fn turns(&self) -> &Turns {
         match self {
             #[cfg(feature = "sqlite")]
             Self::Sqlite(sqlite) => sqlite.turns(),
@@ -52,87 +43,6 @@ impl Database {
     /// Whether the database answers.
     pub(crate) fn reach(&self) -> Reach {
         self.turns().reach.clone()
-    }
-
-    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
-    /// database of `patience` ends the wait: a turn in this process is no outage.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Closed`] and [`Failure::Down`].
-    pub(crate) async fn turn(
-        &self,
-        rank: Rank,
-        patience: Duration,
-        caller: Option<&Attempt>,
-    ) -> Result<Turn, Failure> {
-        tokio::select! {
-            biased;
-            turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
-            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
-        }
-    }
-
-    /// Waits for an effect of other scripts, as [`turn`](Self::turn) waits for a turn.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`].
-    pub(crate) async fn while_answered<T>(
-        &self,
-        patience: Duration,
-        caller: &Attempt,
-        wait: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            done = self.turns().while_answered(patience, wait) => {
-                done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
-            }
-            () = caller.cancelled() => Err(Failure::Down(failure::cancelled())),
-        }
-    }
-
-    /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
-        let turn = self.turn(rank, limit, None).await?;
-        self.run_in(turn, None, script, limit).await
-    }
-
-    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
-    ///
-    /// # Errors
-    ///
-    /// See [`Failure`].
-    pub(crate) async fn run_in(
-        &self,
-        turn: Turn,
-        caller: Option<&Attempt>,
-        script: &str,
-        limit: Duration,
-    ) -> Answer {
-        let limit = &Limit::new(limit);
-        let answer = match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, caller).await,
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit, turn, caller).await,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit, turn, caller).await,
-        };
-        match &answer {
-            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
-            // The caller has left, or this client is closed.
-            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
-            Err(Failure::Closed) => {}
-            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
-            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
-        }
-        answer
     }
 
     /// Checks that pushes still come, where the database pushes.
@@ -210,13 +120,5 @@ impl Database {
             #[cfg(feature = "postgres")]
             Self::Postgres(postgres) => postgres.quit().await,
         }
-    }
-}
-
-/// Waits until the caller of an attempt has left; for ever where there is none.
-async fn cancelled(caller: Option<&Attempt>) {
-    match caller {
-        Some(caller) => caller.cancelled().await,
-        None => std::future::pending().await,
     }
 }

@@ -1,4 +1,4 @@
-//! Runs scripts, each on a connection that it has for itself.
+//! Runs scripts: each in its turn, on a connection that it has for itself.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,15 +12,109 @@ use crate::{
     wire::{
         clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
-        failure::{Failure, cancelled},
+        database::Database,
+        failure::{self, Failure},
         limit::Limit,
-        turns::{Rank, Turn},
+        turns::{NoTurn, Rank, Turn},
     },
 };
 
 /// Longest time that a server executes a script after its caller has given up: longer than the
 /// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
+
+type Answer = Result<(Instant, Rows), Failure>;
+
+impl Database {
+    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
+    /// database of `patience` ends the wait: a turn in this process is no outage.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn turn(
+        &self,
+        rank: Rank,
+        patience: Duration,
+        caller: Option<&Attempt>,
+    ) -> Result<Turn, Failure> {
+        tokio::select! {
+            biased;
+            turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
+            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
+        }
+    }
+
+    /// Waits for an effect of other scripts, as [`turn`](Self::turn) waits for a turn.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`].
+    pub(crate) async fn while_answered<T>(
+        &self,
+        patience: Duration,
+        caller: &Attempt,
+        wait: impl Future<Output = T>,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            biased;
+            done = self.turns().while_answered(patience, wait) => {
+                done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
+            }
+            () = caller.cancelled() => Err(Failure::Down(failure::cancelled())),
+        }
+    }
+
+    /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
+        let turn = self.turn(rank, limit, None).await?;
+        self.run_in(turn, None, script, limit).await
+    }
+
+    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_in(
+        &self,
+        turn: Turn,
+        caller: Option<&Attempt>,
+        script: &str,
+        limit: Duration,
+    ) -> Answer {
+        let limit = &Limit::new(limit);
+        let answer = match self {
+            #[cfg(feature = "sqlite")]
+            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, caller).await,
+            #[cfg(feature = "mysql")]
+            Self::MySql(mysql) => mysql.run(script, limit, turn, caller).await,
+            #[cfg(feature = "postgres")]
+            Self::Postgres(postgres) => postgres.run(script, limit, turn, caller).await,
+        };
+        match &answer {
+            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
+            // The caller has left, or this client is closed.
+            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
+            Err(Failure::Closed) => {}
+            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
+            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
+        }
+        answer
+    }
+}
+
+/// Waits until the caller of an attempt has left; for ever where there is none.
+async fn cancelled(caller: Option<&Attempt>) {
+    match caller {
+        Some(caller) => caller.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
 
 /// A connection that executes a script, in its turn. If the caller gives up before the answer, it
 /// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
@@ -44,7 +138,7 @@ impl<C: Link> Connections<C> {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
+    ) -> Answer {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
@@ -58,7 +152,7 @@ impl<C: Link> Connections<C> {
         };
         let mut busy = Busy::new(self, made, turn);
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
-            true => Some(cancelled()),
+            true => Some(failure::cancelled()),
             // The caller would give up before the answer, and lose the connection.
             false => limit.is_short().then(|| limit.over()),
         };
