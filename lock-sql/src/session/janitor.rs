@@ -62,7 +62,7 @@ impl Session {
         deadline: Instant,
         told: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending<Self>> {
-        let _busy = self.busy();
+        let _busy = self.busy().ok();
         attempts.iter().for_each(|attempt| self.forget(attempt));
         let count = attempts.len();
         let what = Leaving { attempts, doubtful, _busy };

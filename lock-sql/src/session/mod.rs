@@ -87,10 +87,14 @@ impl Session {
         Ok(())
     }
 
-    /// Makes `close` wait until the guard is dropped. `None` if `close` does not wait any more, but
-    /// removes all attempts in the book.
-    pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
-        self.busy.clone().try_read_owned().ok()
+    /// Makes `close` wait until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if `close` does not wait any more, but removes all attempts in the book.
+    pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
+        let busy = self.busy.clone().try_read_owned();
+        busy.map_err(|_| error::closed(self.dialect()))
     }
 
     pub(crate) fn forget(&self, attempt: &Attempt) {
