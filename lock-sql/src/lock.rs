@@ -142,7 +142,7 @@ impl DistributedLock for SqlLock {
     }
 
     fn reach(&self) -> Option<Reach> {
-        Some(self.session.database.reach())
+        Some(self.session.database.turns().reach.clone())
     }
 
     async fn acquire(

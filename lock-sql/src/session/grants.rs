@@ -36,7 +36,7 @@ impl Session {
         }
     }
 
-    /// Same as [`Database::run`](crate::wire::database::Database::run), but runs the script once
+    /// Same as `run` of the [database](crate::wire::database::Database), but runs the script once
     /// more if the column that it names is gone.
     ///
     /// # Errors

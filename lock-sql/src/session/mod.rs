@@ -45,7 +45,7 @@ const CHUNK: usize = 500;
 /// A client of the database.
 pub(crate) struct Session {
     pub(crate) id: Uuid,
-    pub(crate) database: Database,
+    pub(crate) database: Box<dyn Database>,
     pub(crate) waiters: Arc<Waiters>,
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.

@@ -13,7 +13,7 @@ use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
     queue::schedule::TOGETHER,
-    wire::{clock::CLOCK, database::Database},
+    wire::{clock::CLOCK, open::open},
 };
 
 impl Session {
@@ -23,7 +23,7 @@ impl Session {
     ///
     /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
-        let (database, grants) = Database::open(config).await?;
+        let (database, grants) = open(config).await?;
         let id = Uuid::new_v4();
         let session = Arc::new(Self {
             id,
@@ -68,9 +68,9 @@ impl Session {
             neighbours.join(&self.waiters);
         }
         #[cfg(feature = "postgres")]
-        if let Some(postgres) = self.database.pushing() {
-            let task = tokio::spawn(pushes::run(self, postgres.pushes()));
-            postgres.listens(task.abort_handle());
+        if let Some(pushes) = self.database.pushes() {
+            let task = pushes.task.clone();
+            task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
         }
     }
 }

@@ -1,124 +1,72 @@
 //! The database of a client: the differences besides the language.
 
-use std::path::Path;
+use std::{fmt::Debug, path::Path};
 
-use lock_core::Reach;
+use async_trait::async_trait;
+use lock_core::{Attempt, Instant};
 
-use crate::{layout::dialect::Dialect, wire::turns::Turns};
+#[cfg(feature = "postgres")]
+use crate::wire::postgres::push_connection::Pushes;
+use crate::{
+    layout::{dialect::Dialect, row::Rows},
+    wire::{
+        failure::Failure,
+        limit::Limit,
+        turns::{Turn, Turns},
+    },
+};
+
+/// When a script was sent, and all entries in its answer.
+pub(crate) type Answer = Result<(Instant, Rows), Failure>;
 
 /// A database that runs scripts.
-#[derive(Debug)]
-pub(crate) enum Database {
-    #[cfg(feature = "sqlite")]
-    Sqlite(Box<super::sqlite::Sqlite>),
-    #[cfg(feature = "mysql")]
-    MySql(super::mysql::MySql),
-    #[cfg(feature = "postgres")]
-    Postgres(Box<super::postgres::Postgres>),
-}
+#[async_trait]
+pub(crate) trait Database: Debug + Send + Sync {
+    fn dialect(&self) -> Dialect;
 
-impl Database {
-    pub(crate) fn dialect(&self) -> Dialect {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => Dialect::Sqlite,
-            #[cfg(feature = "mysql")]
-            Self::MySql(_) => Dialect::MySql,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => Dialect::Postgres,
-        }
-    }
+    fn turns(&self) -> &Turns;
 
-    pub(super) fn turns(&self) -> &Turns {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.turns(),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.turns(),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.turns(),
-        }
-    }
+    /// Runs a script in its turn: see [`Connections::run`](super::connections::Connections::run).
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    async fn execute(
+        &self,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Answer;
 
-    /// Whether the database answers.
-    pub(crate) fn reach(&self) -> Reach {
-        self.turns().reach.clone()
-    }
+    /// Refuses all further scripts.
+    fn refuse(&self);
 
-    /// Checks that pushes still come, where the database pushes.
-    pub(crate) fn check_pushes(&self) {
-        match self {
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.check(),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => {}
-        }
-    }
+    /// Ends the connections to a server properly.
+    async fn quit(&self) {}
 
     /// The database's name within this process, where its clients wake each other; `None` where the
     /// server wakes them.
-    pub(crate) fn known_as(&self) -> Option<&str> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Some(sqlite.real()),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => Some(mysql.address()),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(_) => None,
-        }
+    fn known_as(&self) -> Option<&str> {
+        None
     }
 
-    /// The database, if it is one that pushes.
+    /// The means to listen to pushes, where the database pushes.
     #[cfg(feature = "postgres")]
-    pub(crate) fn pushing(&self) -> Option<&super::postgres::Postgres> {
-        match self {
-            Self::Postgres(postgres) => Some(postgres),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => None,
-        }
+    fn pushes(&self) -> Option<Pushes> {
+        None
     }
 
-    pub(crate) fn path(&self) -> Option<&Path> {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => Some(sqlite.path()),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => None,
-        }
+    /// Checks that pushes still come, where the database pushes.
+    fn check_pushes(&self) {}
+
+    /// The file, where there is one.
+    fn path(&self) -> Option<&Path> {
+        None
     }
 
     #[cfg(all(feature = "properties", feature = "sqlite"))]
-    pub(crate) fn faults(&self) -> super::faults::Faults {
-        match self {
-            Self::Sqlite(sqlite) => sqlite.faults(),
-            #[allow(unreachable_patterns, reason = "there may be no other feature")]
-            _ => super::faults::Faults::default(),
-        }
-    }
-
-    /// Refuses all further scripts.
-    pub(crate) fn refuse(&self) {
-        match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.refuse(),
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.refuse(),
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.refuse(),
-        }
-    }
-
-    /// Ends the connections to a server properly.
-    pub(crate) async fn quit(&self) {
-        match self {
-            // The file stays open until the last handle is dropped: the last close copies SQLite's
-            // log into it and waits for the disk, which a process that ends need not do.
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(_) => {}
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.quit().await,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.quit().await,
-        }
+    fn faults(&self) -> super::faults::Faults {
+        super::faults::Faults::default()
     }
 }

@@ -2,17 +2,17 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Instant};
+use lock_core::Attempt;
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::{is_spent, may_have_run},
-    layout::{dialect::stamp, row::Rows},
+    layout::dialect::stamp,
     wire::{
         clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
-        database::Database,
+        database::{Answer, Database},
         failure::{self, Failure},
         limit::Limit,
         turns::{NoTurn, Rank, Turn},
@@ -23,9 +23,7 @@ use crate::{
 /// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
 
-type Answer = Result<(Instant, Rows), Failure>;
-
-impl Database {
+impl dyn Database + '_ {
     /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
     /// database of `patience` ends the wait: a turn in this process is no outage.
     ///
@@ -87,15 +85,7 @@ impl Database {
         script: &str,
         limit: Duration,
     ) -> Answer {
-        let limit = &Limit::new(limit);
-        let answer = match self {
-            #[cfg(feature = "sqlite")]
-            Self::Sqlite(sqlite) => sqlite.run(script, limit, turn, caller).await,
-            #[cfg(feature = "mysql")]
-            Self::MySql(mysql) => mysql.run(script, limit, turn, caller).await,
-            #[cfg(feature = "postgres")]
-            Self::Postgres(postgres) => postgres.run(script, limit, turn, caller).await,
-        };
+        let answer = self.execute(script, &Limit::new(limit), turn, caller).await;
         match &answer {
             Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
             // The caller has left, or this client is closed.
@@ -127,7 +117,6 @@ struct Busy<C: Connection + 'static> {
 
 impl<C: Link> Connections<C> {
     /// Runs a script in its turn, unless its attempt is cancelled before there is a connection.
-    /// Returns when it was sent, and all entries in its answer.
     ///
     /// # Errors
     ///

@@ -20,12 +20,22 @@ const LIMIT: Duration = Duration::from_millis(3500);
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there. Returns whether they have the column `granted`.
+/// Makes sure that the tables are there.
 ///
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
+pub(crate) async fn prepared(database: Box<dyn Database>) -> Result<(Box<dyn Database>, Grants)> {
+    let grants = prepare(&*database).await?;
+    Ok((database, grants))
+}
+
+/// Returns whether the tables have the column `granted`.
+///
+/// # Errors
+///
+/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
+async fn prepare(database: &dyn Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
@@ -66,7 +76,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
 
 /// Adds the column to tables that an earlier version made, where no client has to wait long for
 /// that. If it cannot, the client does without the column until it is there.
-async fn add_column(database: &Database) -> Grants {
+async fn add_column(database: &dyn Database) -> Grants {
     let dialect = database.dialect();
     let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
     match database.run(Rank::Ask, &add, LIMIT).await {

@@ -10,7 +10,8 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, keep::poison::lock, trace};
+use async_trait::async_trait;
+use lock_core::{Attempt, Error, Result, deadline::jitter, keep::poison::lock, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{
@@ -25,6 +26,7 @@ use crate::{
     wire::{
         clock::CLOCK,
         connections::{Connections, Link},
+        database::{Answer, Database},
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
@@ -153,23 +155,47 @@ impl Sqlite {
         }
         let own = sqlite.location.own;
         let whom = if own { "this user's processes" } else { "all processes that open the file" };
-        trace::opened("sqlite", &sqlite.path().display(), whom);
+        trace::opened("sqlite", &sqlite.location.path.display(), whom);
         Ok(sqlite)
     }
 
     async fn probe(&self) -> Result<(), Failure> {
         let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
         let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
-        self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
+        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
     }
 
-    pub(crate) async fn run(
+    /// Returns the connections to the file that is there now. A file that was deleted or replaced
+    /// is left with all its connections: only its own clients would see it for ever. The locks in
+    /// it are lost, and their holders find that out at their next renewal.
+    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
+        let mut file = lock(&self.file);
+        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
+        // A closed client follows no new file.
+        if !is_there && !file.connections.is_refusing() {
+            *file = File::at(&self.location, &self.way)?;
+        }
+        Ok(file.connections.clone())
+    }
+}
+
+#[async_trait]
+impl Database for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    async fn execute(
         &self,
         script: &str,
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
+    ) -> Answer {
         #[cfg(feature = "properties")]
         let turn = match self.faults.delays_requests() {
             false => turn,
@@ -189,38 +215,23 @@ impl Sqlite {
         answer
     }
 
-    /// Returns the connections to the file that is there now. A file that was deleted or replaced
-    /// is left with all its connections: only its own clients would see it for ever. The locks in
-    /// it are lost, and their holders find that out at their next renewal.
-    fn connections(&self) -> Result<Arc<Connections<SqliteConnection>>> {
-        let mut file = lock(&self.file);
-        let is_there = self.location.identity().is_ok_and(|there| there == file.identity);
-        // A closed client follows no new file.
-        if !is_there && !file.connections.is_refusing() {
-            *file = File::at(&self.location, &self.way)?;
-        }
-        Ok(file.connections.clone())
+    /// The file stays open until the last handle is dropped: the last close copies SQLite's log
+    /// into it and waits for the disk, which a process that ends need not do. So there is no `quit`.
+    fn refuse(&self) {
+        lock(&self.file).connections.refuse();
     }
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.location.path
+    fn known_as(&self) -> Option<&str> {
+        Some(&self.real)
     }
 
-    pub(crate) fn real(&self) -> &str {
-        &self.real
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
+    fn path(&self) -> Option<&Path> {
+        Some(&self.location.path)
     }
 
     #[cfg(feature = "properties")]
-    pub(crate) fn faults(&self) -> crate::wire::faults::Faults {
+    fn faults(&self) -> crate::wire::faults::Faults {
         self.faults.clone()
-    }
-
-    pub(crate) fn refuse(&self) {
-        lock(&self.file).connections.refuse();
     }
 }
 
