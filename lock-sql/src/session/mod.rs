@@ -34,7 +34,13 @@ use self::{
 use crate::{
     error::{self, is_final, told},
     layout::{dialect::Dialect, row::Rows},
-    wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
+    wire::{
+        clock::CLOCK,
+        database::Database,
+        failure::{Failure, cancelled},
+        script::Script,
+        turns::Rank,
+    },
 };
 
 /// Pause between sendings of the same script.
@@ -204,7 +210,11 @@ impl Session {
         caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = self.database.while_answered(patience, caller, turn).await;
+        let turn = tokio::select! {
+            biased;
+            turn = self.database.turns().while_answered(patience, turn) => turn,
+            () = caller.cancelled() => Err(Failure::Down(cancelled())),
+        };
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 

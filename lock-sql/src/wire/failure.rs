@@ -1,14 +1,8 @@
 //! Why a script has no answer.
 
-use std::time::Duration;
-
 use lock_core::{Effect, Error};
 
-use crate::{
-    error,
-    layout::dialect::Dialect,
-    wire::{limit, turns::NoTurn},
-};
+use crate::{error, layout::dialect::Dialect};
 
 /// Why a script has no answer.
 #[derive(Debug)]
@@ -38,19 +32,6 @@ impl Failure {
     #[cfg(any(feature = "mysql", feature = "postgres"))]
     pub(crate) fn read_only(why: &str) -> Self {
         Self::Down(sqlx::Error::Io(std::io::Error::other(why.to_owned())))
-    }
-
-    /// Why there is no turn after this much patience.
-    pub(crate) fn no_turn(why: NoTurn, patience: Duration) -> Self {
-        match why {
-            NoTurn::Closed => Self::Closed,
-            NoTurn::Silent => Self::Down(limit::over(patience)),
-        }
-    }
-
-    /// The error for a client that opens the database.
-    pub(crate) fn opening(self, dialect: Dialect) -> Error {
-        self.unsent(dialect, "connect")
     }
 
     /// The error of a request that has had no effect.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use lock_core::{Attempt, Error};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
-    mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode},
+    mysql::{MySqlConnectOptions, MySqlSslMode},
     raw_sql,
 };
 
@@ -137,12 +137,8 @@ impl Link for MySqlConnection {
         Ok(connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<MySqlRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[MySqlRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 

@@ -15,7 +15,7 @@ use crate::{
         database::{Answer, Database},
         failure::{self, Failure},
         limit::Limit,
-        turns::{NoTurn, Rank, Turn},
+        turns::{Rank, Turn},
     },
 };
 
@@ -38,28 +38,8 @@ impl dyn Database + '_ {
     ) -> Result<Turn, Failure> {
         tokio::select! {
             biased;
-            turn = self.turns().take(rank, patience) => turn.map_err(|why| Failure::no_turn(why, patience)),
+            turn = self.turns().take(rank, patience) => turn,
             () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
-        }
-    }
-
-    /// Waits for an effect of other scripts, as [`turn`](Self::turn) waits for a turn.
-    ///
-    /// # Errors
-    ///
-    /// [`Failure::Down`].
-    pub(crate) async fn while_answered<T>(
-        &self,
-        patience: Duration,
-        caller: &Attempt,
-        wait: impl Future<Output = T>,
-    ) -> Result<T, Failure> {
-        tokio::select! {
-            biased;
-            done = self.turns().while_answered(patience, wait) => {
-                done.ok_or_else(|| Failure::no_turn(NoTurn::Silent, patience))
-            }
-            () = caller.cancelled() => Err(Failure::Down(failure::cancelled())),
         }
     }
 
@@ -110,8 +90,8 @@ async fn cancelled(caller: Option<&Attempt>) {
 /// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
 /// cannot use up the server's connections.
 struct Busy<C: Connection + 'static> {
-    made: Option<Made<C>>,
-    turn: Option<Turn>,
+    /// `None` once the connection is put back or discarded.
+    made: Option<(Made<C>, Turn)>,
     connections: Arc<Connections<C>>,
 }
 
@@ -139,7 +119,7 @@ impl<C: Link> Connections<C> {
             Some(made) => made,
             None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
         };
-        let mut busy = Busy::new(self, made, turn);
+        let mut busy = Busy { made: Some((made, turn)), connections: self.clone() };
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
             true => Some(failure::cancelled()),
             // The caller would give up before the answer, and lose the connection.
@@ -156,7 +136,7 @@ impl<C: Link> Connections<C> {
             Ok(Ok(rows)) => {
                 busy.has_answered();
                 busy.put_back();
-                return C::read(&rows).map(|rows| (sent, rows)).map_err(Failure::Refused);
+                return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
             }
             Ok(Err(error)) => error,
             Err(over) => {
@@ -168,22 +148,17 @@ impl<C: Link> Connections<C> {
         };
         if may_have_run(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Lost(error));
         }
         if is_spent(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Refused(error));
         }
         // A script that ended half-way has left its transaction open, if it had one.
-        let rollback = busy.connection()?.roll_back();
+        let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
         match limit.keep(rollback).await {
             Ok(Ok(_) | Err(sqlx::Error::Database(_))) => busy.put_back(),
-            Ok(Err(_)) => {
-                busy.discard();
-                self.forget();
-            }
+            Ok(Err(_)) => busy.discard(),
             Err(_) => self.forget_since(sent),
         }
         Err(Failure::Refused(error))
@@ -191,42 +166,36 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Connection + 'static> Busy<C> {
-    fn new(connections: &Arc<Connections<C>>, made: Made<C>, turn: Turn) -> Self {
-        Self { made: Some(made), turn: Some(turn), connections: connections.clone() }
-    }
-
     /// # Errors
     ///
     /// None: the connection is there until it is put back or discarded.
     fn connection(&mut self) -> Result<&mut C, Failure> {
-        self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
+        self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
     }
 
     fn has_answered(&mut self) {
-        if let Some(made) = &mut self.made {
+        if let Some((made, _)) = &mut self.made {
             made.answered = CLOCK.now();
         }
     }
 
     /// Gives the connection back: the script is over, or was not sent.
     fn put_back(&mut self) {
-        if let Some(made) = self.made.take() {
-            let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
-            self.connections.put_back_of(rank, made);
+        if let Some((made, turn)) = self.made.take() {
+            self.connections.put_back_of(turn.rank, made);
         }
     }
 
-    /// Drops the connection: it is broken.
+    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
     fn discard(&mut self) {
+        self.connections.forget();
         self.made = None;
     }
 }
 
 impl<C: Connection + 'static> Drop for Busy<C> {
     fn drop(&mut self) {
-        let (Some(made), Some(turn), Ok(runtime)) =
-            (self.made.take(), self.turn.take(), Handle::try_current())
-        else {
+        let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;
         };
         let Made { connection, seat, .. } = made;

@@ -46,7 +46,9 @@ async fn prepare(database: &dyn Database) -> Result<Grants> {
             // Another client has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
-                return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
+                return filled
+                    .map(|_| grants)
+                    .map_err(|failure| failure.unsent(dialect, "connect"));
             }
             Err(failure) => failure,
         };
@@ -59,15 +61,15 @@ async fn prepare(database: &dyn Database) -> Result<Grants> {
             continue;
         }
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
-            return Err(missing.opening(dialect));
+            return Err(missing.unsent(dialect, "connect"));
         }
         match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }
-            Err(failure) if tries == TRIES => return Err(failure.opening(dialect)),
+            Err(failure) if tries == TRIES => return Err(failure.unsent(dialect, "connect")),
             Err(_) => sleep(jitter(PAUSE)).await,
-            Ok(_) if tries == TRIES => return Err(missing.opening(dialect)),
+            Ok(_) if tries == TRIES => return Err(missing.unsent(dialect, "connect")),
             Ok(_) => {}
         }
         tries += 1;
@@ -96,7 +98,7 @@ fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
 }
 
 fn denied(dialect: Dialect, failure: Failure) -> Error {
-    let Failure::Refused(why) = failure else { return failure.opening(dialect) };
+    let Failure::Refused(why) = failure else { return failure.unsent(dialect, "connect") };
     let source = format!(
         "{}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \

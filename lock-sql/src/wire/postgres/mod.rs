@@ -10,7 +10,7 @@ use lock_core::Attempt;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgRow, PgSslMode},
+    postgres::{PgConnectOptions, PgSslMode},
     raw_sql,
 };
 
@@ -146,12 +146,8 @@ impl Link for PgConnection {
         Ok(connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<PgRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[PgRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 

@@ -14,9 +14,7 @@ use async_trait::async_trait;
 use lock_core::{Attempt, Error, Result, deadline::jitter, keep::poison::lock, trace};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteRow, SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 use tokio::time::sleep;
 
@@ -150,7 +148,7 @@ impl Sqlite {
         while let Err(failure) = sqlite.probe().await {
             match failure {
                 Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
-                failure => return Err(failure.opening(Dialect::Sqlite)),
+                failure => return Err(failure.unsent(Dialect::Sqlite, "connect")),
             }
         }
         let own = sqlite.location.own;
@@ -160,8 +158,7 @@ impl Sqlite {
     }
 
     async fn probe(&self) -> Result<(), Failure> {
-        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
-        let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
+        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await?;
         self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
     }
 
@@ -204,8 +201,7 @@ impl Database for Sqlite {
                 let rank = turn.rank;
                 drop(turn);
                 self.faults.request(limit).await?;
-                let again = self.turns.take(rank, limit.whole()).await;
-                again.map_err(|why| Failure::no_turn(why, limit.whole()))?
+                self.turns.take(rank, limit.whole()).await?
             }
         };
         let connections = self.connections().map_err(Failure::Barred)?;
@@ -268,12 +264,8 @@ impl Link for SqliteConnection {
         }
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<SqliteRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[SqliteRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 
