@@ -8,7 +8,10 @@ use lock_core::{
 };
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, departures::Leaving};
+use super::{
+    Session,
+    attempt::{Attempt, Leaving},
+};
 use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
 
 /// Most attempts that one request removes. PostgreSQL finds the next attempts of each of their

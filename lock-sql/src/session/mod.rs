@@ -2,8 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod column;
-mod departures;
 mod grants;
 mod janitor;
 mod neighbours;
@@ -13,13 +11,13 @@ mod undated;
 mod waiters;
 
 use std::{
-    sync::{Arc, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use lock_core::{
     Effect, Error, Instant, Kind, LockName, Result,
-    keep::{backoff::Backoff, departures::Departures, limits},
+    keep::{backoff::Backoff, departures::Departures, limits, poison::lock},
 };
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
@@ -28,12 +26,15 @@ use tokio::{
 use uuid::Uuid;
 
 use self::{
-    attempt::Attempt, book::Book, column::Column, departures::Leaving, neighbours::Neighbours,
-    undated::Undated, waiters::Waiters,
+    attempt::{Attempt, Leaving},
+    book::Book,
+    neighbours::Neighbours,
+    undated::Undated,
+    waiters::Waiters,
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Rows},
+    layout::{dialect::Dialect, row::Rows, schema::Grants},
     wire::{
         clock::CLOCK,
         database::Database,
@@ -62,7 +63,9 @@ pub(crate) struct Session {
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
     renewal_due: Arc<Notify>,
-    column: Column,
+    /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
+    /// as when an old dump is restored, and come back.
+    column: Mutex<Grants>,
     undated: Undated,
 }
 
@@ -72,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), self.column.grants())
+        Script(self.dialect(), *lock(&self.column))
     }
 
     /// The client's attempts. The guard is never held across an await.

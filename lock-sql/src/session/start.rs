@@ -5,9 +5,7 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Result, keep::due};
 use uuid::Uuid;
 
-use super::{
-    Session, column::Column, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters,
-};
+use super::{Session, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
@@ -33,7 +31,7 @@ impl Session {
             busy: Arc::default(),
             departures: Default::default(),
             renewal_due: Arc::default(),
-            column: Column::new(grants),
+            column: grants.into(),
             undated: Undated::default(),
         });
         session.join();
