@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use lock_core::{
     Effect, Error, Instant, Result,
-    keep::departures::{Departure, Departures, Removes, Sending},
+    keep::{
+        departures::{Departure, Departures, Removes, Sending},
+        errors::unavailable,
+    },
 };
 use tokio::sync::oneshot;
 
@@ -98,5 +101,5 @@ impl Removes for Session {
 /// The error of a departure that no request has reached in time.
 fn too_late(dialect: Dialect) -> Error {
     let why = "the database did not answer before the entry expired";
-    error::unavailable(dialect, "release", Effect::None, why)
+    unavailable(dialect.store(), "release", Effect::None, why)
 }

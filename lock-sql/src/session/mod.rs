@@ -17,7 +17,7 @@ use std::{
 
 use lock_core::{
     Effect, Error, Instant, Kind, LockName, Result,
-    keep::{backoff::Backoff, departures::Departures, limits, poison::lock},
+    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
 };
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
@@ -158,7 +158,7 @@ impl Session {
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(Failure::Down(why)) => {
-                    return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                    return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
@@ -195,7 +195,7 @@ impl Session {
             let over =
                 CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
-                return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
             }
             pause.wait().await;
         }

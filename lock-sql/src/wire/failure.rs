@@ -1,6 +1,6 @@
 //! Why a script has no answer.
 
-use lock_core::{Effect, Error};
+use lock_core::{Effect, Error, keep::errors::unavailable};
 
 use crate::{error, layout::dialect::Dialect};
 
@@ -41,7 +41,7 @@ impl Failure {
             Self::Barred(error) => error,
             Self::Down(why) => {
                 let why = error::told(dialect, why);
-                error::unavailable(dialect, op, Effect::None, why)
+                unavailable(dialect.store(), op, Effect::None, why)
             }
             Self::Lost(why) | Self::Refused(why) => error::not_sent(dialect, op, why),
         }

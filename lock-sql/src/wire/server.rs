@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, Result, deadline::jitter};
+use lock_core::{Error, Result, deadline::jitter, keep::errors};
 use tokio::time::sleep;
 
 use crate::{
@@ -106,5 +106,5 @@ fn denied(dialect: Dialect, failure: Failure) -> Error {
         error::told(dialect, why),
         store = dialect.store()
     );
-    Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
+    errors::denied(dialect.store(), "connect", source)
 }

@@ -11,7 +11,12 @@ use std::{
 };
 
 use async_trait::async_trait;
-use lock_core::{Attempt, Error, Result, deadline::jitter, keep::poison::lock, trace};
+use lock_core::{
+    Attempt, Error, Result,
+    deadline::jitter,
+    keep::{errors, poison::lock},
+    trace,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
     sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
@@ -301,10 +306,8 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
 fn refused(path: &Path, why: sqlx::Error) -> Error {
     let shown = format!("{}: {why}", path.display());
     match error::not_sent(Dialect::Sqlite, "connect", why) {
-        Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
-        Error::Rejected { store, op, effect, .. } => {
-            Error::Rejected { store, op, effect, source: shown.into() }
-        }
+        Error::Denied { store, op, .. } => errors::denied(store, op, shown),
+        Error::Rejected { store, op, effect, .. } => errors::rejected(store, op, effect, shown),
         error => error,
     }
 }
