@@ -280,8 +280,11 @@ impl Drop for Session {
     }
 }
 
+/// The database's options show the password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).field("database", &self.database).finish()
+        let (store, path) = (self.dialect().store(), self.database.path());
+        let mut session = f.debug_struct("Session");
+        session.field("id", &self.id).field("store", &store).field("path", &path).finish()
     }
 }

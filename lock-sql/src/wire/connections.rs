@@ -210,10 +210,3 @@ impl<C: Connection> Connections<C> {
         let _ = tokio::time::timeout(GOODBYE, quits).await;
     }
 }
-
-/// The library's options show the password.
-impl<C: Connection> std::fmt::Debug for Connections<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connections").finish_non_exhaustive()
-    }
-}

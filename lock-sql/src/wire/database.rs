@@ -1,6 +1,6 @@
 //! The database of a client: the differences besides the language.
 
-use std::{fmt::Debug, path::Path};
+use std::path::Path;
 
 use async_trait::async_trait;
 use lock_core::{Attempt, Instant};
@@ -21,7 +21,7 @@ pub(crate) type Answer = Result<(Instant, Rows), Failure>;
 
 /// A database that runs scripts.
 #[async_trait]
-pub(crate) trait Database: Debug + Send + Sync {
+pub(crate) trait Database: Send + Sync {
     fn dialect(&self) -> Dialect;
 
     fn turns(&self) -> &Turns;

@@ -43,7 +43,6 @@ const STATEMENTS: &str = "the server writes its binary log by statement (binlog_
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
 /// One client's connections to a server.
-#[derive(Debug)]
 pub(crate) struct MySql {
     /// The server and the database, as this client names them.
     address: String,

@@ -6,8 +6,6 @@ use lock_core::{Error, Result};
 use crate::wire::mysql::MySql;
 #[cfg(feature = "postgres")]
 use crate::wire::postgres::Postgres;
-#[cfg(any(feature = "mysql", feature = "postgres"))]
-use crate::wire::server::prepared;
 #[cfg(feature = "sqlite")]
 use crate::wire::sqlite::Sqlite;
 use crate::{
@@ -18,6 +16,8 @@ use crate::{
         own_client::{AnyPool, OwnPool},
     },
 };
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+use crate::{layout::dialect::Dialect, wire::server::prepare};
 
 /// Connects, and creates the tables if there are none. Returns whether they have the column
 /// `granted`.
@@ -26,33 +26,31 @@ use crate::{
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
 pub(crate) async fn open(config: &SqlConfig) -> Result<(Box<dyn Database>, Grants)> {
-    match &config.target {
-        // Each connection adds the column: a user that may write a file may alter its tables.
+    let database: Box<dyn Database> = match &config.target {
         #[cfg(feature = "sqlite")]
-        Target::File { path } => {
-            Ok((Box::new(Sqlite::open(path.as_deref()).await?), Grants::Dated))
-        }
+        Target::File { path } => Box::new(Sqlite::open(path.as_deref()).await?),
         #[cfg(feature = "sqlite")]
-        Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => {
-            Ok((Box::new(Sqlite::of_pool(pool).await?), Grants::Dated))
-        }
+        Target::Pool(OwnPool(AnyPool::Sqlite(pool))) => Box::new(Sqlite::of_pool(pool).await?),
         #[cfg(feature = "mysql")]
-        Target::MySql(server) => prepared(Box::new(MySql::new(server))).await,
+        Target::MySql(server) => Box::new(MySql::new(server)),
         #[cfg(feature = "mysql")]
-        Target::Pool(OwnPool(AnyPool::MySql(pool))) => {
-            prepared(Box::new(MySql::of_pool(pool)?)).await
-        }
+        Target::Pool(OwnPool(AnyPool::MySql(pool))) => Box::new(MySql::of_pool(pool)?),
         #[cfg(feature = "postgres")]
-        Target::Postgres(server) => prepared(Box::new(Postgres::new(server))).await,
+        Target::Postgres(server) => Box::new(Postgres::new(server)),
         #[cfg(feature = "postgres")]
-        Target::Pool(OwnPool(AnyPool::Postgres(pool))) => {
-            prepared(Box::new(Postgres::of_pool(pool))).await
-        }
+        Target::Pool(OwnPool(AnyPool::Postgres(pool))) => Box::new(Postgres::of_pool(pool)),
         #[allow(unreachable_patterns, reason = "all features may be there")]
         _ => {
             let store = config.dialect().store();
             let what = format!("be used: build lock-sql with feature {store:?}");
-            Err(Error::Unsupported { store, what })
+            return Err(Error::Unsupported { store, what });
         }
+    };
+    #[cfg(any(feature = "mysql", feature = "postgres"))]
+    if database.dialect() != Dialect::Sqlite {
+        let grants = prepare(&*database).await?;
+        return Ok((database, grants));
     }
+    // Each connection adds the column: a user that may write a file may alter its tables.
+    Ok((database, Grants::Dated))
 }

@@ -111,10 +111,7 @@ impl<C: Link> Connections<C> {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
-        let reserved = match turn.rank {
-            Rank::Renew => self.reserved().take(),
-            Rank::HandOver | Rank::Ask => None,
-        };
+        let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
         let made = match reserved {
             Some(made) => made,
             None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,

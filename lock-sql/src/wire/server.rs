@@ -20,22 +20,12 @@ const LIMIT: Duration = Duration::from_millis(3500);
 const TRIES: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Makes sure that the tables are there.
+/// Makes sure that the tables are there. Returns whether they have the column `granted`.
 ///
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepared(database: Box<dyn Database>) -> Result<(Box<dyn Database>, Grants)> {
-    let grants = prepare(&*database).await?;
-    Ok((database, grants))
-}
-
-/// Returns whether the tables have the column `granted`.
-///
-/// # Errors
-///
-/// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-async fn prepare(database: &dyn Database) -> Result<Grants> {
+pub(crate) async fn prepare(database: &dyn Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {

@@ -49,13 +49,6 @@ pub(crate) struct Postgres {
     pushes: Pushes,
 }
 
-/// The library's options show the password.
-impl std::fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
-    }
-}
-
 impl Postgres {
     /// Sends nothing yet.
     pub(crate) fn new(server: &Server) -> Self {

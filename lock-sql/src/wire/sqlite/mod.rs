@@ -63,7 +63,6 @@ pub(crate) struct Sqlite {
 }
 
 /// The file that was found at the path. Later another file may be there.
-#[derive(Debug)]
 struct File {
     identity: String,
     connections: Arc<Connections<SqliteConnection>>,
@@ -105,13 +104,6 @@ fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .synchronous(SqliteSynchronous::Normal)
         .optimize_on_close(false, None)
         .disable_statement_logging()
-}
-
-/// The library's options may show a key.
-impl std::fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sqlite").field("location", &self.location).finish_non_exhaustive()
-    }
 }
 
 impl Sqlite {
