@@ -208,8 +208,8 @@ impl Database for Sqlite {
         answer
     }
 
-    /// The file stays open until the last handle is dropped: the last close copies SQLite's log
-    /// into it and waits for the disk, which a process that ends need not do. So there is no `quit`.
+    // Without `quit`, the file stays open until the last handle is dropped: the last close copies
+    // SQLite's log into it and waits for the disk, which a process that ends need not do.
     fn refuse(&self) {
         lock(&self.file).connections.refuse();
     }
