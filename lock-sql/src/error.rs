@@ -11,7 +11,10 @@
 //! | a certificate that is not accepted, no TLS where it is needed, a password that would be sent in the open | `Denied` | none |
 //! | every other answer of the database, an answer that makes no sense | `Rejected` | unknown |
 
-use lock_core::{BoxError, Effect, Error, keep::errors};
+use lock_core::{
+    BoxError, Effect, Error,
+    keep::errors::{denied, rejected, unavailable},
+};
 use sqlx::error::DatabaseError;
 
 use crate::layout::dialect::Dialect;
@@ -106,14 +109,12 @@ pub(crate) fn convert(dialect: Dialect, op: &'static str, error: sqlx::Error) ->
     let (is_distrust, is_nonsense) = (is_distrust(&error), is_nonsense(&error));
     let source = told(dialect, error);
     match refusal {
-        Some(Refusal::Passing | Refusal::ReadOnly) => {
-            unavailable(dialect, op, Effect::None, source)
-        }
-        Some(Refusal::Ended) => unavailable(dialect, op, Effect::Unknown, source),
-        Some(Refusal::Denied) => Error::Denied { store, op, source },
-        None if is_distrust => Error::Denied { store, op, source },
-        None if !is_nonsense => unavailable(dialect, op, Effect::Unknown, source),
-        _ => Error::Rejected { store, op, effect: Effect::Unknown, source },
+        Some(Refusal::Passing | Refusal::ReadOnly) => unavailable(store, op, Effect::None, source),
+        Some(Refusal::Ended) => unavailable(store, op, Effect::Unknown, source),
+        Some(Refusal::Denied) => denied(store, op, source),
+        None if is_distrust => denied(store, op, source),
+        None if !is_nonsense => unavailable(store, op, Effect::Unknown, source),
+        _ => rejected(store, op, Effect::Unknown, source),
     }
 }
 
@@ -143,9 +144,7 @@ pub(crate) fn told(dialect: Dialect, error: sqlx::Error) -> BoxError {
 /// Same as [`convert`], for a request that was not sent.
 pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -> Error {
     match convert(dialect, op, error) {
-        Error::Rejected { store, op, source, .. } => {
-            Error::Rejected { store, op, effect: Effect::None, source }
-        }
+        Error::Rejected { store, op, source, .. } => rejected(store, op, Effect::None, source),
         error => error,
     }
 }
@@ -153,12 +152,10 @@ pub(crate) fn not_sent(dialect: Dialect, op: &'static str, error: sqlx::Error) -
 /// The error of a request that is refused for good, if earlier sendings of it had this effect.
 pub(crate) fn after(effect: Effect, error: Error) -> Error {
     match (effect, error) {
-        (Effect::Unknown, Error::Denied { store, op, source }) => {
-            Error::Rejected { store, op, effect, source }
-        }
-        (Effect::Unknown, Error::Rejected { store, op, source, .. }) => {
-            Error::Rejected { store, op, effect, source }
-        }
+        (
+            Effect::Unknown,
+            Error::Denied { store, op, source } | Error::Rejected { store, op, source, .. },
+        ) => rejected(store, op, effect, source),
         (_, error) => error,
     }
 }
@@ -222,15 +219,6 @@ fn is_nonsense(error: &sqlx::Error) -> bool {
     )
 }
 
-pub(crate) fn unavailable(
-    dialect: Dialect,
-    op: &'static str,
-    effect: Effect,
-    source: impl Into<BoxError>,
-) -> Error {
-    errors::unavailable(dialect.store(), op, effect, source)
-}
-
 pub(crate) fn closed(dialect: Dialect) -> Error {
     Error::closed(dialect.store())
 }
@@ -238,8 +226,7 @@ pub(crate) fn closed(dialect: Dialect) -> Error {
 /// The error for a server that cannot keep locks as it is set up.
 #[cfg(any(feature = "mysql", feature = "postgres"))]
 pub(crate) fn unfit(dialect: Dialect, why: &str) -> Error {
-    let (store, source) = (dialect.store(), why.into());
-    Error::Rejected { store, op: "connect", effect: Effect::None, source }
+    rejected(dialect.store(), "connect", Effect::None, why)
 }
 
 #[cfg(test)]
@@ -257,36 +244,29 @@ mod tests {
         assert_eq!(Refusal::of_sqlite(1, "no such table: x"), NoTable);
         assert_eq!(Refusal::of_sqlite(1, "no such column: x"), NoColumn);
         assert_eq!(Refusal::of_sqlite(1, "table x has no column named y"), NoColumn);
-        for (code, expected) in [
-            ("40001", Passing),
-            ("40P01", Passing),
-            ("57P03", Passing),
-            ("57P05", Passing),
-            ("25006", ReadOnly),
-            ("57P01", Ended),
-            ("08006", Ended),
-            ("28P01", Denied),
-            ("42501", Denied),
-            ("3D000", Denied),
-            ("42P01", NoTable),
-            ("23505", Else),
-        ] {
-            assert_eq!(Refusal::of_postgres(code), expected, "{code}");
+        let postgres: [(&[&str], _); 6] = [
+            (&["40001", "40P01", "57P03", "57P05"], Passing),
+            (&["25006"], ReadOnly),
+            (&["57P01", "08006"], Ended),
+            (&["28P01", "42501", "3D000"], Denied),
+            (&["42P01"], NoTable),
+            (&["23505"], Else),
+        ];
+        for (codes, expected) in postgres {
+            codes
+                .iter()
+                .for_each(|code| assert_eq!(Refusal::of_postgres(code), expected, "{code}"));
         }
-        for (number, expected) in [
-            (1213, Passing),
-            (1205, Passing),
-            (3024, Passing),
-            (1290, ReadOnly),
-            (1836, ReadOnly),
-            (1317, Ended),
-            (1927, Ended),
-            (1045, Denied),
-            (1049, Denied),
-            (1146, NoTable),
-            (1062, Else),
-        ] {
-            assert_eq!(Refusal::of_mysql(number), expected, "{number}");
+        let mysql: [(&[u16], _); 6] = [
+            (&[1213, 1205, 3024], Passing),
+            (&[1290, 1836], ReadOnly),
+            (&[1317, 1927], Ended),
+            (&[1045, 1049], Denied),
+            (&[1146], NoTable),
+            (&[1062], Else),
+        ];
+        for (numbers, expected) in mysql {
+            numbers.iter().for_each(|n| assert_eq!(Refusal::of_mysql(*n), expected, "{n}"));
         }
     }
 

@@ -7,7 +7,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Error, FencingToken, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+    Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
+    keep::wait::ended,
 };
 
 use crate::{
@@ -29,13 +30,24 @@ pub struct SqlLease {
 }
 
 impl SqlLease {
-    pub(crate) fn new(
-        session: Arc<Session>,
-        attempt: Arc<Attempt>,
+    /// The lease of a granted attempt. If the attempt was closed or revoked meanwhile, its entry is
+    /// removed.
+    ///
+    /// # Errors
+    ///
+    /// Same as [`ended`].
+    pub(crate) fn hold(
+        session: &Arc<Session>,
+        attempt: &Arc<Attempt>,
+        sent: Instant,
         token: u64,
-        validity: Validity,
-    ) -> Self {
-        Self { session, attempt, token: token.into(), version: 0.into(), validity }
+    ) -> Result<Box<dyn Lease>> {
+        let validity = attempt.hold(sent, ()).map_err(|end| {
+            session.remove_later(vec![attempt.clone()]);
+            ended(&**session, attempt.ttl, end)
+        })?;
+        let (session, attempt) = (session.clone(), attempt.clone());
+        Ok(Box::new(Self { session, attempt, token: token.into(), version: 0.into(), validity }))
     }
 
     /// Sends a script that changes the row, and returns the row.

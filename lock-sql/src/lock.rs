@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use lock_core::{
     Clock, Diagnosis, DistributedLock, Entry, Fairness, Fencing, FencingToken, FixedTerm,
-    Guarantees, Instant, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request,
-    Result, Ticket, TokenFloor, Wake, Wish, keep::wait::ended,
+    Guarantees, Lease, LockKind, LockName, LossSignal, Observed, Overlap, Reach, Request, Result,
+    Ticket, TokenFloor, Wake, Wish,
 };
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -106,38 +106,15 @@ impl SqlLock {
     }
 }
 
-impl SqlLock {
-    /// Returns the lease of a granted attempt. If the attempt was closed or revoked meanwhile, its
-    /// entry is removed.
-    fn hold(&self, attempt: &Arc<Attempt>, sent: Instant, token: u64) -> Result<Box<dyn Lease>> {
-        match attempt.hold(sent, ()) {
-            Ok(validity) => {
-                let (session, attempt) = (self.session.clone(), attempt.clone());
-                Ok(Box::new(SqlLease::new(session, attempt, token, validity)))
-            }
-            Err(end) => {
-                self.session.remove_later(vec![attempt.clone()]);
-                Err(ended(&*self.session, attempt.ttl, end))
-            }
-        }
-    }
-}
-
 fn guarantees(config: &SqlConfig) -> Guarantees {
     let dialect = config.dialect();
     let mut guarantees = Guarantees::least(dialect.store());
     guarantees.kinds = LockKind::ALL;
-    guarantees.overlaps = match dialect {
-        // One file of one machine, by its boot clock.
-        Dialect::Sqlite => vec![Overlap::Revoked, Overlap::Deleted],
-        _ => vec![
-            Overlap::Revoked,
-            Overlap::Deleted,
-            Overlap::Restart,
-            Overlap::Failover,
-            Overlap::ClockJump,
-        ],
-    };
+    guarantees.overlaps = vec![Overlap::Revoked, Overlap::Deleted];
+    // SQLite is one file of one machine, by its boot clock.
+    if dialect != Dialect::Sqlite {
+        guarantees.overlaps.extend([Overlap::Restart, Overlap::Failover, Overlap::ClockJump]);
+    }
     guarantees.fairness = Fairness::Fifo;
     guarantees.wake = Wake::Poll;
     guarantees.fencing = Fencing::Strict("a counter in the database");
@@ -165,7 +142,7 @@ impl DistributedLock for SqlLock {
     }
 
     fn reach(&self) -> Option<Reach> {
-        Some(self.session.database.reach())
+        Some(self.session.database.turns().reach.clone())
     }
 
     async fn acquire(
@@ -176,7 +153,8 @@ impl DistributedLock for SqlLock {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
         self.session.enter(&attempt)?;
         let granted = acquire::acquire(&self.session, &attempt, &request, &caller).await;
-        let held = granted.and_then(|(sent, token)| self.hold(&attempt, sent, token));
+        let held =
+            granted.and_then(|(sent, token)| SqlLease::hold(&self.session, &attempt, sent, token));
         held.inspect_err(|_| self.session.forget(&attempt))
     }
 
@@ -190,8 +168,9 @@ impl DistributedLock for SqlLock {
         };
         let held = granted.and_then(|granted| {
             let Some(granted) = granted else { return Ok(None) };
-            let hold =
-                |(attempt, (sent, token)): (&Arc<Attempt>, _)| self.hold(attempt, sent, token);
+            let hold = |(attempt, (sent, token)): (&Arc<Attempt>, _)| {
+                SqlLease::hold(&self.session, attempt, sent, token)
+            };
             let held = attempts.iter().zip(granted).map(hold).collect::<Result<_>>().map(Some);
             held.inspect_err(|_| self.session.remove_later(attempts.clone()))
         });
@@ -210,7 +189,8 @@ impl DistributedLock for SqlLock {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
         self.session.enter(&attempt)?;
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted.and_then(|sent| self.hold(&attempt, sent, ticket.token().value()));
+        let held = adopted
+            .and_then(|sent| SqlLease::hold(&self.session, &attempt, sent, ticket.token().value()));
         held.inspect_err(|_| self.session.forget(&attempt))
     }
 

@@ -1,10 +1,10 @@
 //! Operators' requests: the holders of a lock, the names in use, to take a lock away, and the token
-//! floor.
+//! floor. All of them fail as [`Session::insist`] does.
 
 use std::{collections::HashMap, time::Duration};
 
 use lock_core::{
-    Diagnosis, Entry, FencingToken, Holder, Instant, LockName, Result, TokenFloor, queue::admitted,
+    Diagnosis, Entry, FencingToken, Holder, LockName, Result, TokenFloor, queue::admitted,
 };
 use uuid::Uuid;
 
@@ -22,14 +22,8 @@ const LIMIT: Duration = Duration::from_secs(2);
 
 impl Session {
     /// Holders and waiters of a name, in order.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        let inspect = |script: Script| script.inspect(name);
-        let (_, rows) =
-            self.insist(("inspect", Rank::Ask), inspect, LIMIT, patient(), None).await?;
+        let rows = self.ask("inspect", |script| script.inspect(name)).await?;
         let mut entries: Vec<_> = rows.iter().map(entry).collect();
         Entry::judge(&mut entries);
         for (entry, row) in entries.iter_mut().zip(rows.iter()) {
@@ -44,100 +38,60 @@ impl Session {
     }
 
     /// Whether the database takes writes.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn ping(&self) -> Result<()> {
-        self.insist(("ping", Rank::Ask), Script::ping, LIMIT, patient(), None).await.map(drop)
+        self.ask("ping", Script::ping).await.map(drop)
     }
 
     /// Returns the holder in the way of these attempts of this client, and their places. The place
     /// behind more holders than [`HEAD`] is not known.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        let diagnose = |script: Script| script.diagnose(name, attempts);
-        let (_, rows) =
-            self.insist(("inspect", Rank::Ask), diagnose, LIMIT, patient(), None).await?;
+        let rows = self.ask("inspect", |script| script.diagnose(name, attempts)).await?;
         Ok(diagnosis(&rows, attempts))
     }
 
     /// The names in use that start with `prefix`.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        let used = |script: Script| script.used(prefix);
-        let (_, rows) = self.insist(("names", Rank::Ask), used, LIMIT, patient(), None).await?;
-        let name = |row: &Row| LockName::new(std::str::from_utf8(&row.name).ok()?).ok();
+        let rows = self.ask("names", |script| script.used(prefix)).await?;
         Ok(rows.iter().filter_map(name).collect())
     }
 
     /// Returns what a commit outlives: see [`Script::durability`].
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn outlives(&self) -> Result<u64> {
-        let (_, rows) =
-            self.insist(("connect", Rank::Ask), Script::durability, LIMIT, patient(), None).await?;
+        let rows = self.ask("connect", Script::durability).await?;
         Ok(rows.number(0).unwrap_or_default())
     }
 
     /// Removes an entry of any client. Returns whether there was one.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
         let revoke = |script: Script| script.revoke(name, attempt, self.id);
-        let (_, rows) =
-            self.insist(("revoke", Rank::HandOver), revoke, LIMIT, patient(), None).await?;
+        let op = ("revoke", Rank::HandOver);
+        let (_, rows) = self.insist(op, revoke, LIMIT, CLOCK.now() + LIMIT * 2, None).await?;
         self.changed(name);
         Ok(rows.iter().any(|row| row.name == name.as_str().as_bytes()))
     }
 
     /// Returns the token floor, and the greatest token so far.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn token_floor(&self) -> Result<TokenFloor> {
-        let op = ("token floor", Rank::Ask);
-        let (_, rows) = self.insist(op, Script::floor, LIMIT, patient(), None).await?;
-        Ok(floor(&rows))
+        Ok(floor(&self.ask("token floor", Script::floor).await?))
     }
 
     /// Raises the token floor, unless it is as high.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        let op = ("raise the token floor", Rank::Ask);
         let raise = |script: Script| script.raise_floor(above);
-        let (_, rows) = self.insist(op, raise, LIMIT, patient(), None).await?;
-        Ok(floor(&rows))
+        Ok(floor(&self.ask("raise the token floor", raise).await?))
     }
 
     /// Returns the holders and waiters with a token that is not above the floor.
-    ///
-    /// # Errors
-    ///
-    /// Same as [`insist`](Self::insist).
     pub(crate) async fn below(&self, floor: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        let op = ("raise the token floor", Rank::Ask);
         let old = |script: Script| script.up_to(floor.above);
-        let (_, rows) = self.insist(op, old, LIMIT, patient(), None).await?;
-        let entry = |row: &Row| {
-            let name = LockName::new(std::str::from_utf8(&row.name).ok()?).ok()?;
-            Some((name, row.attempt))
-        };
-        Ok(rows.iter().filter_map(entry).collect())
+        let rows = self.ask("raise the token floor", old).await?;
+        Ok(rows.iter().filter_map(|row| Some((name(row)?, row.attempt))).collect())
+    }
+
+    async fn ask(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Rows> {
+        let deadline = CLOCK.now() + LIMIT * 2;
+        let answer = self.insist((op, Rank::Ask), script, LIMIT, deadline, None).await;
+        answer.map(|(_, rows)| rows)
     }
 }
 
@@ -157,8 +111,9 @@ fn diagnosis(rows: &Rows, attempts: &[Uuid]) -> Diagnosis {
     Diagnosis::new(holder, attempts.iter().map(place).collect())
 }
 
-fn patient() -> Instant {
-    CLOCK.now() + LIMIT * 2
+/// The name in a row; `None` for one that is not a name, which this library has not written.
+fn name(row: &Row) -> Option<LockName> {
+    LockName::new(std::str::from_utf8(&row.name).ok()?).ok()
 }
 
 fn entry(row: &Row) -> Entry {

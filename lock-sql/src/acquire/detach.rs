@@ -4,13 +4,13 @@
 //! lock gives the row its own attempt. Each of the two is one `UPDATE` that checks the previous
 //! attempt. So it takes effect once, and a request that is sent again finds what the first one did.
 
-use std::sync::Arc;
+use std::{slice, sync::Arc};
 
-use lock_core::{Effect, Error, Instant, LossReason, Request, Result, Ticket};
+use lock_core::{Error, Instant, LossReason, Request, Result, Ticket};
 use uuid::Uuid;
 
+use super::ask;
 use crate::{
-    error,
     session::{Session, attempt::Attempt},
     wire::{
         clock::CLOCK,
@@ -26,7 +26,7 @@ use crate::{
 /// [`Error::Lost`] if the row is gone. Otherwise same as [`Session::insist`].
 pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> Result<Uuid> {
     // `close` waits for this, so it leaves a detached row alone.
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
+    let _busy = session.busy()?;
     let to = Uuid::new_v4();
     let (name, from, granted) = (&attempt.name, attempt.id, attempt.granted());
     let it = HandOver { name, token, from, to, holder: None, granted };
@@ -52,22 +52,14 @@ pub(crate) async fn adopt(
     ticket: &Ticket,
 ) -> Result<Instant> {
     let from = read(session, ticket)?;
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
     let (token, to) = (ticket.token().value(), attempt.id);
     let holder = Some((session.id, &*request.holder));
     let it = HandOver { name: &attempt.name, token, from, to, holder, granted: None };
     let script = |script: Script| script.hand_over(&it);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl, attempt.patience());
+    let (own, deadline) = (slice::from_ref(attempt), CLOCK.now() + attempt.ttl);
     // The row's time is running: like a held lock, it goes before attempts that only wait.
-    let answer = session
-        .insist(("adopt", Rank::HandOver), script, patience, deadline, Some(caller))
-        .await
-        .inspect_err(|error| {
-            if error.effect() == Effect::Unknown {
-                session.remove_later(vec![attempt.clone()]);
-            }
-        });
-    let (sent, rows) = answer?;
+    let op = ("adopt", Rank::HandOver);
+    let (sent, rows) = ask(session, own, op, script, deadline, caller).await?;
     match rows.iter().find(|row| !row.left.is_zero()) {
         Some(row) if row.attempt == to => Ok(row.confirmed(sent, attempt.ttl)),
         // The row was not handed over: its token is not above the floor.

@@ -16,15 +16,10 @@ use lock_core::{
 };
 
 use crate::{
-    error,
     layout::row::{Row, Rows},
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
-    wire::{
-        clock::CLOCK,
-        script::{NewEntry, Script},
-        turns::Rank,
-    },
+    wire::{clock::CLOCK, script::Script, turns::Rank},
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
@@ -48,9 +43,14 @@ pub(crate) async fn acquire(
     let turn = session.book().turn(&attempt.name);
     let turn = session.own_turn(limit, caller, turn.lock()).await?;
     let rings = session.book().rings;
-    let (sent, queue) = ask(session, attempt, request, caller, CLOCK.now() + limit).await?;
     if caller.is_cancelled() {
-        session.remove(slice::from_ref(attempt), true, CLOCK.now() + attempt.ttl).await?;
+        return Err(Error::Contended { name: attempt.name.clone() });
+    }
+    let (own, deadline) = (slice::from_ref(attempt), CLOCK.now() + limit);
+    let enter = |script: Script| script.acquire(request, attempt.id, session.id);
+    let (sent, queue) = ask(session, own, ("acquire", Rank::Ask), enter, deadline, caller).await?;
+    if caller.is_cancelled() {
+        session.remove(own, true, CLOCK.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     drop(turn);
@@ -79,26 +79,21 @@ pub(crate) async fn acquire(
     Ok(granted)
 }
 
-/// Sends the request of an attempt until the database answers. If it fails, its possible effects
-/// are undone in the background.
+/// Sends a request that gives these attempts their entries until the database answers. If it fails,
+/// its possible effects are undone in the background. `close` waits for it.
 async fn ask(
     session: &Arc<Session>,
-    attempt: &Arc<Attempt>,
-    request: &Request,
-    caller: &lock_core::Attempt,
+    attempts: &[Arc<Attempt>],
+    op: (&'static str, Rank),
+    script: impl Fn(Script) -> String,
     deadline: Instant,
+    caller: &lock_core::Attempt,
 ) -> Result<(Instant, Rows)> {
-    let entry = NewEntry::new(session.id, attempt, request);
-    if caller.is_cancelled() {
-        return Err(Error::Contended { name: attempt.name.clone() });
-    }
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    let script = |script: Script| script.acquire(&entry);
-    let answer = session
-        .insist(("acquire", Rank::Ask), script, attempt.patience(), deadline, Some(caller))
-        .await;
+    let _busy = session.busy()?;
+    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
+    let answer = session.insist(op, script, patience, deadline, Some(caller)).await;
     if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        session.remove_later(vec![attempt.clone()]);
+        session.remove_later(attempts.to_vec());
     }
     answer
 }

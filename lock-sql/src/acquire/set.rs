@@ -5,18 +5,14 @@ use std::{
     sync::Arc,
 };
 
-use lock_core::{Effect, Error, Instant, Result, keep::limits};
+use lock_core::{Error, Instant, Result, keep::limits};
 use tokio::sync::OwnedMutexGuard;
 
+use super::ask;
 use crate::{
-    error,
-    layout::row::{Row, Rows},
+    layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{
-        clock::CLOCK,
-        script::{NewEntry, Script},
-        turns::Rank,
-    },
+    wire::{clock::CLOCK, script::Script, turns::Rank},
 };
 
 /// Most names in one transaction. With the longest names, its message has about 400 KiB, plus the
@@ -42,7 +38,9 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Ok(None);
     }
-    let (sent, rows) = ask(session, attempts, wishes, caller, CLOCK.now() + limit).await?;
+    let (deadline, op) = (CLOCK.now() + limit, ("acquire", Rank::Ask));
+    let enter = |script: Script| script.acquire_all(wishes, session.id);
+    let (sent, rows) = ask(session, attempts, op, enter, deadline, caller).await?;
     if caller.is_cancelled() {
         let longest = attempts.iter().map(|attempt| attempt.ttl).max().unwrap_or_default();
         session.remove(attempts, true, CLOCK.now() + longest).await?;
@@ -61,30 +59,6 @@ async fn turns(session: &Session, attempts: &[Arc<Attempt>]) -> Vec<OwnedMutexGu
         taken.push(turn.lock_owned().await);
     }
     taken
-}
-
-/// Sends the request until the database answers. If it fails, its possible effects are undone in
-/// the background.
-async fn ask(
-    session: &Arc<Session>,
-    attempts: &[Arc<Attempt>],
-    wishes: &[lock_core::Wish],
-    caller: &lock_core::Attempt,
-    deadline: Instant,
-) -> Result<(Instant, Rows)> {
-    let Some(_busy) = session.busy() else { return Err(error::closed(session.dialect())) };
-    let entries = attempts.iter().zip(wishes);
-    let entries =
-        entries.map(|(attempt, (request, _))| NewEntry::new(session.id, attempt, request));
-    let entries: Vec<_> = entries.collect();
-    let script = |script: Script| script.acquire_all(&entries, session.id);
-    let patience = attempts.iter().map(|attempt| attempt.patience()).min().unwrap_or_default();
-    let answer =
-        session.insist(("acquire", Rank::Ask), script, patience, deadline, Some(caller)).await;
-    if answer.as_ref().is_err_and(|error| error.effect() == Effect::Unknown) {
-        session.remove_later(attempts.to_vec());
-    }
-    answer
 }
 
 /// Grants all attempts or none. If only some of them are there, the others were removed.

@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::{
     session::Session,
     wire::{
-        postgres::listen::{Doubts, Pushes, connect, name},
+        postgres::push_connection::{Doubts, Pushes, connect, name},
         script::OBSERVERS,
     },
 };
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(2);
 /// Listens, and connects again whenever the connection is lost. Ends when it is aborted.
 pub(crate) fn run(
     session: &Arc<Session>,
-    Pushes { way, doubts }: Pushes,
+    Pushes { way, doubts, .. }: Pushes,
 ) -> impl Future<Output = ()> + use<> {
     let (id, session) = (session.id, Arc::downgrade(session));
     async move {

@@ -9,6 +9,7 @@ use lock_core::{
     Instant, Kind, Request,
     keep::attempt::{Progress, Stage},
 };
+use tokio::sync::OwnedRwLockReadGuard;
 
 use crate::{layout::dialect::Dialect, wire::clock::CLOCK};
 
@@ -23,6 +24,16 @@ pub(crate) struct Attempt {
     pub(crate) kind: Kind,
     /// When the client found it granted, unless its first request recorded the grant.
     granted: OnceLock<Instant>,
+}
+
+/// Attempts that leave at the same time.
+#[derive(Debug)]
+pub(crate) struct Leaving {
+    pub(super) attempts: Vec<Arc<Attempt>>,
+    /// A request of theirs may still be under way.
+    pub(super) doubtful: bool,
+    /// `close` waits for this.
+    pub(super) _busy: Option<OwnedRwLockReadGuard<()>>,
 }
 
 impl Deref for Attempt {

@@ -10,7 +10,11 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Instant, deadline::jitter, keep::due::until};
+use lock_core::{
+    Instant,
+    deadline::jitter,
+    keep::{due::until, poison::lock},
+};
 use tokio::sync::Notify;
 
 use super::{CHUNK, Session, attempt::Attempt};
@@ -31,12 +35,12 @@ const LOOK: Duration = Duration::from_secs(10);
 impl Session {
     /// Schedules the record of a grant that has just become known and is not in the attempt's row.
     pub(crate) fn date(&self, attempt: &Arc<Attempt>) {
-        if self.column.grants() == Grants::Dated {
+        if *lock(&self.column) == Grants::Dated {
             self.undated.add(CLOCK.now() + AFTER, [attempt.clone()]);
         }
     }
 
-    /// Same as [`Database::run`](crate::wire::database::Database::run), but runs the script once
+    /// Same as `run` of the [database](crate::wire::database::Database), but runs the script once
     /// more if the column that it names is gone.
     ///
     /// # Errors
@@ -64,7 +68,7 @@ impl Session {
         let is_gone = writer.1 == Grants::Dated && error::is_undated(self.dialect(), why);
         // The next connection to a file adds it.
         if is_gone && self.dialect() != Dialect::Sqlite {
-            self.column.set(Grants::Undated);
+            *lock(&self.column) = Grants::Undated;
             self.undated.some.notify_one();
         }
         is_gone
@@ -74,7 +78,7 @@ impl Session {
     async fn find_column(&self) {
         let probe = Script(self.dialect(), Grants::Dated).probe();
         if self.database.run(Rank::Ask, &probe, LIMIT).await.is_ok() {
-            self.column.set(Grants::Dated);
+            *lock(&self.column) = Grants::Dated;
         }
     }
 
@@ -112,13 +116,13 @@ pub(crate) async fn run(session: Weak<Session>, some: Arc<Notify>) {
     loop {
         let next = |session: Arc<Session>| {
             let looks =
-                session.column.grants() == Grants::Undated && !session.book().attempts.is_closed();
+                *lock(&session.column) == Grants::Undated && !session.book().attempts.is_closed();
             session.undated.next_due().min(if looks { look } else { Instant::NEVER })
         };
         let Some(due) = session.upgrade().map(next) else { return };
         until(CLOCK, due, &some).await;
         let Some(session) = session.upgrade() else { return };
-        if session.column.grants() == Grants::Undated && look <= CLOCK.now() {
+        if *lock(&session.column) == Grants::Undated && look <= CLOCK.now() {
             session.find_column().await;
             look = CLOCK.now() + jitter(LOOK);
         }

@@ -4,11 +4,17 @@ use std::sync::Arc;
 
 use lock_core::{
     Effect, Error, Instant, Result,
-    keep::departures::{Departure, Departures, Removes, Sending},
+    keep::{
+        departures::{Departure, Departures, Removes, Sending},
+        errors::unavailable,
+    },
 };
 use tokio::sync::oneshot;
 
-use super::{Session, attempt::Attempt, departures::Leaving};
+use super::{
+    Session,
+    attempt::{Attempt, Leaving},
+};
 use crate::{error, layout::dialect::Dialect, wire::clock::CLOCK};
 
 /// Most attempts that one request removes. PostgreSQL finds the next attempts of each of their
@@ -62,7 +68,7 @@ impl Session {
         deadline: Instant,
         told: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending<Self>> {
-        let _busy = self.busy();
+        let _busy = self.busy().ok();
         attempts.iter().for_each(|attempt| self.forget(attempt));
         let count = attempts.len();
         let what = Leaving { attempts, doubtful, _busy };
@@ -95,5 +101,5 @@ impl Removes for Session {
 /// The error of a departure that no request has reached in time.
 fn too_late(dialect: Dialect) -> Error {
     let why = "the database did not answer before the entry expired";
-    error::unavailable(dialect, "release", Effect::None, why)
+    unavailable(dialect.store(), "release", Effect::None, why)
 }

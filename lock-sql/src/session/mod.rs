@@ -2,8 +2,6 @@
 
 pub(crate) mod attempt;
 pub(crate) mod book;
-mod column;
-mod departures;
 mod grants;
 mod janitor;
 mod neighbours;
@@ -13,13 +11,13 @@ mod undated;
 mod waiters;
 
 use std::{
-    sync::{Arc, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     time::Duration,
 };
 
 use lock_core::{
     Effect, Error, Instant, Kind, LockName, Result,
-    keep::{backoff::Backoff, departures::Departures, limits},
+    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
 };
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
@@ -28,13 +26,22 @@ use tokio::{
 use uuid::Uuid;
 
 use self::{
-    attempt::Attempt, book::Book, column::Column, departures::Leaving, neighbours::Neighbours,
-    undated::Undated, waiters::Waiters,
+    attempt::{Attempt, Leaving},
+    book::Book,
+    neighbours::Neighbours,
+    undated::Undated,
+    waiters::Waiters,
 };
 use crate::{
     error::{self, is_final, told},
-    layout::{dialect::Dialect, row::Rows},
-    wire::{clock::CLOCK, database::Database, failure::Failure, script::Script, turns::Rank},
+    layout::{dialect::Dialect, row::Rows, schema::Grants},
+    wire::{
+        clock::CLOCK,
+        database::Database,
+        failure::{Failure, cancelled},
+        script::Script,
+        turns::Rank,
+    },
 };
 
 /// Pause between sendings of the same script.
@@ -45,7 +52,7 @@ const CHUNK: usize = 500;
 /// A client of the database.
 pub(crate) struct Session {
     pub(crate) id: Uuid,
-    pub(crate) database: Database,
+    pub(crate) database: Box<dyn Database>,
     pub(crate) waiters: Arc<Waiters>,
     /// The clients of this process that use the same database; `None` where the database wakes
     /// them.
@@ -56,7 +63,9 @@ pub(crate) struct Session {
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
     renewal_due: Arc<Notify>,
-    column: Column,
+    /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
+    /// as when an old dump is restored, and come back.
+    column: Mutex<Grants>,
     undated: Undated,
 }
 
@@ -66,7 +75,7 @@ impl Session {
     }
 
     pub(crate) fn script(&self) -> Script {
-        Script(self.dialect(), self.column.grants())
+        Script(self.dialect(), *lock(&self.column))
     }
 
     /// The client's attempts. The guard is never held across an await.
@@ -87,10 +96,14 @@ impl Session {
         Ok(())
     }
 
-    /// Makes `close` wait until the guard is dropped. `None` if `close` does not wait any more, but
-    /// removes all attempts in the book.
-    pub(crate) fn busy(&self) -> Option<OwnedRwLockReadGuard<()>> {
-        self.busy.clone().try_read_owned().ok()
+    /// Makes `close` wait until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closed`] if `close` does not wait any more, but removes all attempts in the book.
+    pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
+        let busy = self.busy.clone().try_read_owned();
+        busy.map_err(|_| error::closed(self.dialect()))
     }
 
     pub(crate) fn forget(&self, attempt: &Attempt) {
@@ -145,7 +158,7 @@ impl Session {
             let turn = match turn {
                 Ok(turn) => turn,
                 Err(Failure::Down(why)) => {
-                    return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                    return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
@@ -182,7 +195,7 @@ impl Session {
             let over =
                 CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
-                return Err(error::unavailable(dialect, op, effect, told(dialect, why)));
+                return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
             }
             pause.wait().await;
         }
@@ -200,7 +213,11 @@ impl Session {
         caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = self.database.while_answered(patience, caller, turn).await;
+        let turn = tokio::select! {
+            biased;
+            turn = self.database.turns().while_answered(patience, turn) => turn,
+            () = caller.cancelled() => Err(Failure::Down(cancelled())),
+        };
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 
@@ -263,8 +280,11 @@ impl Drop for Session {
     }
 }
 
+/// The database's options show the password.
 impl std::fmt::Debug for Session {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Session").field("id", &self.id).field("database", &self.database).finish()
+        let (store, path) = (self.dialect().store(), self.database.path());
+        let mut session = f.debug_struct("Session");
+        session.field("id", &self.id).field("store", &store).field("path", &path).finish()
     }
 }

@@ -5,15 +5,13 @@ use std::{sync::Arc, time::Duration};
 use lock_core::{Result, keep::due};
 use uuid::Uuid;
 
-use super::{
-    Session, column::Column, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters,
-};
+use super::{Session, grants, neighbours::Neighbours, undated::Undated, waiters::Waiters};
 #[cfg(feature = "postgres")]
 use crate::queue::pushes;
 use crate::{
     config::SqlConfig,
     queue::schedule::TOGETHER,
-    wire::{clock::CLOCK, database::Database},
+    wire::{clock::CLOCK, open::open},
 };
 
 impl Session {
@@ -23,7 +21,7 @@ impl Session {
     ///
     /// If the connection fails.
     pub(crate) async fn start(config: &SqlConfig) -> Result<Arc<Self>> {
-        let (database, grants) = Database::open(config).await?;
+        let (database, grants) = open(config).await?;
         let id = Uuid::new_v4();
         let session = Arc::new(Self {
             id,
@@ -33,7 +31,7 @@ impl Session {
             busy: Arc::default(),
             departures: Default::default(),
             renewal_due: Arc::default(),
-            column: Column::new(grants),
+            column: grants.into(),
             undated: Undated::default(),
         });
         session.join();
@@ -68,9 +66,9 @@ impl Session {
             neighbours.join(&self.waiters);
         }
         #[cfg(feature = "postgres")]
-        if let Some(postgres) = self.database.pushing() {
-            let task = tokio::spawn(pushes::run(self, postgres.pushes()));
-            postgres.listens(task.abort_handle());
+        if let Some(pushes) = self.database.pushes() {
+            let task = pushes.task.clone();
+            task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
         }
     }
 }

@@ -10,7 +10,7 @@ use super::book::Book;
 use crate::election::observers::Observers;
 
 /// The part of a client that other clients of this process reach.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Waiters {
     /// The client's id.
     pub(super) id: Uuid,
@@ -23,12 +23,7 @@ pub(crate) struct Waiters {
 impl Waiters {
     /// A client without attempts and observers.
     pub(super) fn new(id: Uuid) -> Arc<Self> {
-        Arc::new(Self {
-            id,
-            book: Mutex::default(),
-            observers: Observers::default(),
-            look_due: Arc::default(),
-        })
+        Arc::new(Self { id, ..Self::default() })
     }
 
     /// The client's attempts. The guard is never held across an await.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use lock_core::{Instant, keep::poison::lock};
-use sqlx::{Connection, Database};
+use sqlx::Connection;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use crate::{
@@ -38,19 +38,12 @@ pub(crate) trait Link: Connection + Sized + 'static {
     /// [`Failure::Barred`] and [`Failure::Down`].
     fn make(options: &Self::Options) -> impl Future<Output = Result<Self, Failure>> + Send;
 
-    /// Sends a script. Returns the rows of all its statements.
+    /// Sends a script. Returns the rows of all its statements; the inner error is about an answer
+    /// that makes no sense.
     fn fetch(
         &mut self,
         script: String,
-    ) -> impl Future<Output = sqlx::Result<Vec<<Self::Database as Database>::Row>>> + Send;
-
-    /// Ends the transaction that a script has left open.
-    fn roll_back(&mut self) -> impl Future<Output = sqlx::Result<()>> + Send {
-        async { self.fetch("ROLLBACK".to_owned()).await.map(drop) }
-    }
-
-    /// Reads the answer to a script of this driver.
-    fn read(rows: &[<Self::Database as Database>::Row]) -> sqlx::Result<Rows>;
+    ) -> impl Future<Output = sqlx::Result<sqlx::Result<Rows>>> + Send;
 }
 
 /// Connections that are made when they are needed, and used by one script at a time. Not the
@@ -215,12 +208,5 @@ impl<C: Connection> Connections<C> {
         };
         // A server that does not read in time finds them closed.
         let _ = tokio::time::timeout(GOODBYE, quits).await;
-    }
-}
-
-/// The library's options show the password.
-impl<C: Connection> std::fmt::Debug for Connections<C> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Connections").finish_non_exhaustive()
     }
 }

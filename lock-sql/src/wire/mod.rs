@@ -9,7 +9,7 @@ pub(crate) mod faults;
 mod limit;
 #[cfg(feature = "mysql")]
 mod mysql;
-mod open;
+pub(crate) mod open;
 pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use lock_core::{Attempt, Error, Instant};
+use async_trait::async_trait;
+use lock_core::{Attempt, Error};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, MySqlConnection, MySqlPool, Row as _,
-    mysql::{MySqlConnectOptions, MySqlRow, MySqlSslMode},
+    mysql::{MySqlConnectOptions, MySqlSslMode},
     raw_sql,
 };
 
@@ -15,6 +16,7 @@ use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{
         connections::{Connections, Link},
+        database::{Answer, Database},
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
@@ -41,8 +43,8 @@ const STATEMENTS: &str = "the server writes its binary log by statement (binlog_
     which InnoDB refuses writes at READ COMMITTED; set binlog_format to ROW or MIXED";
 
 /// One client's connections to a server.
-#[derive(Debug)]
 pub(crate) struct MySql {
+    /// The server and the database, as this client names them.
     address: String,
     turns: Turns,
     connections: Arc<Connections<MySqlConnection>>,
@@ -82,33 +84,39 @@ impl MySql {
     fn by(address: String, way: Way<MySqlConnection>) -> Self {
         Self { address, turns: Turns::new(SEATS), connections: Connections::new(way, SEATS) }
     }
+}
 
-    /// The server and the database, as this client names them.
-    pub(crate) fn address(&self) -> &str {
-        &self.address
+#[async_trait]
+impl Database for MySql {
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql
     }
 
-    pub(crate) async fn run(
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    async fn execute(
         &self,
         script: &str,
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
+    ) -> Answer {
         self.connections.run(script, limit, turn, caller).await
     }
 
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    pub(crate) fn refuse(&self) {
+    fn refuse(&self) {
         self.turns.close();
         self.connections.refuse();
     }
 
-    pub(crate) async fn quit(&self) {
+    async fn quit(&self) {
         self.connections.quit().await;
+    }
+
+    fn known_as(&self) -> Option<&str> {
+        Some(&self.address)
     }
 }
 
@@ -128,12 +136,8 @@ impl Link for MySqlConnection {
         Ok(connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<MySqlRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[MySqlRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 

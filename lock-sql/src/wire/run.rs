@@ -1,18 +1,19 @@
-//! Runs scripts, each on a connection that it has for itself.
+//! Runs scripts: each in its turn, on a connection that it has for itself.
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Instant};
+use lock_core::Attempt;
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
     error::{is_spent, may_have_run},
-    layout::{dialect::stamp, row::Rows},
+    layout::dialect::stamp,
     wire::{
         clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
-        failure::{Failure, cancelled},
+        database::{Answer, Database},
+        failure::{self, Failure},
         limit::Limit,
         turns::{Rank, Turn},
     },
@@ -22,18 +23,80 @@ use crate::{
 /// server's own limits, which the settings of a connection say.
 const STALL: Duration = Duration::from_secs(4);
 
+impl dyn Database + '_ {
+    /// Waits for a turn to run a script, unless the attempt is cancelled. Only a silence of the
+    /// database of `patience` ends the wait: a turn in this process is no outage.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn turn(
+        &self,
+        rank: Rank,
+        patience: Duration,
+        caller: Option<&Attempt>,
+    ) -> Result<Turn, Failure> {
+        tokio::select! {
+            biased;
+            turn = self.turns().take(rank, patience) => turn,
+            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
+        }
+    }
+
+    /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run(&self, rank: Rank, script: &str, limit: Duration) -> Answer {
+        let turn = self.turn(rank, limit, None).await?;
+        self.run_in(turn, None, script, limit).await
+    }
+
+    /// Same as [`run`](Self::run) in a turn, but sends nothing for an attempt that is cancelled.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn run_in(
+        &self,
+        turn: Turn,
+        caller: Option<&Attempt>,
+        script: &str,
+        limit: Duration,
+    ) -> Answer {
+        let answer = self.execute(script, &Limit::new(limit), turn, caller).await;
+        match &answer {
+            Ok(_) | Err(Failure::Refused(_)) => self.turns().note_answer(),
+            // The caller has left, or this client is closed.
+            Err(_) if caller.is_some_and(Attempt::is_cancelled) => {}
+            Err(Failure::Closed) => {}
+            Err(Failure::Down(why) | Failure::Lost(why)) => self.turns().reach.broke(why),
+            Err(Failure::Barred(why)) => self.turns().reach.broke(why),
+        }
+        answer
+    }
+}
+
+/// Waits until the caller of an attempt has left; for ever where there is none.
+async fn cancelled(caller: Option<&Attempt>) {
+    match caller {
+        Some(caller) => caller.cancelled().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// A connection that executes a script, in its turn. If the caller gives up before the answer, it
 /// keeps its seat, or one of the stragglers', until the server has ended the script. So a stall
 /// cannot use up the server's connections.
 struct Busy<C: Connection + 'static> {
-    made: Option<Made<C>>,
-    turn: Option<Turn>,
+    /// `None` once the connection is put back or discarded.
+    made: Option<(Made<C>, Turn)>,
     connections: Arc<Connections<C>>,
 }
 
 impl<C: Link> Connections<C> {
     /// Runs a script in its turn, unless its attempt is cancelled before there is a connection.
-    /// Returns when it was sent, and all entries in its answer.
     ///
     /// # Errors
     ///
@@ -44,21 +107,18 @@ impl<C: Link> Connections<C> {
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
+    ) -> Answer {
         if self.is_refusing() {
             return Err(Failure::Closed);
         }
-        let reserved = match turn.rank {
-            Rank::Renew => self.reserved().take(),
-            Rank::HandOver | Rank::Ask => None,
-        };
+        let reserved = if turn.rank == Rank::Renew { self.reserved().take() } else { None };
         let made = match reserved {
             Some(made) => made,
             None => limit.keep(self.take(limit)).await.map_err(Failure::Down)??,
         };
-        let mut busy = Busy::new(self, made, turn);
+        let mut busy = Busy { made: Some((made, turn)), connections: self.clone() };
         let unsent = match caller.is_some_and(Attempt::is_cancelled) {
-            true => Some(cancelled()),
+            true => Some(failure::cancelled()),
             // The caller would give up before the answer, and lose the connection.
             false => limit.is_short().then(|| limit.over()),
         };
@@ -73,7 +133,7 @@ impl<C: Link> Connections<C> {
             Ok(Ok(rows)) => {
                 busy.has_answered();
                 busy.put_back();
-                return C::read(&rows).map(|rows| (sent, rows)).map_err(Failure::Refused);
+                return rows.map(|rows| (sent, rows)).map_err(Failure::Refused);
             }
             Ok(Err(error)) => error,
             Err(over) => {
@@ -85,22 +145,17 @@ impl<C: Link> Connections<C> {
         };
         if may_have_run(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Lost(error));
         }
         if is_spent(C::DIALECT, &error) {
             busy.discard();
-            self.forget();
             return Err(Failure::Refused(error));
         }
         // A script that ended half-way has left its transaction open, if it had one.
-        let rollback = busy.connection()?.roll_back();
+        let rollback = busy.connection()?.fetch("ROLLBACK".to_owned());
         match limit.keep(rollback).await {
             Ok(Ok(_) | Err(sqlx::Error::Database(_))) => busy.put_back(),
-            Ok(Err(_)) => {
-                busy.discard();
-                self.forget();
-            }
+            Ok(Err(_)) => busy.discard(),
             Err(_) => self.forget_since(sent),
         }
         Err(Failure::Refused(error))
@@ -108,42 +163,36 @@ impl<C: Link> Connections<C> {
 }
 
 impl<C: Connection + 'static> Busy<C> {
-    fn new(connections: &Arc<Connections<C>>, made: Made<C>, turn: Turn) -> Self {
-        Self { made: Some(made), turn: Some(turn), connections: connections.clone() }
-    }
-
     /// # Errors
     ///
     /// None: the connection is there until it is put back or discarded.
     fn connection(&mut self) -> Result<&mut C, Failure> {
-        self.made.as_mut().map(|made| &mut made.connection).ok_or(Failure::Closed)
+        self.made.as_mut().map(|(made, _)| &mut made.connection).ok_or(Failure::Closed)
     }
 
     fn has_answered(&mut self) {
-        if let Some(made) = &mut self.made {
+        if let Some((made, _)) = &mut self.made {
             made.answered = CLOCK.now();
         }
     }
 
     /// Gives the connection back: the script is over, or was not sent.
     fn put_back(&mut self) {
-        if let Some(made) = self.made.take() {
-            let rank = self.turn.as_ref().map_or(Rank::Ask, |turn| turn.rank);
-            self.connections.put_back_of(rank, made);
+        if let Some((made, turn)) = self.made.take() {
+            self.connections.put_back_of(turn.rank, made);
         }
     }
 
-    /// Drops the connection: it is broken.
+    /// Drops the connection, which is broken, and the unused ones, which may be broken, too.
     fn discard(&mut self) {
+        self.connections.forget();
         self.made = None;
     }
 }
 
 impl<C: Connection + 'static> Drop for Busy<C> {
     fn drop(&mut self) {
-        let (Some(made), Some(turn), Ok(runtime)) =
-            (self.made.take(), self.turn.take(), Handle::try_current())
-        else {
+        let (Some((made, turn)), Ok(runtime)) = (self.made.take(), Handle::try_current()) else {
             return;
         };
         let Made { connection, seat, .. } = made;

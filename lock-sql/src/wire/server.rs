@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lock_core::{Error, Result, deadline::jitter};
+use lock_core::{Error, Result, deadline::jitter, keep::errors};
 use tokio::time::sleep;
 
 use crate::{
@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// # Errors
 ///
 /// Same as [`SqlLock::connect`](crate::SqlLock::connect).
-pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
+pub(crate) async fn prepare(database: &dyn Database) -> Result<Grants> {
     let (dialect, tables) = (database.dialect(), schema::tables(database.dialect()));
     let (mut tries, mut grants) = (0, Grants::Dated);
     loop {
@@ -36,7 +36,9 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
             // Another client has made the tables and not filled them, or not yet.
             Ok(_) => {
                 let filled = database.run(Rank::Ask, &schema::fill(dialect), LIMIT).await;
-                return filled.map(|_| grants).map_err(|failure| failure.opening(dialect));
+                return filled
+                    .map(|_| grants)
+                    .map_err(|failure| failure.unsent(dialect, "connect"));
             }
             Err(failure) => failure,
         };
@@ -49,15 +51,15 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
             continue;
         }
         if !matches!(refusal(dialect, &missing), Some(Refusal::NoTable | Refusal::Denied)) {
-            return Err(missing.opening(dialect));
+            return Err(missing.unsent(dialect, "connect"));
         }
         match database.run(Rank::Ask, &tables, LIMIT).await {
             Err(failure) if refusal(dialect, &failure) == Some(Refusal::Denied) => {
                 return Err(denied(dialect, failure));
             }
-            Err(failure) if tries == TRIES => return Err(failure.opening(dialect)),
+            Err(failure) if tries == TRIES => return Err(failure.unsent(dialect, "connect")),
             Err(_) => sleep(jitter(PAUSE)).await,
-            Ok(_) if tries == TRIES => return Err(missing.opening(dialect)),
+            Ok(_) if tries == TRIES => return Err(missing.unsent(dialect, "connect")),
             Ok(_) => {}
         }
         tries += 1;
@@ -66,7 +68,7 @@ pub(crate) async fn prepare(database: &Database) -> Result<Grants> {
 
 /// Adds the column to tables that an earlier version made, where no client has to wait long for
 /// that. If it cannot, the client does without the column until it is there.
-async fn add_column(database: &Database) -> Grants {
+async fn add_column(database: &dyn Database) -> Grants {
     let dialect = database.dialect();
     let Some(add) = schema::add_granted(dialect) else { return Grants::Undated };
     match database.run(Rank::Ask, &add, LIMIT).await {
@@ -86,7 +88,7 @@ fn refusal(dialect: Dialect, failure: &Failure) -> Option<Refusal> {
 }
 
 fn denied(dialect: Dialect, failure: Failure) -> Error {
-    let Failure::Refused(why) = failure else { return failure.opening(dialect) };
+    let Failure::Refused(why) = failure else { return failure.unsent(dialect, "connect") };
     let source = format!(
         "{}; the locks' tables are missing or closed to this user, who may not create them: let \
          somebody run what `distlock schema --store {store}:` prints (lock_sql::schema in Rust), and grant \
@@ -94,5 +96,5 @@ fn denied(dialect: Dialect, failure: Failure) -> Error {
         error::told(dialect, why),
         store = dialect.store()
     );
-    Error::Denied { store: dialect.store(), op: "connect", source: source.into() }
+    errors::denied(dialect.store(), "connect", source)
 }

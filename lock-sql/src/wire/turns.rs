@@ -11,7 +11,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::wire::clock::CLOCK;
+use crate::wire::{clock::CLOCK, failure::Failure, limit};
 
 /// Most scripts of a client on their way to a server: see [`Turns::new`]. Acquires leave two free,
 /// and one of these is for renewals only.
@@ -50,14 +50,6 @@ pub(crate) struct Turn {
     _passed: Vec<OwnedSemaphorePermit>,
 }
 
-/// Why there is no turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum NoTurn {
-    Closed,
-    /// The database has answered nothing for as long as the caller is patient.
-    Silent,
-}
-
 impl Turns {
     /// `seats`: how many scripts may be on their way at once: of all ranks; of the rank
     /// [`HandOver`](Rank::HandOver) and below; of the rank [`Ask`](Rank::Ask).
@@ -76,8 +68,8 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// See [`NoTurn`].
-    pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, NoTurn> {
+    /// [`Failure::Closed`] and [`Failure::Down`].
+    pub(crate) async fn take(&self, rank: Rank, patience: Duration) -> Result<Turn, Failure> {
         let pass = async {
             let mut passed = Vec::with_capacity(self.gates.len());
             for gate in self.gates(rank) {
@@ -85,8 +77,8 @@ impl Turns {
             }
             Ok(Turn { rank, _passed: passed })
         };
-        let passed = self.while_answered(patience, pass).await.ok_or(NoTurn::Silent)?;
-        passed.map_err(|_: AcquireError| NoTurn::Closed)
+        let passed = self.while_answered(patience, pass).await?;
+        passed.map_err(|_: AcquireError| Failure::Closed)
     }
 
     /// A turn of this rank, if there is one now.
@@ -96,21 +88,24 @@ impl Turns {
     }
 
     /// Waits for an effect of the answers to other scripts, as long as there are such answers.
-    /// Returns `None` after a silence of `patience`.
+    ///
+    /// # Errors
+    ///
+    /// [`Failure::Down`] after a silence of `patience`.
     pub(crate) async fn while_answered<T>(
         &self,
         patience: Duration,
         wait: impl Future<Output = T>,
-    ) -> Option<T> {
+    ) -> Result<T, Failure> {
         tokio::pin!(wait);
         let start = CLOCK.now();
         loop {
             let end = self.answered().max(start) + patience;
             if let Ok(done) = timeout(end.since(CLOCK.now()), &mut wait).await {
-                return Some(done);
+                return Ok(done);
             }
             if self.answered() + patience <= CLOCK.now() {
-                return None;
+                return Err(Failure::Down(limit::over(patience)));
             }
         }
     }
@@ -196,7 +191,7 @@ mod tests {
             }
         };
         let (refused, ()) = tokio::join!(turns.take(Rank::Ask, patience), answers);
-        assert_eq!(refused.unwrap_err(), NoTurn::Silent);
+        assert!(matches!(refused, Err(Failure::Down(_))));
         assert!(CLOCK.now().since(start) >= patience * 3);
         drop(running);
     }

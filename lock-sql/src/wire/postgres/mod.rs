@@ -1,22 +1,22 @@
 //! PostgreSQL.
 
 mod fitness;
-pub(crate) mod listen;
+pub(crate) mod push_connection;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use lock_core::{Attempt, Instant};
+use async_trait::async_trait;
+use lock_core::Attempt;
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, PgConnection, PgPool,
     error::DatabaseError,
-    postgres::{PgConnectOptions, PgRow, PgSslMode},
+    postgres::{PgConnectOptions, PgSslMode},
     raw_sql,
 };
-use tokio::task::AbortHandle;
 
 use self::{
     fitness::{DIRECT, POOLED, STATE, State, is_fit},
-    listen::{Doubts, Pushes},
+    push_connection::Pushes,
 };
 use crate::{
     config::{Server, Tls},
@@ -24,6 +24,7 @@ use crate::{
     layout::{dialect::Dialect, row::Rows},
     wire::{
         connections::{Connections, Link},
+        database::{Answer, Database},
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
@@ -43,18 +44,9 @@ const SETUP: &str = "SET default_transaction_isolation = 'read committed'; \
 
 /// One client's connections to a server.
 pub(crate) struct Postgres {
-    way: Way<PgConnection>,
     turns: Turns,
     connections: Arc<Connections<PgConnection>>,
-    listening: OnceLock<AbortHandle>,
-    doubts: Arc<Doubts>,
-}
-
-/// The library's options show the password.
-impl std::fmt::Debug for Postgres {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Postgres").finish_non_exhaustive()
-    }
+    pushes: Pushes,
 }
 
 impl Postgres {
@@ -71,22 +63,28 @@ impl Postgres {
 
     fn by(way: Way<PgConnection>) -> Self {
         let connections = Connections::new(way.clone(), SEATS);
-        Self {
-            way,
-            turns: Turns::new(SEATS),
-            connections,
-            listening: OnceLock::new(),
-            doubts: Arc::default(),
-        }
+        let pushes = Pushes { way, doubts: Arc::default(), task: Arc::default() };
+        Self { turns: Turns::new(SEATS), connections, pushes }
+    }
+}
+
+#[async_trait]
+impl Database for Postgres {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
     }
 
-    pub(crate) async fn run(
+    fn turns(&self) -> &Turns {
+        &self.turns
+    }
+
+    async fn execute(
         &self,
         script: &str,
         limit: &Limit,
         turn: Turn,
         caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
+    ) -> Answer {
         let answer = self.connections.run(script, limit, turn, caller).await;
         let doubtful = match &answer {
             Err(Failure::Lost(_)) => true,
@@ -94,41 +92,29 @@ impl Postgres {
             _ => false,
         };
         if doubtful {
-            self.doubts.broken.notify_one();
+            self.pushes.doubts.broken.notify_one();
         }
         answer
     }
 
-    /// Takes the task that listens to pushes: it ends when the client ends.
-    pub(crate) fn listens(&self, task: AbortHandle) {
-        // Called once.
-        let _ = self.listening.set(task);
-    }
-
-    /// Returns the means to listen to pushes.
-    pub(crate) fn pushes(&self) -> Pushes {
-        Pushes { way: self.way.clone(), doubts: self.doubts.clone() }
-    }
-
-    /// Asks for a check that pushes still come.
-    pub(crate) fn check(&self) {
-        self.doubts.silent.notify_one();
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
-        &self.turns
-    }
-
-    pub(crate) fn refuse(&self) {
+    fn refuse(&self) {
         self.turns.close();
         self.connections.refuse();
-        if let Some(listening) = self.listening.get() {
-            listening.abort();
+        if let Some(task) = self.pushes.task.get() {
+            task.abort();
         }
     }
 
-    pub(crate) async fn quit(&self) {
+    async fn quit(&self) {
         self.connections.quit().await;
+    }
+
+    fn pushes(&self) -> Option<Pushes> {
+        Some(self.pushes.clone())
+    }
+
+    fn check_pushes(&self) {
+        self.pushes.doubts.silent.notify_one();
     }
 }
 
@@ -153,12 +139,8 @@ impl Link for PgConnection {
         Ok(connection)
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<PgRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[PgRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 

@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 #[cfg(feature = "postgres")]
 pub(crate) use self::wake::OBSERVERS;
-pub(crate) use self::{acquire::NewEntry, detach::HandOver, read::HEAD};
+pub(crate) use self::{detach::HandOver, read::HEAD};
 use crate::layout::{dialect::Dialect, schema::Grants};
 
 /// Writes statements in one dialect, for tables with or without the column `granted`.

@@ -5,7 +5,7 @@
 
 use std::{fs, io::ErrorKind, path::Path};
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Error, Result, keep::errors};
 
 use crate::layout::schema::FLOOR;
 
@@ -48,7 +48,7 @@ fn namespace() -> Result<String> {
 }
 
 fn rejected(why: String) -> Error {
-    Error::Rejected { store: "sqlite", op: "connect", effect: Effect::None, source: why.into() }
+    errors::rejected("sqlite", "connect", Effect::None, why)
 }
 
 /// The query for the time namespace in a file that is set up and was settled in this boot.

@@ -9,7 +9,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lock_core::{Effect, Error, Result};
+use lock_core::{Effect, Error, Result, keep::errors};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 /// Network file systems by their magic numbers (statfs(2)). Their locks and their shared memory do
@@ -155,8 +155,7 @@ fn check(path: &Path) -> Result<()> {
                  use a file of this machine, or a server",
                 path.display()
             );
-            let (store, op, effect) = ("sqlite", "connect", Effect::None);
-            Err(Error::Rejected { store, op, effect, source: why.into() })
+            Err(errors::rejected("sqlite", "connect", Effect::None, why))
         }
     }
 }
@@ -181,11 +180,9 @@ fn not_made(path: &Path, error: io::Error) -> Error {
 
 /// The error for a path where there can be no file at present.
 fn no_file(path: &Path, why: impl Display) -> Error {
-    let source = format!("{}: {why}", path.display()).into();
-    Error::Unavailable { store: "sqlite", op: "connect", effect: Effect::None, source }
+    errors::unavailable("sqlite", "connect", Effect::None, format!("{}: {why}", path.display()))
 }
 
 fn denied(path: &Path, error: io::Error) -> Error {
-    let source = format!("{}: {error}", path.display()).into();
-    Error::Denied { store: "sqlite", op: "connect", source }
+    errors::denied("sqlite", "connect", format!("{}: {error}", path.display()))
 }

@@ -10,12 +10,16 @@ use std::{
     time::Duration,
 };
 
-use lock_core::{Attempt, Error, Instant, Result, deadline::jitter, keep::poison::lock, trace};
+use async_trait::async_trait;
+use lock_core::{
+    Attempt, Error, Result,
+    deadline::jitter,
+    keep::{errors, poison::lock},
+    trace,
+};
 use sqlx::{
     AssertSqlSafe, ConnectOptions, Connection, SqliteConnection, SqlitePool, raw_sql,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteRow, SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteLockingMode, SqliteSynchronous},
 };
 use tokio::time::sleep;
 
@@ -25,6 +29,7 @@ use crate::{
     wire::{
         clock::CLOCK,
         connections::{Connections, Link},
+        database::{Answer, Database},
         failure::Failure,
         limit::Limit,
         own_client::{self, Way},
@@ -58,7 +63,6 @@ pub(crate) struct Sqlite {
 }
 
 /// The file that was found at the path. Later another file may be there.
-#[derive(Debug)]
 struct File {
     identity: String,
     connections: Arc<Connections<SqliteConnection>>,
@@ -102,13 +106,6 @@ fn of_locks(options: SqliteConnectOptions) -> SqliteConnectOptions {
         .disable_statement_logging()
 }
 
-/// The library's options may show a key.
-impl std::fmt::Debug for Sqlite {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Sqlite").field("location", &self.location).finish_non_exhaustive()
-    }
-}
-
 impl Sqlite {
     /// Opens the file, or creates it.
     ///
@@ -148,45 +145,18 @@ impl Sqlite {
         while let Err(failure) = sqlite.probe().await {
             match failure {
                 Failure::Down(_) if CLOCK.now() < deadline => sleep(jitter(BUSY)).await,
-                failure => return Err(failure.opening(Dialect::Sqlite)),
+                failure => return Err(failure.unsent(Dialect::Sqlite, "connect")),
             }
         }
         let own = sqlite.location.own;
         let whom = if own { "this user's processes" } else { "all processes that open the file" };
-        trace::opened("sqlite", &sqlite.path().display(), whom);
+        trace::opened("sqlite", &sqlite.location.path.display(), whom);
         Ok(sqlite)
     }
 
     async fn probe(&self) -> Result<(), Failure> {
-        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await;
-        let turn = turn.map_err(|why| Failure::no_turn(why, OPEN_LIMIT))?;
-        self.run(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
-    }
-
-    pub(crate) async fn run(
-        &self,
-        script: &str,
-        limit: &Limit,
-        turn: Turn,
-        caller: Option<&Attempt>,
-    ) -> Result<(Instant, Rows), Failure> {
-        #[cfg(feature = "properties")]
-        let turn = match self.faults.delays_requests() {
-            false => turn,
-            // Others do not wait for a disk that hangs for this client only.
-            true => {
-                let rank = turn.rank;
-                drop(turn);
-                self.faults.request(limit).await?;
-                let again = self.turns.take(rank, limit.whole()).await;
-                again.map_err(|why| Failure::no_turn(why, limit.whole()))?
-            }
-        };
-        let connections = self.connections().map_err(Failure::Barred)?;
-        let answer = connections.run(script, limit, turn, caller).await;
-        #[cfg(feature = "properties")]
-        self.faults.reply(limit).await?;
-        answer
+        let turn = self.turns.take(Rank::Ask, OPEN_LIMIT).await?;
+        self.execute(PROBE, &Limit::new(OPEN_LIMIT), turn, None).await.map(drop)
     }
 
     /// Returns the connections to the file that is there now. A file that was deleted or replaced
@@ -201,26 +171,60 @@ impl Sqlite {
         }
         Ok(file.connections.clone())
     }
+}
 
-    pub(crate) fn path(&self) -> &Path {
-        &self.location.path
+#[async_trait]
+impl Database for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
     }
 
-    pub(crate) fn real(&self) -> &str {
-        &self.real
-    }
-
-    pub(crate) fn turns(&self) -> &Turns {
+    fn turns(&self) -> &Turns {
         &self.turns
     }
 
-    #[cfg(feature = "properties")]
-    pub(crate) fn faults(&self) -> crate::wire::faults::Faults {
-        self.faults.clone()
+    async fn execute(
+        &self,
+        script: &str,
+        limit: &Limit,
+        turn: Turn,
+        caller: Option<&Attempt>,
+    ) -> Answer {
+        #[cfg(feature = "properties")]
+        let turn = match self.faults.delays_requests() {
+            false => turn,
+            // Others do not wait for a disk that hangs for this client only.
+            true => {
+                let rank = turn.rank;
+                drop(turn);
+                self.faults.request(limit).await?;
+                self.turns.take(rank, limit.whole()).await?
+            }
+        };
+        let connections = self.connections().map_err(Failure::Barred)?;
+        let answer = connections.run(script, limit, turn, caller).await;
+        #[cfg(feature = "properties")]
+        self.faults.reply(limit).await?;
+        answer
     }
 
-    pub(crate) fn refuse(&self) {
+    // Without `quit`, the file stays open until the last handle is dropped: the last close copies
+    // SQLite's log into it and waits for the disk, which a process that ends need not do.
+    fn refuse(&self) {
         lock(&self.file).connections.refuse();
+    }
+
+    fn known_as(&self) -> Option<&str> {
+        Some(&self.real)
+    }
+
+    fn path(&self) -> Option<&Path> {
+        Some(&self.location.path)
+    }
+
+    #[cfg(feature = "properties")]
+    fn faults(&self) -> crate::wire::faults::Faults {
+        self.faults.clone()
     }
 }
 
@@ -257,12 +261,8 @@ impl Link for SqliteConnection {
         }
     }
 
-    async fn fetch(&mut self, script: String) -> sqlx::Result<Vec<SqliteRow>> {
-        raw_sql(AssertSqlSafe(script)).fetch_all(self).await
-    }
-
-    fn read(rows: &[SqliteRow]) -> sqlx::Result<Rows> {
-        Rows::read(rows)
+    async fn fetch(&mut self, script: String) -> sqlx::Result<sqlx::Result<Rows>> {
+        raw_sql(AssertSqlSafe(script)).fetch_all(self).await.map(|rows| Rows::read(&rows))
     }
 }
 
@@ -298,10 +298,8 @@ async fn make_tables(connection: &mut SqliteConnection, settle: String) -> sqlx:
 fn refused(path: &Path, why: sqlx::Error) -> Error {
     let shown = format!("{}: {why}", path.display());
     match error::not_sent(Dialect::Sqlite, "connect", why) {
-        Error::Denied { store, op, .. } => Error::Denied { store, op, source: shown.into() },
-        Error::Rejected { store, op, effect, .. } => {
-            Error::Rejected { store, op, effect, source: shown.into() }
-        }
+        Error::Denied { store, op, .. } => errors::denied(store, op, shown),
+        Error::Rejected { store, op, effect, .. } => errors::rejected(store, op, effect, shown),
         error => error,
     }
 }

@@ -1,6 +1,6 @@
-//! The connection for pushes: one per client.
+//! Makes the connection by which pushes come: one per client.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use lock_core::LockName;
 use sqlx::{
@@ -8,16 +8,19 @@ use sqlx::{
     postgres::{PgConnectOptions, PgListener, PgPoolOptions},
     raw_sql,
 };
-use tokio::sync::Notify;
+use tokio::{sync::Notify, task::AbortHandle};
 use uuid::Uuid;
 
 use super::fitness::{STATE, State, is_fit};
 use crate::wire::{own_client::Way, script::OBSERVERS};
 
 /// The means to listen to pushes.
+#[derive(Clone)]
 pub(crate) struct Pushes {
     pub(crate) way: Way<PgConnection>,
     pub(crate) doubts: Arc<Doubts>,
+    /// The task that listens: it ends when the client ends.
+    pub(crate) task: Arc<OnceLock<AbortHandle>>,
 }
 
 /// Doubts whether pushes still come.
