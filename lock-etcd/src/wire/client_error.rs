@@ -44,20 +44,12 @@ fn kind_of_status(status: &Status) -> FailureKind {
         {
             FailureKind::Denied
         }
-        Code::InvalidArgument
-        | Code::FailedPrecondition
-        | Code::NotFound
-        | Code::AlreadyExists
-        | Code::OutOfRange
-        | Code::Unimplemented
-        | Code::ResourceExhausted
-        | Code::DataLoss => match is_refusal(status) {
-            true => FailureKind::Rejected,
-            false => FailureKind::Unclear,
-        },
-        // Unavailable, Unknown, Cancelled, DeadlineExceeded, Aborted, Internal: a transport that
-        // broke or a cluster without a leader. The request may have been carried out.
-        _ => FailureKind::Broken,
+        // A transport that broke or a cluster without a leader. The request may have been carried
+        // out.
+        Code::Ok | Code::Cancelled | Code::Unknown | Code::DeadlineExceeded => FailureKind::Broken,
+        Code::Aborted | Code::Internal | Code::Unavailable => FailureKind::Broken,
+        _ if is_refusal(status) => FailureKind::Rejected,
+        _ => FailureKind::Unclear,
     }
 }
 
@@ -85,92 +77,61 @@ fn shorten(error: etcd_client::Error) -> BoxError {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{Code as C, FailureKind as F, *};
 
-    fn status(code: Code, text: &str) -> etcd_client::Error {
-        etcd_client::Error::GRpcStatus(Status::new(code, text))
+    #[test]
+    fn each_status_has_its_kind() {
+        for (code, text, kind) in [
+            (C::Unavailable, "tcp connect error", F::Refused),
+            (C::Unavailable, "dns error", F::Refused),
+            (C::Unavailable, "etcdserver: no leader", F::Broken),
+            (C::Unavailable, "etcdserver: request timed out", F::Broken),
+            (C::Unavailable, "etcdserver: leader changed", F::Broken),
+            (C::Unknown, "h2 protocol error", F::Broken),
+            (C::Cancelled, "Timeout expired", F::Broken),
+            (C::DeadlineExceeded, "context deadline exceeded", F::Broken),
+            (C::Internal, "stream reset", F::Broken),
+            (C::ResourceExhausted, "etcdserver: too many requests", F::Busy),
+            (C::ResourceExhausted, "etcdserver: mvcc: database space exceeded", F::Unclear),
+            (C::ResourceExhausted, "grpc: received message larger than max (9 vs. 8)", F::Rejected),
+            (C::ResourceExhausted, "trying to send message larger than max (9 vs. 8)", F::Unclear),
+            (
+                C::ResourceExhausted,
+                "h2 protocol error: .. calm down ..; ENHANCE_YOUR_CALM",
+                F::Broken,
+            ),
+            (C::PermissionDenied, "h2 protocol error: ..", F::Broken),
+            (C::OutOfRange, "Error, decoded message length too large: found 9 bytes", F::Unclear),
+            (C::FailedPrecondition, "some proxy's words", F::Unclear),
+            (C::NotFound, "etcdserver: requested lease not found", F::LeaseGone),
+            (C::InvalidArgument, "etcdserver: revision of auth store is old", F::LoggedOut),
+            (C::PermissionDenied, "etcdserver: permission denied", F::Denied),
+            (C::Unauthenticated, "etcdserver: invalid auth token", F::Denied),
+            (C::InvalidArgument, "etcdserver: authentication failed, invalid ..", F::Denied),
+            (C::InvalidArgument, "etcdserver: user name is empty", F::Denied),
+            (C::FailedPrecondition, "etcdserver: authentication is not enabled", F::Denied),
+            (C::InvalidArgument, "etcdserver: request is too large", F::Rejected),
+            (C::FailedPrecondition, "etcdserver: lease already exists", F::Rejected),
+            (C::OutOfRange, "etcdserver: mvcc: required revision has been compacted", F::Rejected),
+            (C::Unimplemented, "unknown service", F::Rejected),
+            (C::DataLoss, "etcdserver: corrupt cluster", F::Rejected),
+        ] {
+            let error = etcd_client::Error::GRpcStatus(Status::new(code, text));
+            assert_eq!(kind_of(&error), kind, "{error}");
+        }
     }
 
     #[test]
-    fn each_client_error_has_its_kind() {
+    fn each_other_error_has_its_kind() {
         use etcd_client::Error as E;
-        let rows = [
-            (status(Code::Unavailable, "tcp connect error"), FailureKind::Refused),
-            (status(Code::Unavailable, "dns error"), FailureKind::Refused),
-            (status(Code::Unavailable, "etcdserver: no leader"), FailureKind::Broken),
-            (status(Code::Unavailable, "etcdserver: request timed out"), FailureKind::Broken),
-            (status(Code::Unavailable, "etcdserver: leader changed"), FailureKind::Broken),
-            (status(Code::Unknown, "h2 protocol error"), FailureKind::Broken),
-            (status(Code::Cancelled, "Timeout expired"), FailureKind::Broken),
-            (status(Code::DeadlineExceeded, "context deadline exceeded"), FailureKind::Broken),
-            (status(Code::Internal, "stream reset"), FailureKind::Broken),
-            (status(Code::ResourceExhausted, "etcdserver: too many requests"), FailureKind::Busy),
-            (
-                status(Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
-                FailureKind::Unclear,
-            ),
-            (
-                status(Code::ResourceExhausted, "grpc: received message larger than max (9 vs. 8)"),
-                FailureKind::Rejected,
-            ),
-            (
-                status(Code::ResourceExhausted, "trying to send message larger than max (9 vs. 8)"),
-                FailureKind::Unclear,
-            ),
-            (
-                status(
-                    Code::ResourceExhausted,
-                    "h2 protocol error: .. calm down ..; ENHANCE_YOUR_CALM",
-                ),
-                FailureKind::Broken,
-            ),
-            (status(Code::PermissionDenied, "h2 protocol error: .."), FailureKind::Broken),
-            (
-                status(Code::OutOfRange, "Error, decoded message length too large: found 9 bytes"),
-                FailureKind::Unclear,
-            ),
-            (status(Code::FailedPrecondition, "some proxy's words"), FailureKind::Unclear),
-            (
-                status(Code::NotFound, "etcdserver: requested lease not found"),
-                FailureKind::LeaseGone,
-            ),
-            (
-                status(Code::InvalidArgument, "etcdserver: revision of auth store is old"),
-                FailureKind::LoggedOut,
-            ),
-            (status(Code::PermissionDenied, "etcdserver: permission denied"), FailureKind::Denied),
-            (status(Code::Unauthenticated, "etcdserver: invalid auth token"), FailureKind::Denied),
-            (
-                status(Code::InvalidArgument, "etcdserver: authentication failed, invalid .."),
-                FailureKind::Denied,
-            ),
-            (status(Code::InvalidArgument, "etcdserver: user name is empty"), FailureKind::Denied),
-            (
-                status(Code::FailedPrecondition, "etcdserver: authentication is not enabled"),
-                FailureKind::Denied,
-            ),
-            (
-                status(Code::InvalidArgument, "etcdserver: request is too large"),
-                FailureKind::Rejected,
-            ),
-            (
-                status(Code::FailedPrecondition, "etcdserver: lease already exists"),
-                FailureKind::Rejected,
-            ),
-            (
-                status(Code::OutOfRange, "etcdserver: mvcc: required revision has been compacted"),
-                FailureKind::Rejected,
-            ),
-            (status(Code::Unimplemented, "unknown service"), FailureKind::Rejected),
-            (status(Code::DataLoss, "etcdserver: corrupt cluster"), FailureKind::Rejected),
-            (E::LeaseKeepAliveError("lease not found".into()), FailureKind::LeaseGone),
-            (E::LeaseKeepAliveError("channel closed".into()), FailureKind::Broken),
-            (E::WatchError("channel closed".into()), FailureKind::Broken),
-            (E::IoError(std::io::ErrorKind::BrokenPipe.into()), FailureKind::Broken),
-            (E::Internal("..".into()), FailureKind::Broken),
-            (E::InvalidArgs("empty endpoints".into()), FailureKind::Rejected),
-        ];
-        for (error, kind) in rows {
+        for (error, kind) in [
+            (E::LeaseKeepAliveError("lease not found".into()), F::LeaseGone),
+            (E::LeaseKeepAliveError("channel closed".into()), F::Broken),
+            (E::WatchError("channel closed".into()), F::Broken),
+            (E::IoError(std::io::ErrorKind::BrokenPipe.into()), F::Broken),
+            (E::Internal("..".into()), F::Broken),
+            (E::InvalidArgs("empty endpoints".into()), F::Rejected),
+        ] {
             assert_eq!(kind_of(&error), kind, "{error}");
         }
     }
