@@ -4,19 +4,20 @@
 //! observer that does not look, or a stream that breaks, only costs a watch that is opened again
 //! later. Changes that etcd cannot report any more are replaced by a read.
 
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
-use etcd_client::{GetOptions, GetResponse};
+use etcd_client::GetOptions;
 use lock_core::{
-    Clock, FencingToken, Holder, Leader, LockName, Observed, Result, deadline::jitter,
-    keep::limits::UNREAD,
+    Clock, FencingToken, Holder, Instant, Leader, LockName, Observed, Result,
+    deadline::jitter,
+    keep::{self, limits::UNREAD},
 };
-use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::sync::mpsc;
 
 use crate::{
     election::{
-        leader::{First, Seen, View},
-        observers::{self, News},
+        leader::{First, View},
+        observers::{self, News, Watching},
     },
     error::Failure,
     layout::{
@@ -47,14 +48,24 @@ struct Observer {
     floor: u64,
     /// The last candidate whose note was read.
     known: (i64, Holder),
-    /// News that the observer has not taken yet.
-    pending: VecDeque<Option<Leader>>,
+    /// News that are not reported yet.
+    news: Vec<Option<Leader>>,
+    /// `None` before the watch from the view's revision is opened.
+    following: Option<Following>,
+    /// Shows how many more changes the observer has room for.
     out: mpsc::Sender<Observed>,
 }
 
-/// The next step after a watch.
+/// The watch of an observer, and the check of it.
+struct Following {
+    watching: Watching,
+    look_at: Instant,
+    /// The leader that a check doubted, if the last one did.
+    doubted: Option<Option<First>>,
+}
+
+/// The next step after news or the end of a watch.
 enum Then {
-    /// Another watch, when the observer has taken all news.
     Watch,
     Read,
     /// Same as [`Read`](Self::Read). If the read is allowed, the login of this generation has
@@ -78,26 +89,20 @@ pub(crate) async fn observe(
         view: View::default(),
         floor: store.floor.known().above(),
         known: (0, Holder::default()),
-        pending: VecDeque::new(),
+        news: Vec::new(),
+        following: None,
         out: out.clone(),
     };
     observer.read().await.map_err(|failure| failure.into_error("observe", false))?;
-    let closed = store.closed.clone();
-    store.runtime.spawn(async move {
-        tokio::select! {
-            () = closed.cancelled() => {}
-            () = out.closed() => {}
-            () = observer.run() => {}
-        }
-    });
+    let first = std::mem::take(&mut observer.news);
+    let tell = keep::observe::tell(observer, first, out);
+    store.runtime.spawn(store.closed.clone().run_until_cancelled_owned(tell));
     Ok(observed)
 }
 
-impl Observer {
-    /// Reports all changes until the observer has left, or a read fails for good.
-    async fn run(&mut self) {
-        loop {
-            self.deliver().await;
+impl keep::observe::Observer for Observer {
+    async fn changes(&mut self) -> Result<Vec<Option<Leader>>> {
+        while self.news.is_empty() {
             // A failure is that of a request, and was handled there.
             let refused = match self.follow().await {
                 Ok(Then::Watch) => continue,
@@ -109,19 +114,19 @@ impl Observer {
                 match self.read_after(refused).await {
                     Ok(()) => break,
                     Err(failure) if failure.kind.is_passing() => {}
-                    Err(failure) => {
-                        // An observer that has left needs no message.
-                        let _ = self.out.send(Err(failure.into_error("observe", false))).await;
-                        return;
-                    }
+                    Err(failure) => return Err(failure.into_error("observe", false)),
                 }
             }
         }
+        Ok(std::mem::take(&mut self.news))
     }
+}
 
+impl Observer {
     /// Begins anew with the current queue.
     async fn read(&mut self) -> Result<(), Failure> {
-        self.view = view(&reads::read(&self.store.connection, &self.queue).await?)?;
+        let answer = reads::read(&self.store.connection, &self.queue).await?;
+        self.view = View::new(revision(answer.header())?, answer.0.kvs);
         self.tell(vec![self.view.first()]).await
     }
 
@@ -134,18 +139,32 @@ impl Observer {
         }
     }
 
-    /// Watches from the view's revision.
+    /// Watches from the view's revision until there are changes or the watch is of no more use.
     async fn follow(&mut self) -> Result<Then, Failure> {
-        let mut watching =
-            observers::watch(&self.store.observers, &self.queue, self.view.revision + 1);
-        let (mut look_at, mut doubted) = (Clock::Boot.now() + LOOK, None);
+        let Following { mut watching, mut look_at, mut doubted } = match self.following.take() {
+            Some(following) => following,
+            None => {
+                let next = self.view.revision + 1;
+                let watching = observers::watch(&self.store.observers, &self.queue, next);
+                Following { watching, look_at: Clock::Boot.now() + LOOK, doubted: None }
+            }
+        };
         loop {
             tokio::select! {
-                news = watching.news.recv() => {
-                    if let Some(then) = self.handle(news).await? {
-                        return Ok(then);
+                news = watching.news.recv() => return match news {
+                    None => Ok(Then::Watch),
+                    Some(News::Gone) => Ok(Then::Read),
+                    Some(News::Refused(on)) => Ok(Then::LogIn(on)),
+                    Some(News::Changes(changes)) => {
+                        let changes = self.view.apply(changes);
+                        self.tell(changes).await?;
+                        // Otherwise another watch begins when the observer has taken all news.
+                        if self.news.len() <= self.out.capacity() {
+                            self.following = Some(Following { watching, look_at, doubted });
+                        }
+                        Ok(Then::Watch)
                     }
-                }
+                },
                 () = Clock::Boot.sleep_until(look_at) => {
                     let known = Some(self.view.first());
                     let differs = self.differs().await?;
@@ -158,21 +177,6 @@ impl Observer {
                 }
             }
         }
-    }
-
-    /// Handles what the watch reports. `None` at its end. Returns the next step if the watch is of
-    /// no more use.
-    async fn handle(&mut self, news: Option<News>) -> Result<Option<Then>, Failure> {
-        Ok(match news {
-            None => Some(Then::Watch),
-            Some(News::Gone) => Some(Then::Read),
-            Some(News::Refused(on)) => Some(Then::LogIn(on)),
-            Some(News::Changes(changes)) => {
-                let news = self.view.apply(changes);
-                self.tell(news).await?;
-                (!self.deliver_now()).then_some(Then::Watch)
-            }
-        })
     }
 
     /// Whether the member in use knows another leader. Reads one key.
@@ -196,23 +200,23 @@ impl Observer {
         })
     }
 
-    /// Queues news for the observer.
-    async fn tell(&mut self, news: Vec<Option<First>>) -> Result<(), Failure> {
-        let last = news.len().saturating_sub(1);
-        for (n, first) in news.into_iter().enumerate() {
+    /// Adds these changes to the news.
+    async fn tell(&mut self, changes: Vec<Option<First>>) -> Result<(), Failure> {
+        let last = changes.len().saturating_sub(1);
+        for (n, first) in changes.into_iter().enumerate() {
             let leader = match first {
                 Some(first) => Some(self.introduce(first, n == last).await?),
                 None => None,
             };
-            self.pending.push_back(leader);
+            self.news.push(leader);
         }
         Ok(())
     }
 
     /// Returns the leader with its known facts. `now`: it still leads.
     async fn introduce(&mut self, first: First, now: bool) -> Result<Leader, Failure> {
-        let First { key, revision, role, value } = first;
-        let (value, holder) = match role {
+        let First { key, revision, value } = first;
+        let (value, holder) = match role(&key) {
             Role::Candidate => (value, self.candidate(&key, revision, now).await?),
             Role::Foreign => (value, Holder::default()),
             // It is not known here whether it was passed on.
@@ -239,27 +243,4 @@ impl Observer {
             false => note::holder(b"", revision, false),
         })
     }
-
-    /// Delivers the queued news, however long the observer takes.
-    async fn deliver(&mut self) {
-        while let Some(now) = self.pending.pop_front() {
-            // An observer that has left needs no message.
-            let _ = self.out.send(Ok(now)).await;
-        }
-    }
-
-    /// Delivers the queued news if the observer has room for it. Returns whether it had.
-    fn deliver_now(&mut self) -> bool {
-        while let Some(now) = self.pending.pop_front() {
-            if let Err(TrySendError::Full(Ok(now))) = self.out.try_send(Ok(now)) {
-                self.pending.push_front(now);
-                return false;
-            }
-        }
-        true
-    }
-}
-
-fn view(answer: &GetResponse) -> Result<View, Failure> {
-    Ok(View::new(revision(answer.header())?, answer.kvs().iter().map(Seen::of)))
 }

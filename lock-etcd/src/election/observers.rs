@@ -2,11 +2,10 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use etcd_client::{EventType, WatchResponse};
+use etcd_client::{Event, WatchResponse};
 use tokio::sync::mpsc;
 
 use crate::{
-    election::leader::{Change, Seen},
     error::{Failure, FailureKind},
     wire::{
         stream::{self, Side, Stream},
@@ -24,7 +23,7 @@ const HEARTBEAT: Duration = Duration::from_secs(5);
 /// The news of a watch for its observer.
 #[derive(Debug)]
 pub(crate) enum News {
-    Changes(Vec<Change>),
+    Changes(Vec<Event>),
     /// The watch cannot continue from its revision: read the queue.
     Gone,
     /// etcd refused the watch on this generation of the connection: the login has expired, or may
@@ -84,9 +83,9 @@ impl Side for All {
         if message.canceled() {
             return self.cancelled(id, message);
         }
-        let changes = changes(message);
-        if !changes.is_empty()
-            && self.tell.get(&id).is_some_and(|tell| tell.try_send(News::Changes(changes)).is_err())
+        let changes = || News::Changes(message.events().to_vec());
+        if !message.events().is_empty()
+            && self.tell.get(&id).is_some_and(|tell| tell.try_send(changes()).is_err())
         {
             // It has too much to read: it sees the end of its news, and begins again when it has
             // read them.
@@ -124,15 +123,4 @@ impl All {
             }
         }
     }
-}
-
-fn changes(message: &WatchResponse) -> Vec<Change> {
-    let change = |event: &etcd_client::Event| {
-        let kv = event.kv()?;
-        Some(match event.event_type() {
-            EventType::Put => Change::Put(Seen::of(kv)),
-            EventType::Delete => Change::Deleted { key: kv.key().to_vec(), at: kv.mod_revision() },
-        })
-    };
-    message.events().iter().filter_map(change).collect()
 }
