@@ -174,27 +174,29 @@ impl Lease for EtcdLease {
     async fn downgrade(&self) -> Result<()> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let insisted = hold.downgrade(self.give_up()).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.downgrade(&mut in_doubt, self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("downgrade", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("downgrade", in_doubt)),
         }
     }
 
     async fn try_upgrade(&self) -> Result<bool> {
         let mut hold = self.hold.lock().await;
         self.check()?;
-        let insisted = hold.try_upgrade(self.attempt, &self.holder, self.give_up()).await;
+        let mut in_doubt = false;
+        let upgrade = hold.try_upgrade(self.attempt, &self.holder, &mut in_doubt, self.give_up());
+        let upgraded = upgrade.await;
         hold.watch(&self.validity);
-        match insisted.result {
+        match upgraded {
             Ok(Upgraded::Done(..)) => {
                 *lock(&self.shown) = Shown::new(&hold);
                 self.check().map(|()| true)
             }
             Ok(Upgraded::Busy) => self.check().map(|()| false),
             Ok(Upgraded::Gone) => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("upgrade", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("upgrade", in_doubt)),
         }
     }
 
@@ -206,12 +208,12 @@ impl Lease for EtcdLease {
             let what = "publish a value for a lock that was acquired without one".to_owned();
             return Err(Error::Unsupported { store: STORE, what });
         }
-        let insisted = hold.publish(value, self.give_up()).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.publish(value, &mut in_doubt, self.give_up()).await {
             Ok(true) => self.check(),
             Ok(false) => Err(self.entry_gone()),
             Err(failure) if failure.kind == FailureKind::LeaseGone => Err(self.entry_gone()),
-            Err(failure) => Err(failure.into_error("publish", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("publish", in_doubt)),
         }
     }
 
@@ -227,14 +229,14 @@ impl Lease for EtcdLease {
         }
         let (session, patience) = (&self.session, Clock::Boot.now() + self.ttl / 2);
         let give_up = || session.ended.is_cancelled() || Clock::Boot.now() >= patience;
-        let insisted = hold.detach(&self.holder, self.ttl, give_up).await;
-        match insisted.result {
+        let mut in_doubt = false;
+        match hold.detach(&self.holder, self.ttl, &mut in_doubt, give_up).await {
             Ok(Some(left)) => Ok(left.place()),
             Ok(None) => Err(self.lost(LossReason::EntryGone)),
             Err(failure) if failure.kind == FailureKind::LeaseGone => {
                 Err(self.lost(LossReason::EntryGone))
             }
-            Err(failure) => Err(failure.into_error("detach", insisted.ambiguous)),
+            Err(failure) => Err(failure.into_error("detach", in_doubt)),
         }
     }
 

@@ -16,7 +16,7 @@ use crate::{
     layout::{keys::Role, note},
     lease::EtcdLease,
     session::{Session, attempt::OwnEntry, leftover::Stake, store::Store},
-    wire::{connection::Insisted, leases, reads},
+    wire::{leases, reads},
 };
 
 /// One attempt to adopt.
@@ -67,8 +67,8 @@ pub(crate) async fn adopt(
         let sent = Clock::Boot.now();
         let over =
             || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
-        let Insisted { result, ambiguous } = rewrite.send(&store.connection, over).await;
-        match result {
+        let mut in_doubt = false;
+        match rewrite.send(&store.connection, &mut in_doubt, over).await {
             Ok(Rewritten::Done(modified, header)) => {
                 entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
@@ -81,11 +81,11 @@ pub(crate) async fn adopt(
             // A request with this lease did nothing, or its entry has ended with the lease.
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
-                if ambiguous {
+                if in_doubt {
                     undo(store, &session, entry, (token, left.modified), attempt.id());
                 }
                 store.sessions.check_open()?;
-                return Err(failure.into_error("adopt", ambiguous));
+                return Err(failure.into_error("adopt", in_doubt));
             }
         }
     }

@@ -12,9 +12,9 @@ use crate::{
     },
     wire::{
         answer::{Header, ranges, revision},
-        connection::{Connection, Insisted},
+        connection::Connection,
         removals::delete_entry,
-        requests::{put, send_txn, stands},
+        requests::{commit, put, stands},
     },
 };
 
@@ -54,33 +54,20 @@ pub(crate) enum Upgraded {
 }
 
 impl Upgrade<'_> {
-    /// Upgrades if no other entry is in the queue. In doubt (see [`Insisted`]) only after a
-    /// failure. `doubted`: an earlier try to put the same entry there is in doubt, too.
+    /// Upgrades if no other entry is in the queue. `in_doubt`: a try to put the same entry there
+    /// was not answered, at first an earlier one.
+    ///
+    /// An unanswered sending must not take effect after we have said that nothing changed. All
+    /// sendings compare the old entry's last modification, so writing it once more ends them.
     pub(crate) async fn send(
         &self,
         connection: &Connection,
-        doubted: bool,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Upgraded> {
-        let mut ambiguous = doubted;
-        let result = self.settle(connection, &give_up, &mut ambiguous).await;
-        Insisted { result, ambiguous }
-    }
-
-    /// An unanswered sending must not take effect after we have said that nothing changed. All
-    /// sendings compare the old entry's last modification, so writing it once more ends them.
-    async fn settle(
-        &self,
-        connection: &Connection,
-        give_up: impl Fn() -> bool,
-        ambiguous: &mut bool,
     ) -> Result<Upgraded, Failure> {
         let mut modified = self.revision;
         loop {
-            let txn = self.txn(modified);
-            let insisted = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-            *ambiguous |= insisted.ambiguous;
-            let answer = insisted.result?;
+            let answer = commit(connection, &self.txn(modified), in_doubt, &give_up).await?;
             if answer.succeeded() {
                 let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
                 return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
@@ -97,11 +84,10 @@ impl Upgrade<'_> {
                 None => return Ok(Upgraded::Gone),
                 // It was written once more to end an earlier try.
                 Some(old) if old.mod_revision != modified => modified = old.mod_revision,
-                Some(_) if !*ambiguous => return Ok(Upgraded::Busy),
+                Some(_) if !*in_doubt => return Ok(Upgraded::Busy),
                 Some(_) => {
-                    let touch = self.touch();
-                    connection.insist(&give_up, |member| send_txn(member, &touch)).await.result?;
-                    *ambiguous = false;
+                    commit(connection, &self.touch(), &mut false, &give_up).await?;
+                    *in_doubt = false;
                 }
             }
         }

@@ -22,7 +22,7 @@ use crate::{
     },
     session::store::Store,
     wire::{
-        connection::{BACKOFF, Insisted},
+        connection::BACKOFF,
         leases::{new_lease, send_grant},
     },
 };
@@ -71,19 +71,17 @@ impl Hold {
         &mut self,
         holder: &str,
         ttl: std::time::Duration,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Option<Left>> {
+    ) -> Result<Option<Left>, Failure> {
         let store = self.entry.store.clone();
-        let lease = match fresh_lease(&store, ttl, &give_up).await {
-            Ok(lease) => lease,
-            Err(failure) => return Insisted { result: Err(failure), ambiguous: false },
-        };
+        let lease = fresh_lease(&store, ttl, &give_up).await?;
         let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
-        let (mut floor, mut ambiguous) = (store.floor.known(), false);
-        let rewritten = loop {
+        let mut floor = store.floor.known();
+        loop {
             if floor.is_after(self.revision) {
                 self.abandon();
-                break Ok(Rewritten::Gone);
+                return Ok(None);
             }
             let note = note::write(holder, attempt, &floor);
             let rewrite = Rewrite {
@@ -95,22 +93,16 @@ impl Hold {
                 attempt,
                 floor: (&store.floor.key, &floor),
             };
-            let insisted = rewrite.send(&store.connection, &give_up).await;
-            ambiguous |= insisted.ambiguous;
-            match insisted.result {
-                Ok(Rewritten::Raised(record)) => floor = store.floor.learn(record),
-                result => break result,
+            match rewrite.send(&store.connection, in_doubt, &give_up).await? {
+                Rewritten::Raised(record) => floor = store.floor.learn(record),
+                Rewritten::Other | Rewritten::Gone => return Ok(None),
+                Rewritten::Done(modified, _) => {
+                    let suffix = key[self.entry.queue.len()..].to_owned();
+                    self.entry.give_away(self.revision);
+                    return Ok(Some(Left { suffix, lease, modified }));
+                }
             }
-        };
-        let result = rewritten.map(|rewritten| match rewritten {
-            Rewritten::Done(modified, _) => {
-                let suffix = key[self.entry.queue.len()..].to_owned();
-                self.entry.give_away(self.revision);
-                Some(Left { suffix, lease, modified })
-            }
-            Rewritten::Other | Rewritten::Gone | Rewritten::Raised(_) => None,
-        });
-        Insisted { result, ambiguous }
+        }
     }
 }
 

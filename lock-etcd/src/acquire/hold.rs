@@ -6,6 +6,7 @@ use uuid::Uuid;
 use crate::{
     acquire::convert::{self, Upgrade, Upgraded},
     election::publish::Publish,
+    error::Failure,
     layout::{
         keys::{self, Role},
         listing::QueueEntry,
@@ -15,7 +16,7 @@ use crate::{
         attempt::{Form, OwnEntry},
         leftover::{Leftover, Stake},
     },
-    wire::{answer, connection::Insisted, removals, requests},
+    wire::{answer, removals, requests::commit},
 };
 
 /// The entry of a held lock.
@@ -89,37 +90,39 @@ impl Hold {
     }
 
     /// Makes the entry a shared one, in its place. Returns whether it still stands.
-    pub(crate) async fn downgrade(&mut self, give_up: impl Fn() -> bool) -> Insisted<bool> {
+    pub(crate) async fn downgrade(
+        &mut self,
+        in_doubt: &mut bool,
+        give_up: impl Fn() -> bool,
+    ) -> Result<bool, Failure> {
         if self.entry.is_shared() {
-            return Insisted { result: Ok(true), ambiguous: false };
+            return Ok(true);
         }
         self.entry.form = Form::PerhapsShared;
         let OwnEntry { store, session, queue, key, .. } = &self.entry;
         let txn = convert::downgrade(key, session.lease, self.revision);
-        let send = |member: &_| requests::send_txn(member, &txn);
-        let Insisted { result, ambiguous } = store.connection.insist(give_up, send).await;
-        let result = result.and_then(|answer| {
-            Ok(answer.succeeded().then_some(answer::revision(answer.header())?))
-        });
-        if let Ok(Some(signalled)) = result {
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
+        let signalled = answer::revision(answer.header())?;
+        if answer.succeeded() {
             let (revision, kind) = (self.revision, Kind::Shared);
             let shared = QueueEntry { revision, key: key.as_bytes().to_vec(), kind };
             store.watcher.side().downgraded(queue, &shared);
             self.signal(signalled);
             self.entry.form = Form::Shared;
         }
-        Insisted { result: result.map(|signalled| signalled.is_some()), ambiguous }
+        Ok(answer.succeeded())
     }
 
     /// Publishes a new value. Returns whether the entry still stands.
     pub(crate) async fn publish(
         &mut self,
         value: &[u8],
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<bool> {
+    ) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, .. } = &self.entry;
         let publish = Publish { key, lease: session.lease, revision: self.revision, value };
-        publish.send(&store.connection, &mut self.modified, give_up).await
+        publish.send(&store.connection, &mut self.modified, in_doubt, give_up).await
     }
 
     /// Signals the readers of other clients to list the queue.
@@ -129,7 +132,7 @@ impl Hold {
         let signal = removals::remove_written(keys::signal(key).as_bytes(), revision);
         store.runtime.spawn(async move {
             let give_up = || session.ended.is_cancelled();
-            connection.insist(give_up, |member| requests::send_txn(member, &signal)).await.result
+            commit(&connection, &signal, &mut false, give_up).await
         });
     }
 
@@ -139,15 +142,13 @@ impl Hold {
         &mut self,
         attempt: Uuid,
         holder: &str,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Upgraded> {
+    ) -> Result<Upgraded, Failure> {
         // The upgrade itself deletes it, which is no loss.
         self.unwatch();
         if self.entry.is_exclusive() {
-            return Insisted {
-                result: Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header)),
-                ambiguous: false,
-            };
+            return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
         }
         let doubted = self.doubtful.is_some();
         let OwnEntry { store, session, queue, key, .. } = &self.entry;
@@ -167,22 +168,20 @@ impl Hold {
             note,
             attempt,
         };
-        let insisted = upgrade.send(&store.connection, doubted, give_up).await;
-        self.upgraded(&insisted, doubted);
-        insisted
-    }
-
-    fn upgraded(&mut self, insisted: &Insisted<Upgraded>, doubted: bool) {
+        *in_doubt = doubted;
+        let upgraded = upgrade.send(&store.connection, in_doubt, give_up).await;
         // In doubt it stays doubtful: another try, or the release, settles it.
-        let settled = insisted.result.is_ok() || !(insisted.ambiguous || doubted);
-        let Some(mut new) = self.doubtful.take_if(|_| settled) else { return };
-        // A refused upgrade leaves nothing.
-        new.set_stake(Stake::Nothing);
-        if let Ok(Upgraded::Done(revision, floor, header)) = insisted.result {
-            new.answered(Stake::Entry(revision), header, floor);
-            self.entry.set_stake(Stake::Nothing);
-            (self.revision, self.modified) = (revision, revision);
-            self.entry = new;
+        let settled = upgraded.is_ok() || !(*in_doubt || doubted);
+        if let Some(mut new) = self.doubtful.take_if(|_| settled) {
+            // A refused upgrade leaves nothing.
+            new.set_stake(Stake::Nothing);
+            if let Ok(Upgraded::Done(revision, floor, header)) = upgraded {
+                new.answered(Stake::Entry(revision), header, floor);
+                self.entry.set_stake(Stake::Nothing);
+                (self.revision, self.modified) = (revision, revision);
+                self.entry = new;
+            }
         }
+        upgraded
     }
 }

@@ -8,9 +8,9 @@ use crate::{
     layout::{floor::Record, note},
     wire::{
         answer::{Header, ranges, revision},
-        connection::{Connection, Insisted},
+        connection::Connection,
         removals::{delete_entry, remove_written},
-        requests::{put, send_txn, stands},
+        requests::{commit, put, stands},
     },
 };
 
@@ -50,19 +50,19 @@ impl Rewrite<'_> {
     pub(super) async fn send(
         &self,
         connection: &Connection,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<Rewritten> {
+    ) -> Result<Rewritten, Failure> {
         let (key, record) = self.floor;
         let txn = Txn::new()
             .when([self.compares(), record.compare_exactly(key)].concat())
             .and_then([put(self.key, self.lease, self.note)])
             .or_else(self.reads());
-        let insisted = connection.insist(give_up, |member| send_txn(member, &txn)).await;
-        let result = insisted.result.and_then(|answer| match answer.succeeded() {
+        let answer = commit(connection, &txn, in_doubt, give_up).await?;
+        match answer.succeeded() {
             true => Ok(Rewritten::Done(revision(answer.header())?, Header::of(answer.header()))),
             false => self.found(answer),
-        });
-        Insisted { result, ambiguous: insisted.ambiguous }
+        }
     }
 
     fn reads(&self) -> [TxnOp; 2] {
@@ -93,13 +93,13 @@ impl Rewrite<'_> {
     pub(super) async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
         let txn =
             Txn::new().when(self.compares()).and_then(delete_entry(self.key)).or_else(self.reads());
-        let answer = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-        let Ok(answer) = answer.result else { return };
+        let answer = commit(connection, &txn, &mut false, &give_up).await;
+        let Ok(answer) = answer else { return };
         if !answer.succeeded()
             && let Ok(Rewritten::Done(modified, _)) = self.found(answer)
         {
             let remove = remove_written(self.key.as_bytes(), modified);
-            drop(connection.insist(&give_up, |member| send_txn(member, &remove)).await.result);
+            drop(commit(connection, &remove, &mut false, &give_up).await);
         }
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     error::Failure,
     wire::{
         answer::{ranges, revision},
-        connection::{Connection, Insisted},
-        requests::{put, send_txn, stands},
+        connection::Connection,
+        requests::{commit, put, stands},
     },
 };
 
@@ -28,25 +28,11 @@ impl Publish<'_> {
         &self,
         connection: &Connection,
         modified: &mut i64,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
-    ) -> Insisted<bool> {
-        let mut ambiguous = false;
-        let result = self.settle(connection, modified, &give_up, &mut ambiguous).await;
-        Insisted { result, ambiguous }
-    }
-
-    async fn settle(
-        &self,
-        connection: &Connection,
-        modified: &mut i64,
-        give_up: impl Fn() -> bool,
-        ambiguous: &mut bool,
     ) -> Result<bool, Failure> {
         loop {
-            let txn = self.txn(*modified);
-            let insisted = connection.insist(&give_up, |member| send_txn(member, &txn)).await;
-            *ambiguous |= insisted.ambiguous;
-            let answer = insisted.result?;
+            let answer = commit(connection, &self.txn(*modified), in_doubt, &give_up).await?;
             if answer.succeeded() {
                 *modified = revision(answer.header())?;
                 return Ok(true);

@@ -21,7 +21,7 @@ use crate::{
     wire::{
         answer::{ranges, revision},
         connection::Connection,
-        requests::{Guard, found_epoch, put, send_txn},
+        requests::{Guard, commit, found_epoch, put},
     },
 };
 
@@ -79,7 +79,7 @@ async fn raise(
     give_up: impl Fn() -> bool,
 ) -> Result<i64, Failure> {
     let txn = raising(guard, lease);
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    let answer = commit(connection, &txn, &mut false, give_up).await?;
     if answer.succeeded() {
         return revision(answer.header());
     }

@@ -76,13 +76,6 @@ pub(crate) enum Word {
     Member,
 }
 
-/// The result of an idempotent request after some tries.
-pub(crate) struct Insisted<T> {
-    pub(crate) result: Result<T, Failure>,
-    /// Whether a sending of it was not answered, and may still be carried out.
-    pub(crate) ambiguous: bool,
-}
-
 impl Connection {
     /// Connects to the first member that answers `probe`.
     ///
@@ -203,28 +196,28 @@ impl Connection {
     }
 
     /// Sends an idempotent request that needs the leader until the answer is definite or `give_up`
-    /// returns true.
+    /// returns true. Sets `in_doubt` if a sending was not answered, and may still be carried out.
     pub(crate) async fn insist<T, F: Future<Output = Answer<T>>>(
         &self,
+        in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
         send: impl Fn(&Member) -> F,
-    ) -> Insisted<T> {
+    ) -> Result<T, Failure> {
         let give_up = || give_up() || self.closed.is_cancelled();
-        let (mut ambiguous, mut pause) = (false, BACKOFF);
+        let mut pause = BACKOFF;
         loop {
             let mut room = self.turns.try_request();
             if room.is_none() {
                 room = self.turns.request().await;
                 if give_up() {
-                    let result = Err(unsent("it waited for others until it was too late"));
-                    return Insisted { result, ambiguous };
+                    return Err(unsent("it waited for others until it was too late"));
                 }
             }
             let result = self.send(Word::Leader, room, &send).await;
-            ambiguous |= result.as_ref().is_err_and(|failure| failure.kind.is_ambiguous());
+            *in_doubt |= result.as_ref().is_err_and(|failure| failure.kind.is_ambiguous());
             let may_pass = result.as_ref().is_err_and(|failure| failure.kind.is_passing());
             if !may_pass || give_up() {
-                return Insisted { result, ambiguous };
+                return result;
             }
             Box::pin(pause.wait()).await;
         }

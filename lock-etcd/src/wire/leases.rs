@@ -56,13 +56,11 @@ pub(crate) async fn revoke(
     lease: i64,
     give_up: impl Fn() -> bool,
 ) -> Result<(), Failure> {
-    let insisted = connection
-        .insist(give_up, |member| {
-            let mut leases = member.client.lease_client();
-            async move { leases.revoke(lease).await.map(drop) }
-        })
-        .await;
-    match insisted.result {
+    let send = |member: &Member| {
+        let mut leases = member.client.lease_client();
+        async move { leases.revoke(lease).await.map(drop) }
+    };
+    match connection.insist(&mut false, give_up, send).await {
         Err(failure) if failure.kind == FailureKind::LeaseGone => Ok(()),
         result => result,
     }

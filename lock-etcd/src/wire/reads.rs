@@ -225,7 +225,7 @@ pub(super) async fn insist(
     give_up: impl Fn() -> bool,
 ) -> Result<GetResponse, Failure> {
     let send = |member: &Member| send_get(member, key.as_bytes(), options);
-    connection.insist(give_up, send).await.result
+    connection.insist(&mut false, give_up, send).await
 }
 
 fn send_get(

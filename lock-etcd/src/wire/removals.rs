@@ -11,7 +11,7 @@ use crate::{
     wire::{
         connection::Connection,
         reads,
-        requests::{send_txn, stands},
+        requests::{commit, stands},
     },
 };
 
@@ -50,15 +50,12 @@ pub(crate) async fn remove_all(
     give_up: impl Fn() -> bool,
 ) -> Result<Vec<bool>, Failure> {
     let alone = removals.len() == 1;
-    let txn = match removals.pop() {
-        None => return Ok(Vec::new()),
-        Some(only) if alone => only,
-        Some(last) => {
-            removals.push(last);
-            Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>())
-        }
+    let txn = match alone.then(|| removals.pop()).flatten() {
+        Some(only) => only,
+        None if removals.is_empty() => return Ok(Vec::new()),
+        None => Txn::new().and_then(removals.into_iter().map(TxnOp::txn).collect::<Vec<_>>()),
     };
-    let answer = connection.insist(give_up, |member| send_txn(member, &txn)).await.result?;
+    let answer = commit(connection, &txn, &mut false, give_up).await?;
     if alone {
         return Ok(vec![answer.succeeded()]);
     }

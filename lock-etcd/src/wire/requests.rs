@@ -11,6 +11,7 @@ use crate::{
     },
     wire::{
         answer::{Answer, Header, ranges, revision},
+        connection::Connection,
         member::Member,
     },
 };
@@ -191,6 +192,16 @@ pub(crate) async fn check_login(member: &Member) -> Answer<()> {
         }
         answer => answer.map(drop),
     }
+}
+
+/// Sends a transaction until its answer is definite: see [`Connection::insist`].
+pub(crate) async fn commit(
+    connection: &Connection,
+    txn: &Txn,
+    in_doubt: &mut bool,
+    give_up: impl Fn() -> bool,
+) -> Result<TxnResponse, Failure> {
+    connection.insist(in_doubt, give_up, |member| send_txn(member, txn)).await
 }
 
 /// Sends a transaction.
