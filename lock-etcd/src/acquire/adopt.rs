@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use lock_core::{Attempt, Clock, Error, Instant, Kind, LossReason, Request, Result, Ticket};
-use uuid::Uuid;
 
 use crate::{
     acquire::{
@@ -13,9 +12,9 @@ use crate::{
     },
     config::whole_seconds,
     error::FailureKind,
-    layout::{keys::Role, note},
+    layout::keys::Role,
     lease::EtcdLease,
-    session::{Session, attempt::OwnEntry, leftover::Stake, store::Store},
+    session::{attempt::OwnEntry, leftover::Stake, store::Store},
     wire::{leases, reads},
 };
 
@@ -54,21 +53,20 @@ pub(crate) async fn adopt(
             floor = now;
             continue;
         };
-        let note = note::write(&request.holder, attempt.id(), &floor);
         let rewrite = Rewrite {
-            key: &key,
+            key: key.clone(),
             revision: token,
             modified: left.modified,
             lease: session.lease,
-            note: &note,
+            holder: request.holder.clone(),
             attempt: attempt.id(),
-            floor: (&store.floor.key, &floor),
+            floor: floor.clone(),
         };
         let sent = Clock::Boot.now();
         let over =
             || attempt.is_cancelled() || session.ended.is_cancelled() || Clock::Boot.now() >= until;
         let mut in_doubt = false;
-        match rewrite.send(&store.connection, &mut in_doubt, over).await {
+        match rewrite.send(store, &mut in_doubt, over).await {
             Ok(Rewritten::Done(modified, header)) => {
                 entry.answered(Stake::Entry(token), header, floor.above());
                 end_lease(store, left.lease);
@@ -82,7 +80,7 @@ pub(crate) async fn adopt(
             Err(failure) if failure.kind == FailureKind::LeaseGone => store.sessions.gone(&session),
             Err(failure) => {
                 if in_doubt {
-                    undo(store, &session, entry, (token, left.modified), attempt.id());
+                    undo(entry, rewrite);
                 }
                 store.sessions.check_open()?;
                 return Err(failure.into_error("adopt", in_doubt));
@@ -120,23 +118,13 @@ fn end_lease(store: &Arc<Store>, lease: i64) {
 }
 
 /// Undoes an unanswered adoption in the background, so that no entry lives as long as the session.
-fn undo(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    mut entry: OwnEntry,
-    (revision, modified): (i64, i64),
-    attempt: Uuid,
-) {
+fn undo(mut entry: OwnEntry, rewrite: Rewrite) {
     // Until it is undone, the session's end must take it along.
     entry.set_stake(Stake::Doubtful(None));
-    let (store, session) = (store.clone(), session.clone());
-    store.runtime.clone().spawn(async move {
-        let (key, lease) = (entry.key.clone(), session.lease);
-        let floor = store.floor.known();
-        let floor = (&*store.floor.key, &*floor);
-        let rewrite = Rewrite { key: &key, revision, modified, lease, note: b"", attempt, floor };
-        rewrite.undo(&store.connection, || session.ended.is_cancelled()).await;
-        if !session.ended.is_cancelled() {
+    entry.store.runtime.clone().spawn(async move {
+        let give_up = || entry.session.ended.is_cancelled();
+        rewrite.undo(&entry.store, give_up).await;
+        if !give_up() {
             entry.set_stake(Stake::Nothing);
         }
     });

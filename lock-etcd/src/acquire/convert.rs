@@ -10,9 +10,9 @@ use crate::{
         keys::{end_of_entry, end_of_prefix, mark, signal},
         note,
     },
+    session::attempt::OwnEntry,
     wire::{
         answer::{Header, ranges, revision},
-        connection::Connection,
         removals::delete_entry,
         requests::{commit, put, stands},
     },
@@ -28,17 +28,15 @@ pub(crate) fn downgrade(key: &str, lease: i64, revision: i64) -> Txn {
 
 /// The replacement of an entry by an exclusive one.
 pub(crate) struct Upgrade<'a> {
-    pub(crate) queue: &'a str,
-    pub(crate) lease: i64,
-    pub(crate) old: &'a str,
+    pub(crate) old: &'a OwnEntry,
     /// The old entry's create revision.
     pub(crate) revision: i64,
-    pub(crate) new: &'a str,
+    pub(crate) new: &'a OwnEntry,
     pub(crate) note: &'a [u8],
     pub(crate) attempt: Uuid,
-    /// The token floor's key, and its record as far as it is known. An upgrade makes a new entry,
-    /// which must count from it.
-    pub(crate) floor: (&'a str, &'a Record),
+    /// The token floor as far as it is known. An upgrade makes a new entry, which must count from
+    /// it.
+    pub(crate) floor: &'a Record,
 }
 
 /// The result of an upgrade.
@@ -61,16 +59,15 @@ impl Upgrade<'_> {
     /// sendings compare the old entry's last modification, so writing it once more ends them.
     pub(crate) async fn send(
         &self,
-        connection: &Connection,
         in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
     ) -> Result<Upgraded, Failure> {
-        let mut modified = self.revision;
+        let (connection, mut modified) = (&self.old.store.connection, self.revision);
         loop {
             let answer = commit(connection, &self.txn(modified), in_doubt, &give_up).await?;
             if answer.succeeded() {
                 let (revision, header) = (revision(answer.header())?, Header::of(answer.header()));
-                return Ok(Upgraded::Done(revision, self.floor.1.above(), header));
+                return Ok(Upgraded::Done(revision, self.floor.above(), header));
             }
             let header = Header::of(answer.header());
             let mut found = ranges(answer).map(|range| range.kvs.into_iter().next());
@@ -94,31 +91,29 @@ impl Upgrade<'_> {
     }
 
     fn txn(&self, modified: i64) -> Txn {
-        let after = end_of_entry(self.old);
+        let OwnEntry { store, session, queue, key: old, .. } = self.old;
+        let (new, after) = (&*self.new.key, end_of_entry(old));
         let nobody = |from: &str, to: Vec<u8>| {
             Compare::create_revision(from, CompareOp::Equal, 0).with_range(to)
         };
         Txn::new()
             .when([
-                stands(self.old, self.revision),
-                Compare::mod_revision(self.old, CompareOp::Equal, modified),
-                self.floor.1.compare(self.floor.0),
-                nobody(self.queue, self.old.into()),
-                nobody(&after, end_of_prefix(self.queue.as_bytes())),
+                stands(old, self.revision),
+                Compare::mod_revision(&**old, CompareOp::Equal, modified),
+                self.floor.compare(&store.floor.key),
+                nobody(queue, old.as_bytes().to_vec()),
+                nobody(&after, end_of_prefix(queue.as_bytes())),
             ])
-            .and_then([vec![put(self.new, self.lease, self.note)], delete_entry(self.old)].concat())
+            .and_then([vec![put(new, session.lease, self.note)], delete_entry(old)].concat())
             .or_else([
-                TxnOp::get(self.new, None),
-                TxnOp::get(self.old, Some(GetOptions::new().with_keys_only())),
+                TxnOp::get(new, None),
+                TxnOp::get(&**old, Some(GetOptions::new().with_keys_only())),
             ])
     }
 
     fn touch(&self) -> Txn {
         let unchanged = PutOptions::new().with_ignore_value().with_ignore_lease();
-        Txn::new().when([stands(self.old, self.revision)]).and_then([TxnOp::put(
-            self.old,
-            b"",
-            Some(unchanged),
-        )])
+        let (key, created) = (&*self.old.key, self.revision);
+        Txn::new().when([stands(key, created)]).and_then([TxnOp::put(key, b"", Some(unchanged))])
     }
 }

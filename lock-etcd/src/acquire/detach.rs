@@ -7,6 +7,8 @@
 //! nothing. Each also compares the token floor's record. An entry from before the raise keeps its
 //! owner, so the caller that raised the floor finds and ends it.
 
+use std::{sync::Arc, time::Duration};
+
 use lock_core::{Error, Kind, Result};
 use uuid::Uuid;
 
@@ -16,15 +18,9 @@ use crate::{
         rewrite::{Rewrite, Rewritten},
     },
     error::Failure,
-    layout::{
-        keys::{Role, role},
-        note,
-    },
+    layout::keys::{Role, role},
     session::store::Store,
-    wire::{
-        connection::BACKOFF,
-        leases::{new_lease, send_grant},
-    },
+    wire::leases,
 };
 
 /// A lock that was left: the part of a ticket that says where it stands.
@@ -69,13 +65,15 @@ impl Hold {
     /// raised since it was made: then it is removed.
     pub(crate) async fn detach(
         &mut self,
-        holder: &str,
-        ttl: std::time::Duration,
+        holder: &Arc<str>,
+        ttl: Duration,
         in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
     ) -> Result<Option<Left>, Failure> {
         let store = self.entry.store.clone();
-        let lease = fresh_lease(&store, ttl, &give_up).await?;
+        // It is not renewed.
+        let granted = leases::grant(&store.connection, ttl, |_| !give_up()).await;
+        let (lease, ..) = granted.map_err(Failure::without_effect)?;
         let (key, attempt) = (self.entry.key.clone(), Uuid::new_v4());
         let mut floor = store.floor.known();
         loop {
@@ -83,17 +81,16 @@ impl Hold {
                 self.abandon();
                 return Ok(None);
             }
-            let note = note::write(holder, attempt, &floor);
             let rewrite = Rewrite {
-                key: &key,
+                key: key.clone(),
                 revision: self.revision,
                 modified: self.modified,
                 lease,
-                note: &note,
+                holder: holder.clone(),
                 attempt,
-                floor: (&store.floor.key, &floor),
+                floor: floor.clone(),
             };
-            match rewrite.send(&store.connection, in_doubt, &give_up).await? {
+            match rewrite.send(&store, in_doubt, &give_up).await? {
                 Rewritten::Raised(record) => floor = store.floor.learn(record),
                 Rewritten::Other | Rewritten::Gone => return Ok(None),
                 Rewritten::Done(modified, _) => {
@@ -103,26 +100,6 @@ impl Hold {
                 }
             }
         }
-    }
-}
-
-/// Makes a lease of its own for one lock. It is not renewed. Each try has another id, so the lease
-/// of an unanswered request is unused and ends by itself.
-async fn fresh_lease(
-    store: &Store,
-    ttl: std::time::Duration,
-    give_up: impl Fn() -> bool,
-) -> Result<i64, Failure> {
-    let mut pause = BACKOFF;
-    loop {
-        let lease = new_lease();
-        let grant = store.connection.call(|member| send_grant(member, lease, ttl.as_secs()));
-        match grant.await {
-            Ok(_) => return Ok(lease),
-            Err(failure) if failure.kind.is_passing() && !give_up() => {}
-            Err(failure) => return Err(failure.without_effect()),
-        }
-        pause.wait().await;
     }
 }
 

@@ -5,7 +5,7 @@ use uuid::Uuid;
 
 use crate::{
     acquire::convert::{self, Upgrade, Upgraded},
-    election::publish::Publish,
+    election::publish::publish,
     error::Failure,
     layout::{
         keys::{self, Role},
@@ -121,8 +121,21 @@ impl Hold {
         give_up: impl Fn() -> bool,
     ) -> Result<bool, Failure> {
         let OwnEntry { store, session, key, .. } = &self.entry;
-        let publish = Publish { key, lease: session.lease, revision: self.revision, value };
-        publish.send(&store.connection, &mut self.modified, in_doubt, give_up).await
+        loop {
+            let txn = publish(key, session.lease, (self.revision, self.modified), value);
+            let answer = commit(&store.connection, &txn, in_doubt, &give_up).await?;
+            if answer.succeeded() {
+                self.modified = answer::revision(answer.header())?;
+                return Ok(true);
+            }
+            let found =
+                answer::ranges(answer).next().and_then(|range| range.kvs.into_iter().next());
+            match found.filter(|kv| kv.create_revision == self.revision) {
+                None => return Ok(false),
+                // An earlier sending took effect: send once more after it, which changes nothing.
+                Some(found) => self.modified = found.mod_revision,
+            }
+        }
     }
 
     /// Signals the readers of other clients to list the queue.
@@ -151,25 +164,17 @@ impl Hold {
             return Ok(Upgraded::Done(self.revision, self.entry.floor, self.entry.header));
         }
         let doubted = self.doubtful.is_some();
-        let OwnEntry { store, session, queue, key, .. } = &self.entry;
+        let OwnEntry { store, session, queue, .. } = &self.entry;
         let role = Role::Ours(Kind::Exclusive);
         let exclusive = || OwnEntry::new(store, session.clone(), queue.clone(), role);
         let floor = store.floor.known();
         let new = self.doubtful.get_or_insert_with(exclusive);
         new.set_stake(Stake::Doubtful(None));
         let note = &note::write(holder, attempt, &floor);
-        let upgrade = Upgrade {
-            floor: (&store.floor.key, &floor),
-            queue,
-            lease: session.lease,
-            old: key,
-            revision: self.revision,
-            new: &new.key,
-            note,
-            attempt,
-        };
+        let (old, revision, floor) = (&self.entry, self.revision, &floor);
         *in_doubt = doubted;
-        let upgraded = upgrade.send(&store.connection, in_doubt, give_up).await;
+        let upgrade = Upgrade { old, revision, new, note, attempt, floor };
+        let upgraded = upgrade.send(in_doubt, give_up).await;
         // In doubt it stays doubtful: another try, or the release, settles it.
         let settled = upgraded.is_ok() || !(*in_doubt || doubted);
         if let Some(mut new) = self.doubtful.take_if(|_| settled) {

@@ -1,32 +1,34 @@
 //! Writing an entry once more, by or for another attempt.
 
+use std::sync::Arc;
+
 use etcd_client::{Compare, CompareOp, Txn, TxnOp, TxnResponse};
 use uuid::Uuid;
 
 use crate::{
     error::Failure,
     layout::{floor::Record, note},
+    session::store::Store,
     wire::{
         answer::{Header, ranges, revision},
-        connection::Connection,
         removals::{delete_entry, remove_written},
         requests::{commit, put, stands},
     },
 };
 
 /// The rewriting of an entry, by or for another attempt.
-pub(super) struct Rewrite<'a> {
-    pub(super) key: &'a str,
+pub(super) struct Rewrite {
+    pub(super) key: Arc<str>,
     /// Its create revision.
     pub(super) revision: i64,
     /// Its last modification.
     pub(super) modified: i64,
     pub(super) lease: i64,
-    pub(super) note: &'a [u8],
-    /// The attempt in the note.
+    /// The description of the holder and the attempt in its note.
+    pub(super) holder: Arc<str>,
     pub(super) attempt: Uuid,
-    /// The token floor's key, and the record that it must have.
-    pub(super) floor: (&'a str, &'a Record),
+    /// The record that the token floor must have.
+    pub(super) floor: Arc<Record>,
 }
 
 /// The result of a rewriting.
@@ -40,33 +42,33 @@ pub(super) enum Rewritten {
     Raised(Record),
 }
 
-impl Rewrite<'_> {
+impl Rewrite {
     /// Whether the entry is as it was seen.
     fn compares(&self) -> [Compare; 2] {
-        let unchanged = Compare::mod_revision(self.key, CompareOp::Equal, self.modified);
-        [stands(self.key, self.revision), unchanged]
+        let unchanged = Compare::mod_revision(&*self.key, CompareOp::Equal, self.modified);
+        [stands(&self.key, self.revision), unchanged]
     }
 
     pub(super) async fn send(
         &self,
-        connection: &Connection,
+        store: &Store,
         in_doubt: &mut bool,
         give_up: impl Fn() -> bool,
     ) -> Result<Rewritten, Failure> {
-        let (key, record) = self.floor;
+        let note = note::write(&self.holder, self.attempt, &self.floor);
         let txn = Txn::new()
-            .when([self.compares(), record.compare_exactly(key)].concat())
-            .and_then([put(self.key, self.lease, self.note)])
-            .or_else(self.reads());
-        let answer = commit(connection, &txn, in_doubt, give_up).await?;
+            .when([self.compares(), self.floor.compare_exactly(&store.floor.key)].concat())
+            .and_then([put(&self.key, self.lease, &note)])
+            .or_else(self.reads(store));
+        let answer = commit(&store.connection, &txn, in_doubt, give_up).await?;
         match answer.succeeded() {
             true => Ok(Rewritten::Done(revision(answer.header())?, Header::of(answer.header()))),
             false => self.found(answer),
         }
     }
 
-    fn reads(&self) -> [TxnOp; 2] {
-        [TxnOp::get(self.key, None), TxnOp::get(self.floor.0, None)]
+    fn reads(&self, store: &Store) -> [TxnOp; 2] {
+        [TxnOp::get(&*self.key, None), TxnOp::get(&*store.floor.key, None)]
     }
 
     fn found(&self, answer: TxnResponse) -> Result<Rewritten, Failure> {
@@ -82,7 +84,7 @@ impl Rewrite<'_> {
         }
         let floor = Record::read(floor.as_ref())?;
         Ok(match entry {
-            _ if floor != *self.floor.1 => Rewritten::Raised(floor),
+            _ if floor != *self.floor => Rewritten::Raised(floor),
             None => Rewritten::Gone,
             Some(_) => Rewritten::Other,
         })
@@ -90,9 +92,9 @@ impl Rewrite<'_> {
 
     /// Removes the entry if it is as it was seen, or as this has written it. After that, nothing
     /// that was sent for it does anything.
-    pub(super) async fn undo(&self, connection: &Connection, give_up: impl Fn() -> bool) {
-        let txn =
-            Txn::new().when(self.compares()).and_then(delete_entry(self.key)).or_else(self.reads());
+    pub(super) async fn undo(&self, store: &Store, give_up: impl Fn() -> bool) {
+        let (remove, connection) = (delete_entry(&self.key), &store.connection);
+        let txn = Txn::new().when(self.compares()).and_then(remove).or_else(self.reads(store));
         let answer = commit(connection, &txn, &mut false, &give_up).await;
         let Ok(answer) = answer else { return };
         if !answer.succeeded()

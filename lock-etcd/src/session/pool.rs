@@ -4,7 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use lock_core::{
-    Attempt, Clock, Effect, Error, Instant, LossReason, Result,
+    Attempt, Clock, Error, Instant, LossReason, Result,
     keep::{
         opening::Told,
         pool::{Found, Maker, Pool, Pooled, other_ttl},
@@ -15,11 +15,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config::whole_seconds,
-    error::{Failure, STORE},
+    error::{Failure, FailureKind, STORE},
     session::{Session, end},
     wire::{
         connection::{BACKOFF, Connection},
-        leases::{self, new_lease},
+        leases,
         member::ANSWER_LIMIT,
         turns::unsent,
     },
@@ -177,29 +177,20 @@ impl Sessions {
         }
     }
 
-    /// Asks for a lease until etcd answers. Each try has another id, so the lease of an unanswered
-    /// request is unused, and the session's time counts from the answered request.
+    /// Asks for a lease until etcd answers. The session's time counts from the answered request.
     async fn grant(
         &self,
         ttl: Duration,
         maker: &Maker<Session, Failure>,
     ) -> Result<Arc<Session>, Failure> {
-        let mut pause = BACKOFF;
-        loop {
-            let (lease, sent) = (new_lease(), Clock::Boot.now());
-            let granted = |member: &_| leases::send_grant(member, lease, ttl.as_secs());
-            // etcd does both at once, so it takes no longer than one of them.
-            let (granted, ()) = tokio::join!(self.connection.call(granted), self.probed());
-            match granted {
-                Ok(seconds) => {
-                    let granted = Duration::from_secs(seconds);
-                    return Ok(Arc::new(Session::new(lease, granted, sent)));
-                }
-                Err(failure) if failure.kind.is_passing() => maker.failed(failure),
-                Err(failure) => return Err(failure),
-            }
-            pause.wait().await;
-        }
+        let again = |failure: &Failure| {
+            maker.failed(failure.clone());
+            true
+        };
+        let granted = leases::grant(&self.connection, ttl, again);
+        // etcd does both at once, so it takes no longer than one of them.
+        let (granted, ()) = tokio::join!(granted, self.probed());
+        granted.map(|(lease, ttl, sent)| Arc::new(Session::new(lease, ttl, sent)))
     }
 
     /// Retires the session: no attempt begins in it any more. It is renewed as long as attempts
@@ -269,11 +260,9 @@ impl Sessions {
             Ok((revoked, ())) => revoked.into_iter().collect(),
             Err(_) => Err(Failure::silent(CLOSE_LIMIT)),
         };
-        confirmed.map_err(|failure| match failure.into_error("close", false) {
-            Error::Unavailable { store, op, source, .. } => {
-                Error::Unavailable { store, op, effect: Effect::Unknown, source }
-            }
-            error => error,
+        confirmed.map_err(|failure| {
+            let in_doubt = failure.kind != FailureKind::Rejected;
+            failure.into_error("close", in_doubt)
         })
     }
 }

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
+use lock_core::{Clock, Instant};
 use uuid::Uuid;
 
 use crate::{
     error::{Failure, FailureKind},
     wire::{
         answer::Answer,
-        connection::{Connection, Word},
+        connection::{BACKOFF, Connection, Word},
         member::Member,
     },
 };
@@ -25,6 +26,26 @@ pub(crate) fn send_grant(
     async move {
         let granted = leases.grant(seconds, Some(options)).await?;
         Ok(granted.ttl().unsigned_abs())
+    }
+}
+
+/// Makes a lease. After a failure that may pass it tries again, unless `again` returns false. Each
+/// try has another id, so the lease of an unanswered request is unused and ends by itself. Returns
+/// the lease, the TTL that etcd granted, and when the answered request was sent.
+pub(crate) async fn grant(
+    connection: &Connection,
+    ttl: Duration,
+    again: impl Fn(&Failure) -> bool,
+) -> Result<(i64, Duration, Instant), Failure> {
+    let mut pause = BACKOFF;
+    loop {
+        let (lease, sent) = (new_lease(), Clock::Boot.now());
+        match connection.call(|member| send_grant(member, lease, ttl.as_secs())).await {
+            Ok(seconds) => return Ok((lease, Duration::from_secs(seconds), sent)),
+            Err(failure) if failure.kind.is_passing() && again(&failure) => {}
+            Err(failure) => return Err(failure),
+        }
+        pause.wait().await;
     }
 }
 
