@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::{
     acquire::{self, adopt, set},
     config::{EtcdConfig, whole_seconds},
-    election::{observe, observers},
+    election::observe,
     error::STORE,
     operators,
     queue::{diagnose, watcher},
@@ -29,7 +29,7 @@ use crate::{
         deployment::{self, Server},
         leases::{self, new_lease},
         member::{ANSWER_LIMIT, Member},
-        requests,
+        requests, stream,
     },
 };
 
@@ -70,9 +70,9 @@ impl EtcdLock {
         }
         let store = Arc::new(Store::new(keys, connection, probe));
         let tasks = [
-            tokio::spawn(renewal::run(store.sessions.clone(), store.connection.clone())),
+            tokio::spawn(renewal::run(store.sessions.clone())),
             tokio::spawn(watcher::run(store.watcher.clone())),
-            tokio::spawn(observers::run(store.observers.clone())),
+            tokio::spawn(stream::run(store.observers.clone())),
         ]
         .map(|task| task.abort_handle());
         trace::connected(STORE);
@@ -105,6 +105,11 @@ impl EtcdLock {
     /// Same as [`connect`](Self::connect).
     pub async fn with_client(client: &Client) -> Result<Self> {
         Self::connect(EtcdConfig::from_client(client)).await
+    }
+
+    /// Returns the store, unless the client is closed.
+    fn open(&self) -> Result<&Arc<Store>> {
+        self.store.sessions.check_open().map(|()| &self.store)
     }
 
     fn stop(&self) {
@@ -188,49 +193,40 @@ impl DistributedLock for EtcdLock {
         attempt: Attempt,
         ticket: Ticket,
     ) -> Result<Box<dyn Lease>> {
-        self.store.sessions.check_open()?;
-        let lease = adopt::adopt(&self.store, &request, &attempt, &ticket).await?;
+        let lease = adopt::adopt(self.open()?, &request, &attempt, &ticket).await?;
         Ok(Box::new(lease))
     }
 
     async fn inspect(&self, name: &LockName) -> Result<Vec<Entry>> {
-        self.store.sessions.check_open()?;
-        operators::inspect(&self.store, name).await
+        operators::inspect(self.open()?, name).await
     }
 
     async fn diagnose(&self, name: &LockName, attempts: &[Uuid]) -> Result<Diagnosis> {
-        self.store.sessions.check_open()?;
-        diagnose::diagnose(&self.store, name, attempts).await
+        diagnose::diagnose(self.open()?, name, attempts).await
     }
 
     async fn observe(&self, name: &LockName) -> Result<mpsc::Receiver<Observed>> {
-        self.store.sessions.check_open()?;
-        observe::observe(&self.store, name).await
+        observe::observe(self.open()?, name).await
     }
 
     async fn names(&self, prefix: &str) -> Result<Vec<LockName>> {
-        self.store.sessions.check_open()?;
-        operators::names(&self.store, prefix).await
+        operators::names(self.open()?, prefix).await
     }
 
     async fn revoke(&self, name: &LockName, attempt: Uuid) -> Result<bool> {
-        self.store.sessions.check_open()?;
-        operators::revoke(&self.store, name, attempt, self.guarantees.default_ttl).await
+        operators::revoke(self.open()?, name, attempt, self.guarantees.default_ttl).await
     }
 
     async fn token_floor(&self) -> Result<TokenFloor> {
-        self.store.sessions.check_open()?;
-        operators::token_floor(&self.store).await
+        operators::token_floor(self.open()?).await
     }
 
     async fn raise_token_floor(&self, above: FencingToken) -> Result<TokenFloor> {
-        self.store.sessions.check_open()?;
-        operators::raise_token_floor(&self.store, above).await
+        operators::raise_token_floor(self.open()?, above).await
     }
 
     async fn below_token_floor(&self, _: TokenFloor) -> Result<Vec<(LockName, Uuid)>> {
-        self.store.sessions.check_open()?;
-        operators::below_token_floor(&self.store).await
+        operators::below_token_floor(self.open()?).await
     }
 
     async fn close(&self) -> Result<()> {

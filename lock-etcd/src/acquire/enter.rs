@@ -7,7 +7,7 @@ use crate::{
     acquire::refusal::refusal,
     error::{Failure, FailureKind},
     layout::{floor::Record, listing::QueueEntry, note},
-    session::{Session, attempt::OwnEntry, janitor, leftover::Stake},
+    session::{Session, attempt::OwnEntry, leftover::Stake},
     wire::{
         connection::BACKOFF,
         reads,
@@ -165,8 +165,7 @@ impl OwnEntry {
     /// Begins an epoch after `over`: nothing that was sent until then does anything after this.
     async fn begin_epoch(&mut self, over: i64, patience: &Patience<'_>) -> Result<(), Failure> {
         let give_up = || patience.is_over();
-        let ended = janitor::end_epochs(&self.store, &self.session, over, give_up);
-        patience.wait_for(ended).await??;
+        patience.wait_for(self.janitor().end_epochs(over, give_up)).await??;
         if let Stake::Doubtful(_) = self.stake {
             self.set_stake(Stake::Doubtful(None));
         }

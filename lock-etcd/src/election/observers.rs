@@ -8,7 +8,7 @@ use tokio::sync::mpsc;
 use crate::{
     error::{Failure, FailureKind},
     wire::{
-        stream::{self, Side, Stream},
+        stream::{Side, Stream},
         watches::Watches,
     },
 };
@@ -65,11 +65,6 @@ pub(crate) fn watch(observers: &Arc<Observers>, queue: &Arc<str>, start: i64) ->
     all.tell.insert(id, tell);
     drop(all);
     Watching { id, news, observers: observers.clone() }
-}
-
-/// Watches for all observers until it is aborted.
-pub(crate) async fn run(observers: Arc<Observers>) {
-    stream::run(&observers).await;
 }
 
 impl Side for All {

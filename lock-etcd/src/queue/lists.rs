@@ -6,7 +6,10 @@ use lock_core::Instant;
 
 use crate::{
     layout::listing::QueueEntry,
-    queue::{names::Names, watched::STEPS},
+    queue::{
+        names::Names,
+        watched::{LINGER, STEPS},
+    },
 };
 
 /// How many names are listed in one request; etcd allows 128 operations in a transaction.
@@ -47,7 +50,7 @@ impl Names {
         }
         if watched.watch.is_none() {
             // It was refused. Its waiters learn from the list that follows when it begins.
-            let due = now + watched.poll;
+            let due = now + watched.poll.unwrap_or(LINGER);
             self.watch(queue, 0);
             return self.set_due(queue, Some(due));
         }

@@ -76,7 +76,7 @@ impl Names {
         let set_due = watched.queue.is_idle() || watched.due.is_none();
         watched.queue.enter(own, before, Mine::Waiting(attempt, tell));
         watched.hot = true;
-        watched.poll = ttl;
+        watched.poll = Some(ttl);
         let poll = watched.next_poll(Clock::Boot.now());
         self.watch(queue, 0);
         if set_due {

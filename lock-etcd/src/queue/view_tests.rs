@@ -13,20 +13,12 @@ proptest! {
 
     #[test]
     fn only_waiters_that_the_store_admits_are_granted(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+        World::after(&steps)?;
     }
 
     #[test]
     fn admitted_waiters_are_granted_once_the_news_has_arrived(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+        let mut world = World::after(&steps)?;
         let listed_at = world.all_news();
         world.judge(listed_at)?;
         let admitted = queue::admitted(world.live.iter().map(|entry| entry.kind));
@@ -38,11 +30,7 @@ proptest! {
 
     #[test]
     fn deleted_entries_are_reported_gone(steps in steps()) {
-        let mut world = World::default();
-        for step in &steps {
-            let listed_at = world.step(step);
-            world.judge(listed_at)?;
-        }
+        let mut world = World::after(&steps)?;
         world.all_news();
         world.queue.take_gone();
         for mine in &world.queue.mine {

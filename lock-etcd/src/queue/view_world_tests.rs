@@ -93,6 +93,16 @@ pub(super) struct World {
 }
 
 impl World {
+    /// Takes all steps, and checks each.
+    pub(super) fn after(steps: &[Step]) -> Result<Self, TestCaseError> {
+        let mut world = Self::default();
+        for step in steps {
+            let listed_at = world.step(step);
+            world.judge(listed_at)?;
+        }
+        Ok(world)
+    }
+
     fn put(&mut self, client: &str, slot: usize, kind: Kind) -> Option<QueueEntry> {
         let key = keys::key(client, 1, slot as u32, Role::Ours(kind)).into_bytes();
         if self.live.iter().any(|entry| entry.key == key) || self.is_used(&key) {
@@ -135,7 +145,7 @@ impl World {
         self.live.iter().position(|entry| entry.revision == revision)
     }
 
-    pub(super) fn step(&mut self, step: &Step) -> Option<i64> {
+    fn step(&mut self, step: &Step) -> Option<i64> {
         match *step {
             Step::ForeignEnters(n, kind) => drop(self.put("f/", n, kind)),
             Step::ForeignLeaves(n) => {

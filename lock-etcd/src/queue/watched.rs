@@ -43,7 +43,7 @@ pub(crate) enum Mine {
 }
 
 /// One watched name.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Watched {
     pub(crate) queue: Queue<Mine>,
     pub(crate) watch: Option<i64>,
@@ -54,7 +54,7 @@ pub(crate) struct Watched {
     /// How many of [`STEPS`] are done.
     pub(crate) step: usize,
     /// How often to list while an attempt waits: watches have lost events before (etcd#18089).
-    pub(crate) poll: Duration,
+    pub(crate) poll: Option<Duration>,
     pub(crate) due: Option<Instant>,
     pub(crate) listing: bool,
     /// Whether the last list was too old: the next one asks the whole cluster.
@@ -84,26 +84,9 @@ impl Watched {
     /// Returns when to list it next.
     pub(crate) fn next_poll(&self, now: Instant) -> Instant {
         let wait = match self.is_waited() {
-            true => STEPS.get(self.step).copied().unwrap_or(self.poll),
+            true => STEPS.get(self.step).copied().or(self.poll).unwrap_or(LINGER),
             false => HELD,
         };
         now + wait
-    }
-}
-
-impl Default for Watched {
-    fn default() -> Self {
-        Self {
-            queue: Queue::default(),
-            watch: None,
-            denied: false,
-            start: 0,
-            step: 0,
-            poll: LINGER,
-            due: None,
-            listing: false,
-            stale: false,
-            hot: false,
-        }
     }
 }

@@ -31,7 +31,7 @@ pub(crate) type Watcher = Stream<Names>;
 
 /// Watches and lists until it is aborted.
 pub(crate) async fn run(watcher: Arc<Watcher>) {
-    tokio::join!(stream::run(&watcher), look(&watcher));
+    tokio::join!(stream::run(watcher.clone()), look(&watcher));
 }
 
 async fn look(watcher: &Watcher) {

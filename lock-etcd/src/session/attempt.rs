@@ -11,7 +11,8 @@ use crate::{
         keys::{self, Role, role},
     },
     session::{
-        Session, User, janitor,
+        Session, User,
+        janitor::Janitor,
         kept::KeptKey,
         leftover::{Leftover, Stake},
         store::Store,
@@ -93,15 +94,19 @@ impl OwnEntry {
         (self.header, self.floor) = (header, floor);
     }
 
+    pub(crate) fn janitor(&self) -> Janitor<'_> {
+        Janitor { store: &self.store, session: &self.session }
+    }
+
     /// Removes the entry. When this returns `Ok`, it is gone or goes with its session, and nothing
     /// makes it again.
     ///
     /// # Errors
     ///
-    /// Same as [`janitor::remove`].
+    /// Same as [`Janitor::remove`].
     pub(crate) async fn remove(&mut self, then: Option<Leftover>) -> Result<()> {
         match self.leftover(then) {
-            Some(leftover) => janitor::remove(&self.store, &self.session, leftover).await,
+            Some(leftover) => self.janitor().remove(leftover).await,
             None => Ok(()),
         }
     }
@@ -109,7 +114,7 @@ impl OwnEntry {
     /// Removes the entry in the background.
     pub(crate) fn abandon(&mut self, then: Option<Leftover>) {
         if let Some(leftover) = self.leftover(then) {
-            janitor::leave(&self.store, &self.session, leftover);
+            self.janitor().leave(leftover);
         }
     }
 

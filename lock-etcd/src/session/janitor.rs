@@ -23,52 +23,137 @@ use crate::{
 /// How many entries are removed in one transaction; etcd allows 128 operations.
 const AT_ONCE: usize = 50;
 
-/// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it again. A
-/// session that has ended takes its entries with it, so nothing is sent then.
-///
-/// # Errors
-///
-/// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the session
-/// any more.
-pub(crate) async fn remove(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    mut leftover: Leftover,
-) -> Result<()> {
-    loop {
-        let removed = clean(store, session, std::slice::from_mut(&mut leftover)).await;
-        match (removed, leftover.then.take()) {
-            (Ok(()), Some(next)) => leftover = *next,
-            (Ok(()), None) => return Ok(()),
-            (Err(_), _) if session.ended.is_cancelled() => return Ok(()),
-            (Err(failure), then) => {
-                store.sessions.retire(session);
-                leave(store, session, Leftover { then, ..leftover });
-                return Err(failure.into_error("release", true));
+/// Removes the leftovers of one session.
+#[derive(Clone, Copy)]
+pub(crate) struct Janitor<'a> {
+    pub(crate) store: &'a Arc<Store>,
+    pub(crate) session: &'a Arc<Session>,
+}
+
+impl Janitor<'_> {
+    /// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it again. A
+    /// session that has ended takes its entries with it, so nothing is sent then.
+    ///
+    /// # Errors
+    ///
+    /// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the session
+    /// any more.
+    pub(crate) async fn remove(self, mut leftover: Leftover) -> Result<()> {
+        loop {
+            let removed = self.clean(std::slice::from_mut(&mut leftover)).await;
+            match (removed, leftover.then.take()) {
+                (Ok(()), Some(next)) => leftover = *next,
+                (Ok(()), None) => return Ok(()),
+                (Err(_), _) if self.session.ended.is_cancelled() => return Ok(()),
+                (Err(failure), then) => {
+                    self.store.sessions.retire(self.session);
+                    self.leave(Leftover { then, ..leftover });
+                    return Err(failure.into_error("release", true));
+                }
             }
         }
     }
-}
 
-/// Leaves a leftover to the janitor.
-pub(crate) fn leave(store: &Arc<Store>, session: &Arc<Session>, leftover: Leftover) {
-    session.left.add(leftover);
-    wake(store, session);
-}
+    /// Leaves a leftover to the janitor.
+    pub(crate) fn leave(self, leftover: Leftover) {
+        self.session.left.add(leftover);
+        self.wake();
+    }
 
-fn wake(store: &Arc<Store>, session: &Arc<Session>) {
-    session.left.ring();
-    if session.left.start() {
-        store.runtime.spawn(run(store.clone(), session.clone()));
+    fn wake(self) {
+        self.session.left.ring();
+        if self.session.left.start() {
+            self.store.runtime.spawn(run(self.store.clone(), self.session.clone()));
+        }
+    }
+
+    /// Removes what it can. Returns the leftovers that etcd refused to remove.
+    async fn remove_all(self, mut leftovers: Vec<Leftover>) -> Vec<Leftover> {
+        let mut refused = Vec::new();
+        while !leftovers.is_empty() && !self.session.ended.is_cancelled() {
+            let mut batch = leftovers.split_off(leftovers.len().saturating_sub(AT_ONCE));
+            if self.clean(&mut batch).await.is_ok() {
+                leftovers.extend(
+                    batch.into_iter().filter_map(|leftover| leftover.then).map(|next| *next),
+                );
+                continue;
+            }
+            // A refused leftover must not keep the others from being removed.
+            refused.extend(self.one_by_one(batch).await);
+        }
+        refused
+    }
+
+    /// Removes what it can, one after the other, and returns the rest. After a refusal in a queue the
+    /// rest of that queue is not tried.
+    async fn one_by_one(self, leftovers: Vec<Leftover>) -> Vec<Leftover> {
+        let mut queues: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for leftover in leftovers {
+            let queue = queue_of(leftover.key.as_bytes()).to_vec();
+            queues.entry(queue).or_default().push(leftover);
+        }
+        let mut refused = Vec::new();
+        for (_, mut queue) in queues {
+            while let Some(mut leftover) = queue.pop() {
+                match self.clean(std::slice::from_mut(&mut leftover)).await {
+                    Ok(()) => queue.extend(leftover.then.map(|next| *next)),
+                    Err(_) => {
+                        refused.push(leftover);
+                        refused.append(&mut queue);
+                    }
+                }
+            }
+        }
+        refused
+    }
+
+    /// Removes all of these. If it fails, some may be gone.
+    async fn clean(self, leftovers: &mut [Leftover]) -> Result<(), Failure> {
+        let Self { store, session } = self;
+        let give_up = || session.ended.is_cancelled();
+        if give_up() {
+            return Ok(());
+        }
+        let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
+        if let Some(late) = late {
+            match self.end_epochs(late, give_up).await {
+                Err(failure) if failure.kind == FailureKind::LeaseGone => {
+                    store.sessions.gone(session);
+                    return Ok(());
+                }
+                ended => ended?,
+            }
+        }
+        find(&store.connection, leftovers, give_up).await?;
+        delete(&store.connection, leftovers, give_up).await?;
+        leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
+        Ok(())
+    }
+
+    /// Ends the epochs of a session up to `last`: nothing that was sent in them does anything after
+    /// this. No attempt begins in the session any more if its first epoch came again.
+    pub(crate) async fn end_epochs(
+        self,
+        last: i64,
+        give_up: impl Fn() -> bool,
+    ) -> Result<(), Failure> {
+        let Self { store, session } = self;
+        let key = store.layout.epoch(session.lease);
+        session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
+        if session.epoch.was_deleted() {
+            store.sessions.retire(session);
+            self.wake();
+        }
+        Ok(())
     }
 }
 
 async fn run(store: Arc<Store>, session: Arc<Session>) {
-    let left = &session.left;
+    let (janitor, left) = (Janitor { store: &store, session: &session }, &session.left);
     while !session.ended.is_cancelled() {
         let due = left.take(Clock::Boot.now());
-        let mut refused = remove_all(&store, &session, due.new).await;
-        refused.extend(one_by_one(&store, &session, due.again).await);
+        let mut refused = janitor.remove_all(due.new).await;
+        refused.extend(janitor.one_by_one(due.again).await);
         if !refused.is_empty() {
             store.sessions.retire(&session);
         }
@@ -86,96 +171,6 @@ async fn run(store: Arc<Store>, session: Arc<Session>) {
         }
     }
     left.clear();
-}
-
-/// Removes what it can. Returns the leftovers that etcd refused to remove.
-async fn remove_all(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    mut leftovers: Vec<Leftover>,
-) -> Vec<Leftover> {
-    let mut refused = Vec::new();
-    while !leftovers.is_empty() && !session.ended.is_cancelled() {
-        let mut batch = leftovers.split_off(leftovers.len().saturating_sub(AT_ONCE));
-        if clean(store, session, &mut batch).await.is_ok() {
-            leftovers
-                .extend(batch.into_iter().filter_map(|leftover| leftover.then).map(|next| *next));
-            continue;
-        }
-        // A refused leftover must not keep the others from being removed.
-        refused.extend(one_by_one(store, session, batch).await);
-    }
-    refused
-}
-
-/// Removes what it can, one after the other, and returns the rest. After a refusal in a queue the
-/// rest of that queue is not tried.
-async fn one_by_one(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    leftovers: Vec<Leftover>,
-) -> Vec<Leftover> {
-    let mut queues: BTreeMap<_, Vec<_>> = BTreeMap::new();
-    for leftover in leftovers {
-        let queue = queue_of(leftover.key.as_bytes()).to_vec();
-        queues.entry(queue).or_default().push(leftover);
-    }
-    let mut refused = Vec::new();
-    for (_, mut queue) in queues {
-        while let Some(mut leftover) = queue.pop() {
-            match clean(store, session, std::slice::from_mut(&mut leftover)).await {
-                Ok(()) => queue.extend(leftover.then.map(|next| *next)),
-                Err(_) => {
-                    refused.push(leftover);
-                    refused.append(&mut queue);
-                }
-            }
-        }
-    }
-    refused
-}
-
-/// Removes all of these. If it fails, some may be gone.
-async fn clean(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    leftovers: &mut [Leftover],
-) -> Result<(), Failure> {
-    let give_up = || session.ended.is_cancelled();
-    if give_up() {
-        return Ok(());
-    }
-    let late = leftovers.iter().filter_map(|leftover| leftover.stake.late()).max();
-    if let Some(late) = late {
-        match end_epochs(store, session, late, give_up).await {
-            Err(failure) if failure.kind == FailureKind::LeaseGone => {
-                store.sessions.gone(session);
-                return Ok(());
-            }
-            ended => ended?,
-        }
-    }
-    find(&store.connection, leftovers, give_up).await?;
-    delete(&store.connection, leftovers, give_up).await?;
-    leftovers.iter().for_each(|leftover| session.entries.note(&leftover.key, Stake::Nothing));
-    Ok(())
-}
-
-/// Ends the epochs of a session up to `last`: nothing that was sent in them does anything after
-/// this. No attempt begins in the session any more if its first epoch came again.
-pub(crate) async fn end_epochs(
-    store: &Arc<Store>,
-    session: &Arc<Session>,
-    last: i64,
-    give_up: impl Fn() -> bool,
-) -> Result<(), Failure> {
-    let key = store.layout.epoch(session.lease);
-    session.epoch.raise(last, &store.connection, &key, session.lease, give_up).await?;
-    if session.epoch.was_deleted() {
-        store.sessions.retire(session);
-        wake(store, session);
-    }
-    Ok(())
 }
 
 /// Reads which of the doubtful ones stand. Nothing makes them any more.

@@ -41,7 +41,7 @@ pub(crate) struct Sessions {
     probe: tokio::sync::Mutex<Option<JoinHandle<()>>>,
     /// Wakes the renewal task.
     pub(crate) work: Notify,
-    connection: Arc<Connection>,
+    pub(super) connection: Arc<Connection>,
 }
 
 impl Pooled for Session {

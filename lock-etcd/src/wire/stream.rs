@@ -88,8 +88,9 @@ impl<S: Side> Stream<S> {
     }
 }
 
-/// Keeps the stream open while there is something to watch.
-pub(crate) async fn run<S: Side>(stream: &Stream<S>) {
+/// Keeps the stream open while there is something to watch, until it is aborted.
+pub(crate) async fn run<S: Side>(stream: Arc<Stream<S>>) {
+    let stream = &*stream;
     let (connection, mut pause) = (&stream.connection, BACKOFF);
     loop {
         let first = wait_for_first(stream).await;
