@@ -35,8 +35,6 @@ pub struct EtcdLease {
     ttl: Duration,
     fixed: bool,
     validity: Validity,
-    /// Its place among the session's holds.
-    slot: usize,
     shown: Mutex<Shown>,
     finished: AtomicBool,
     /// One change at a time: a second release must not hit the key's next user.
@@ -62,13 +60,7 @@ impl Shown {
 }
 
 impl EtcdLease {
-    pub(crate) fn new(
-        hold: Hold,
-        request: &Request,
-        attempt: Uuid,
-        validity: Validity,
-        slot: usize,
-    ) -> Self {
+    pub(crate) fn new(hold: Hold, request: &Request, attempt: Uuid, validity: Validity) -> Self {
         Self {
             store: hold.entry.store.clone(),
             session: hold.entry.session.clone(),
@@ -78,7 +70,6 @@ impl EtcdLease {
             ttl: request.ttl,
             fixed: request.term == Term::Fixed,
             validity,
-            slot,
             shown: Mutex::new(Shown::new(&hold)),
             finished: AtomicBool::new(false),
             hold: tokio::sync::Mutex::new(hold),
@@ -115,7 +106,7 @@ impl EtcdLease {
     fn finish(&self) -> bool {
         let first = !self.finished.swap(true, Ordering::AcqRel);
         if first {
-            self.session.unhold(self.slot);
+            self.session.unhold(self.attempt);
         }
         first
     }
@@ -247,15 +238,18 @@ impl Lease for EtcdLease {
         self.store.sessions.work.notify_one();
         let renewed = timeout(self.ttl.min(ANSWER_LIMIT * 2), self.session.renewed_since(asked));
         let (renewed, stands) = tokio::join!(renewed, self.stands());
-        let renewed = renewed.map_err(|_| unanswered(self.ttl))?;
-        let Some(sent) = renewed else {
+        let renewed = renewed.map_err(|_| {
+            let silent = format!("no keep-alive was confirmed within {}", shown(self.ttl));
+            Failure::new(FailureKind::Silent, silent).into_error("renew", false)
+        });
+        let Some(sent) = renewed? else {
             return self.check().and(Err(self.lost(LossReason::SessionEnded)));
         };
         if !stands? {
             self.validity.lose(LossReason::EntryGone);
         }
         if self.fixed {
-            self.session.set_cap(self.slot, safe_until(sent, self.ttl));
+            self.session.set_cap(self.attempt, safe_until(sent, self.ttl));
         }
         self.check()
     }
@@ -271,11 +265,6 @@ impl Lease for EtcdLease {
         }
         hold.remove().await
     }
-}
-
-fn unanswered(ttl: Duration) -> Error {
-    Failure::new(FailureKind::Silent, format!("no keep-alive was confirmed within {}", shown(ttl)))
-        .into_error("renew", false)
 }
 
 impl fmt::Debug for EtcdLease {

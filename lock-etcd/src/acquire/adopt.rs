@@ -96,7 +96,7 @@ fn hold(
     (token, modified): (i64, i64),
     sent: Instant,
 ) -> Result<EtcdLease> {
-    let Some((validity, slot)) = entry.session.grant(request, sent) else {
+    let Some(validity) = entry.session.grant(request, attempt.id(), sent) else {
         // The entry has gone with the session.
         entry.abandon(None);
         entry.store.sessions.check_open()?;
@@ -104,7 +104,7 @@ fn hold(
     };
     let hold = Hold::adopted(entry, token, modified);
     hold.watch(&validity);
-    Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
+    Ok(EtcdLease::new(hold, request, attempt.id(), validity))
 }
 
 /// Ends the lease that the lock lived by meanwhile.

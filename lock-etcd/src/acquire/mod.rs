@@ -129,18 +129,18 @@ impl OwnEntry {
             return Err((self, error));
         }
         let granted_at = if waits { Clock::Boot.now() } else { asked };
-        let Some((validity, slot)) = self.session.grant(request, granted_at) else {
+        let Some(validity) = self.session.grant(request, attempt.id(), granted_at) else {
             let error = self.session_ended();
             return Err((self, error));
         };
         if waits && !self.store.watcher.side().hold(&self.queue, revision, &validity) {
-            self.session.unhold(slot);
+            self.session.unhold(attempt.id());
             return Err((self, vanished()));
         }
         let hold = Hold::new(self, revision);
         if !waits {
             hold.watch(&validity);
         }
-        Ok(EtcdLease::new(hold, request, attempt.id(), validity, slot))
+        Ok(EtcdLease::new(hold, request, attempt.id(), validity))
     }
 }

@@ -91,7 +91,7 @@ impl Session {
         state.renewed = state.renewed.max(sent);
         let until = safe_until(state.renewed, self.ttl);
         let mut locks = 0;
-        for hold in state.grants.iter().flatten().filter(|hold| !hold.validity.has_ended()) {
+        for hold in state.grants.values().filter(|hold| !hold.validity.has_ended()) {
             hold.validity.extend(until.min(hold.cap));
             locks += 1;
         }
@@ -129,6 +129,7 @@ impl Session {
 #[cfg(test)]
 mod tests {
     use lock_core::LockName;
+    use uuid::Uuid;
 
     use super::*;
 
@@ -143,7 +144,7 @@ mod tests {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now - Duration::from_secs(4));
         assert_eq!(session.next(now, now), Next::Ping);
-        let (validity, _) = session.hold(&name(), Instant::NEVER).unwrap();
+        let validity = session.hold(&name(), Uuid::new_v4(), Instant::NEVER).unwrap();
         let sent = now - Duration::from_secs(1);
         session.pinged(sent);
         assert_eq!(session.next(now, sent - TTL), Next::Wait(sent + session.answer_limit()));
@@ -193,7 +194,7 @@ mod tests {
     #[test]
     fn a_late_confirmation_revives_nothing() {
         let session = Session::new(1, TTL, Clock::Boot.now() - TTL);
-        assert!(session.hold(&name(), Instant::NEVER).is_none());
+        assert!(session.hold(&name(), Uuid::new_v4(), Instant::NEVER).is_none());
         session.pinged(Clock::Boot.now());
         assert!(!session.confirm());
         assert!(!session.is_live());

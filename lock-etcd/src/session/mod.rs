@@ -13,6 +13,7 @@ pub(crate) mod renewal;
 pub(crate) mod store;
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -27,6 +28,7 @@ use lock_core::{
 };
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::{
     session::{entries::Entries, epoch::Epoch, kept::Kept, leftover::Leftover},
@@ -88,8 +90,8 @@ struct State {
     /// etcd denied a keep-alive, and ended the stream of all sessions for it. The next ones of this
     /// session go on streams of their own.
     alone: bool,
-    grants: Vec<Option<Grant>>,
-    free: Vec<usize>,
+    /// By attempt.
+    grants: HashMap<Uuid, Grant>,
 }
 
 #[derive(Debug)]
@@ -110,8 +112,7 @@ impl Session {
                 pinged: None,
                 hurry: false,
                 alone: false,
-                grants: Vec::new(),
-                free: Vec::new(),
+                grants: HashMap::new(),
             }),
             ended: CancellationToken::new(),
             gone: AtomicBool::new(false),
@@ -177,21 +178,22 @@ impl Session {
         self.gone.store(true, Ordering::Release);
     }
 
-    /// Registers the grant of a request; `None` if the session has ended. A fixed term counts from
+    /// Registers the grant of an attempt; `None` if the session has ended. A fixed term counts from
     /// `granted_at`.
     pub(crate) fn grant(
         &self,
         request: &Request,
+        attempt: Uuid,
         granted_at: Instant,
-    ) -> Option<(Validity, usize)> {
+    ) -> Option<Validity> {
         let cap = match request.term {
             Term::Fixed => safe_until(granted_at, request.ttl),
             _ => Instant::NEVER,
         };
-        self.hold(&request.name, cap)
+        self.hold(&request.name, attempt, cap)
     }
 
-    fn hold(&self, name: &LockName, cap: Instant) -> Option<(Validity, usize)> {
+    fn hold(&self, name: &LockName, attempt: Uuid, cap: Instant) -> Option<Validity> {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
         // Under the lock: `end` cannot miss it.
@@ -199,33 +201,20 @@ impl Session {
             return None;
         }
         let validity = Validity::new(name, until.min(cap));
-        let hold = Some(Grant { validity: validity.clone(), cap });
-        let slot = match state.free.pop() {
-            Some(slot) => {
-                state.grants[slot] = hold;
-                slot
-            }
-            None => {
-                state.grants.push(hold);
-                state.grants.len() - 1
-            }
-        };
-        Some((validity, slot))
+        state.grants.insert(attempt, Grant { validity: validity.clone(), cap });
+        Some(validity)
     }
 
     /// Forgets a grant.
-    pub(crate) fn unhold(&self, slot: usize) {
-        let mut state = self.state();
-        if state.grants.get_mut(slot).and_then(Option::take).is_some() {
-            state.free.push(slot);
-        }
+    pub(crate) fn unhold(&self, attempt: Uuid) {
+        self.state().grants.remove(&attempt);
     }
 
     /// Moves the end of a fixed term that was renewed by hand.
-    pub(crate) fn set_cap(&self, slot: usize, cap: Instant) {
+    pub(crate) fn set_cap(&self, attempt: Uuid, cap: Instant) {
         let mut state = self.state();
         let until = safe_until(state.renewed, self.ttl);
-        if let Some(Some(hold)) = state.grants.get_mut(slot) {
+        if let Some(hold) = state.grants.get_mut(&attempt) {
             hold.cap = hold.cap.max(cap);
             hold.validity.extend(until.min(hold.cap));
         }
@@ -238,7 +227,7 @@ impl Session {
         if self.ended.is_cancelled() {
             return false;
         }
-        for hold in state.grants.iter().flatten() {
+        for hold in state.grants.values() {
             hold.validity.lose(reason);
         }
         self.ended.cancel();
@@ -261,24 +250,26 @@ mod tests {
         let now = Clock::Boot.now();
         let session = Session::new(1, TTL, now);
         let cap = now + Duration::from_secs(2);
-        let (validity, slot) = session.hold(&name(), cap).unwrap();
+        let attempt = Uuid::new_v4();
+        let validity = session.hold(&name(), attempt, cap).unwrap();
         session.pinged(now + Duration::from_millis(1));
         assert!(session.confirm());
         assert_eq!(validity.until(), cap);
-        session.set_cap(slot, cap + Duration::from_secs(1));
+        session.set_cap(attempt, cap + Duration::from_secs(1));
         assert_eq!(validity.until(), cap + Duration::from_secs(1));
     }
 
     #[test]
     fn the_end_loses_all_holds_once() {
         let session = Session::new(1, TTL, Clock::Boot.now());
-        let (first, slot) = session.hold(&name(), Instant::NEVER).unwrap();
-        session.unhold(slot);
-        let (second, again) = session.hold(&name(), Instant::NEVER).unwrap();
-        assert_eq!(slot, again, "slots are used again");
+        let hold = |attempt| session.hold(&name(), attempt, Instant::NEVER);
+        let attempt = Uuid::new_v4();
+        let first = hold(attempt).unwrap();
+        session.unhold(attempt);
+        let second = hold(Uuid::new_v4()).unwrap();
         assert!(session.end(LossReason::SessionEnded));
         assert!(!session.end(LossReason::Expired));
         assert_eq!((first.loss(), second.loss()), (None, Some(LossReason::SessionEnded)));
-        assert!(session.hold(&name(), Instant::NEVER).is_none());
+        assert!(hold(Uuid::new_v4()).is_none());
     }
 }
