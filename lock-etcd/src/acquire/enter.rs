@@ -16,9 +16,6 @@ use crate::{
     },
 };
 
-/// Makes a transaction that enters a queue.
-type EnterTxn = fn(&str, NewEntry<'_>, Terms<'_>) -> Txn;
-
 /// How long an attempt continues without an answer.
 pub(crate) struct Patience<'a> {
     attempt: &'a Attempt,
@@ -75,21 +72,26 @@ impl OwnEntry {
         let (queue, key) = (self.queue.clone(), self.key.clone());
         let lease = self.session.lease;
         let value = self.is_candidate().then(|| request.value.as_deref().unwrap_or_default());
-        let txn = |make: EnterTxn, terms: Terms<'_>| {
-            let note = &note::write(&request.holder, attempt.id(), terms.floor.1);
-            make(&queue, NewEntry { key: &key, lease, note, value }, terms)
-        };
+        let note = |terms: Terms<'_>| note::write(&request.holder, attempt.id(), terms.floor.1);
+        let entry = NewEntry { key: &key, lease, note: b"", value };
         if request.wait == Wait::Try {
             let alone = request.kind == queue::Kind::Exclusive;
-            let make = if alone { requests::enter_if_free } else { requests::enter_or_list };
-            let entered = self.send(request, attempt, began, |terms| txn(make, terms)).await?;
+            let listed = (!alone).then_some(&*queue);
+            let txn = |terms: Terms<'_>| {
+                let entry = NewEntry { note: &note(terms), ..entry };
+                requests::enter_if_free([(&*queue, entry)], listed, terms)
+            };
+            let entered = self.send(request, attempt, began, txn).await?;
             match &entered {
                 // There is room beside the others: an entry that stays delays none of them.
                 Err(found) if !alone && refusal(request, found).is_none() => {}
                 _ => return Ok(entered),
             }
         }
-        self.send(request, attempt, began, |terms| txn(requests::queue_up, terms)).await
+        let txn = |terms: Terms<'_>| {
+            requests::queue_up(&queue, NewEntry { note: &note(terms), ..entry }, terms)
+        };
+        self.send(request, attempt, began, txn).await
     }
 
     /// Sends the transaction that makes the entry. Repeats it until there is an answer, or the

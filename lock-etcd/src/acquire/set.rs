@@ -89,7 +89,7 @@ async fn enter(
         let new = keys.iter().zip(&notes).map(|((queue, key), note)| {
             (&**queue, NewEntry { key, lease: session.lease, note, value: None })
         });
-        requests::enter_all(new, terms)
+        requests::enter_if_free(new, None, terms)
     };
     let (request, caller) = &wishes[0];
     // The transaction makes all of them or none, so one entry settles an unanswered sending.

@@ -97,27 +97,11 @@ pub(crate) fn queue_up(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Tx
         .or_else(terms.reads())
 }
 
-/// The transaction that enters an empty queue only. Sent again, it does nothing.
-pub(crate) fn enter_if_free(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), terms).or_else(terms.reads())
-}
-
-/// Same as [`enter_if_free`], and lists the entries if the queue is not empty.
-pub(crate) fn enter_or_list(queue: &str, entry: NewEntry<'_>, terms: Terms<'_>) -> Txn {
-    enter_all_if_free(std::iter::once((queue, entry)), terms)
-        .or_else([&terms.reads()[..], &[range(queue)]].concat())
-}
-
-/// Same as [`enter_if_free`] for several queues: all or none.
-pub(crate) fn enter_all<'a>(
-    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
-    terms: Terms<'_>,
-) -> Txn {
-    enter_all_if_free(entries, terms).or_else(terms.reads())
-}
-
-fn enter_all_if_free<'a>(
-    entries: impl Iterator<Item = (&'a str, NewEntry<'a>)>,
+/// The transaction that enters empty queues only: all or none. Otherwise it lists the entries of
+/// one of them, if any. Sent again, it does nothing.
+pub(crate) fn enter_if_free<'a>(
+    entries: impl IntoIterator<Item = (&'a str, NewEntry<'a>)>,
+    listed: Option<&str>,
     terms: Terms<'_>,
 ) -> Txn {
     let (mut free, mut puts) = (terms.compares().to_vec(), Vec::new());
@@ -125,7 +109,8 @@ fn enter_all_if_free<'a>(
         free.push(Compare::create_revision(queue, CompareOp::Equal, 0).with_prefix());
         puts.extend(entry.puts());
     }
-    Txn::new().when(free).and_then(puts)
+    let reads = terms.reads().into_iter().chain(listed.map(range));
+    Txn::new().when(free).and_then(puts).or_else(reads.collect::<Vec<_>>())
 }
 
 fn range(queue: &str) -> TxnOp {
