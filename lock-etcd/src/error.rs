@@ -87,35 +87,36 @@ impl Failure {
     /// is [`LoggedOut`](FailureKind::LoggedOut).
     pub(crate) fn of_stream(error: impl Into<Self>) -> Self {
         let failure: Self = error.into();
-        match failure.kind == FailureKind::Denied
-            && failure.source.to_string().contains("auth token")
-        {
+        match failure.says(FailureKind::Denied, "auth token") {
             true => Self { kind: FailureKind::LoggedOut, ..failure },
             false => failure,
         }
     }
 
+    /// Whether it is of this kind and has these words.
+    fn says(&self, kind: FailureKind, words: &str) -> bool {
+        self.kind == kind && self.source.to_string().contains(words)
+    }
+
     /// Whether etcd refuses the login itself, and not what it asks for.
     pub(crate) fn is_login_refused(&self) -> bool {
-        self.kind == FailureKind::Denied
-            && self.source.to_string().contains("authentication failed")
+        self.says(FailureKind::Denied, "authentication failed")
     }
 
     /// Whether etcd would accept a smaller request, or a shorter transaction.
     pub(crate) fn is_too_large(&self) -> bool {
-        let says = self.source.to_string();
         let words = ["too many operations", "request is too large", "message larger than max"];
-        self.kind == FailureKind::Rejected && words.iter().any(|words| says.contains(words))
+        words.iter().any(|words| self.says(FailureKind::Rejected, words))
     }
 
     /// Whether a request for less data would be answered.
     pub(crate) fn is_answer_too_large(&self) -> bool {
-        self.kind == FailureKind::Unclear && self.source.to_string().contains(ANSWER_TOO_LARGE)
+        self.says(FailureKind::Unclear, ANSWER_TOO_LARGE)
     }
 
     /// Whether the requested revision was compacted.
     pub(crate) fn is_compacted(&self) -> bool {
-        self.kind == FailureKind::Rejected && self.source.to_string().contains("has been compacted")
+        self.says(FailureKind::Rejected, "has been compacted")
     }
 
     /// Converts it to the caller's error. `ambiguous`: an earlier sending of the same request may
@@ -154,25 +155,22 @@ mod tests {
 
     #[test]
     fn an_ambiguous_failure_has_an_unknown_effect() {
-        let told = |kind| Failure::new(kind, "why").into_error("acquire", false);
-        assert_eq!(told(FailureKind::Refused).effect(), Effect::None);
-        assert_eq!(told(FailureKind::Busy).effect(), Effect::None);
-        assert_eq!(told(FailureKind::Broken).effect(), Effect::Unknown);
-        assert_eq!(
-            Failure::silent(Duration::ZERO).into_error("acquire", false).effect(),
-            Effect::Unknown
-        );
-        assert!(matches!(told(FailureKind::Denied), Error::Denied { .. }));
-        assert!(matches!(
-            told(FailureKind::Rejected),
-            Error::Rejected { effect: Effect::None, .. }
-        ));
-        assert!(matches!(
-            told(FailureKind::Unclear),
-            Error::Rejected { effect: Effect::Unknown, .. }
-        ));
-        let refused_after_silence =
-            Failure::new(FailureKind::Refused, "why").into_error("acquire", true);
-        assert_eq!(refused_after_silence.effect(), Effect::Unknown);
+        use FailureKind as F;
+        for (kind, ambiguous, effect) in [
+            (F::Refused, false, Effect::None),
+            (F::Busy, false, Effect::None),
+            (F::Broken, false, Effect::Unknown),
+            (F::Silent, false, Effect::Unknown),
+            (F::Refused, true, Effect::Unknown),
+            (F::Rejected, false, Effect::None),
+            (F::Unclear, false, Effect::Unknown),
+        ] {
+            let error = Failure::new(kind, "why").into_error("acquire", ambiguous);
+            assert_eq!(error.effect(), effect, "{error:?}");
+            let rejected = matches!(kind, F::Rejected | F::Unclear);
+            assert_eq!(matches!(error, Error::Rejected { .. }), rejected, "{error:?}");
+        }
+        let denied = Failure::new(F::Denied, "why").into_error("acquire", false);
+        assert!(matches!(denied, Error::Denied { .. }));
     }
 }

@@ -19,7 +19,6 @@ use crate::{
     },
     error::Failure,
     layout::keys::{Role, role},
-    session::store::Store,
     wire::leases,
 };
 
