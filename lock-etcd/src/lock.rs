@@ -56,7 +56,7 @@ impl EtcdLock {
     pub async fn connect(config: EtcdConfig) -> Result<Self> {
         let (default_ttl, keys) = (config.default_ttl(), config.keys());
         whole_seconds("ttl", default_ttl)?;
-        let (connection, (shortest, probe, server)) =
+        let (mut connection, (shortest, probe, server)) =
             Connection::open(config.source(), first_round)
                 .await
                 .map_err(|failure| failure.into_error("connect", false))?;
@@ -65,9 +65,7 @@ impl EtcdLock {
             drop(probe.await);
             return Err(error);
         }
-        if server.crashes_at_reads() {
-            connection.set_reads_alone();
-        }
+        connection.reads_alone = server.crashes_at_reads();
         let store = Arc::new(Store::new(keys, connection, probe));
         let tasks = [
             tokio::spawn(renewal::run(store.sessions.clone())),

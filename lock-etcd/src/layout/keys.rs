@@ -85,14 +85,12 @@ pub(crate) fn end_of_prefix(prefix: &[u8]) -> Vec<u8> {
 /// The key of a client's slot in a queue; see [`Slots`](super::key_slots::Slots). It says what the
 /// entry is, so a list of a queue does not need the values.
 pub(crate) fn key(queue: &str, lease: i64, slot: u32, role: Role) -> String {
-    let kind = match role {
-        Role::Candidate => return format!("{queue}{lease:x}.{slot:x}.v"),
-        role => role.kind().unwrap_or_default(),
-    };
-    match kind {
-        Kind::Shared => format!("{queue}{lease:x}.{slot:x}.r"),
-        Kind::Permit { weight, limit } => format!("{queue}{lease:x}.{slot:x}.p{weight}.{limit}"),
-        _ => format!("{queue}{lease:x}.{slot:x}"),
+    let key = format!("{queue}{lease:x}.{slot:x}");
+    match role {
+        Role::Candidate => key + ".v",
+        Role::Ours(Kind::Shared) => key + ".r",
+        Role::Ours(Kind::Permit { weight, limit }) => format!("{key}.p{weight}.{limit}"),
+        _ => key,
     }
 }
 
@@ -113,14 +111,11 @@ pub(crate) fn signal(key: &str) -> String {
 /// `/` after the prefix, because names in keys have none. So only a queue that holds all of the
 /// prefix's own queues could hold it, too. No two entries share such a key, because the part after
 /// the name has no `#`.
+///
+/// For a queue it is the start of the keys of its notes. Other keys may start with it, too.
 pub(crate) fn note(key: &str) -> String {
     let (name, entry) = key.rsplit_once('/').unwrap_or_default();
     format!("{name}#{entry}")
-}
-
-/// Returns the start of the keys of a queue's notes. Other keys may start with it, too.
-pub(crate) fn notes(queue: &str) -> String {
-    note(queue)
 }
 
 /// Returns the end of the keys that belong to an entry: its own, and those beside it. These go on
@@ -301,7 +296,7 @@ mod tests {
             let all: std::collections::HashSet<_> = keys.iter().map(|key| note(key)).collect();
             assert_eq!(all.len(), keys.len());
             assert!(!all.contains(&layout.epoch(1)) && !all.contains(&layout.floor()));
-            assert!(keys.iter().all(|key| note(key).starts_with(&notes(&layout_queue(key)))));
+            assert!(keys.iter().all(|key| note(key).starts_with(&note(&layout_queue(key)))));
             let (epoch, floor) = (layout.epoch(1), layout.floor());
             for note in all.iter().chain([&epoch, &floor]) {
                 assert!(!queues.iter().any(|queue| note.starts_with(&**queue)), "{note}");

@@ -60,8 +60,8 @@ pub(crate) struct Connection {
     pub(crate) reach: Reach,
     /// Time of the last answer that only a member with a leader gives.
     heard: Mutex<Instant>,
-    /// Whether the member may crash at a read-only transaction.
-    reads_alone: AtomicBool,
+    /// Whether no read-only transaction is sent: the servers may crash at one.
+    pub(crate) reads_alone: bool,
     /// Cancelled when the client is closed: nothing is tried again.
     pub(super) closed: CancellationToken,
     pub(crate) turns: Turns,
@@ -122,7 +122,7 @@ impl Connection {
             down: AtomicBool::new(false),
             reach: Reach::default(),
             heard: Mutex::new(Clock::Boot.now()),
-            reads_alone: AtomicBool::new(false),
+            reads_alone: false,
             closed: CancellationToken::new(),
             turns: Turns::new(),
         }
@@ -221,15 +221,6 @@ impl Connection {
             }
             Box::pin(pause.wait()).await;
         }
-    }
-
-    /// Sends no read-only transactions from now on: the servers may crash at one.
-    pub(crate) fn set_reads_alone(&self) {
-        self.reads_alone.store(true, Ordering::Relaxed);
-    }
-
-    pub(crate) fn reads_alone(&self) -> bool {
-        self.reads_alone.load(Ordering::Relaxed)
     }
 
     /// Closes the connection: nothing is tried again from now on.

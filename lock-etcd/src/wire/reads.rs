@@ -44,12 +44,12 @@ pub(crate) async fn list(
     queues: &[Arc<str>],
     exact: bool,
 ) -> Vec<Result<Listed, Failure>> {
-    let mut options = GetOptions::new().with_keys_only();
-    if !exact {
-        options = options.with_serializable();
-    }
-    let word = if exact { Word::Leader } else { Word::Member };
-    if queues.len() == 1 || connection.reads_alone() {
+    let options = GetOptions::new().with_keys_only();
+    let (options, word) = match exact {
+        true => (options, Word::Leader),
+        false => (options.with_serializable(), Word::Member),
+    };
+    if queues.len() == 1 || connection.reads_alone {
         return list_each(connection, queues, &options, word).await;
     }
     let range = |queue: &Arc<str>| TxnOp::get(&**queue, Some(options.clone().with_prefix()));
@@ -95,7 +95,7 @@ pub(crate) async fn inspect(
     let mut entries = listing::entries(read(connection, queue).await?.0.kvs);
     // Read after the entries: a candidate without a note is gone by now.
     if entries.iter().any(|entry| entry.role == Role::Candidate) {
-        let notes = read(connection, &keys::notes(queue)).await?;
+        let notes = read(connection, &keys::note(queue)).await?;
         listing::add_notes(&mut entries, notes.0.kvs);
     }
     entries.sort_by_key(|standing| standing.entry.revision);
