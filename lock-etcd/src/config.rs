@@ -160,13 +160,8 @@ impl EtcdConfig {
     pub(crate) fn source(&self) -> Source {
         let password = self.password.as_deref().unwrap_or_default();
         let login = self.user.as_deref().map(|user| (user, password));
-        let own = || {
-            Source::Options(
-                self.hosts.iter().map(|host| endpoint(host)).collect(),
-                dial::options(login),
-            )
-        };
-        self.given.clone().unwrap_or_else(own)
+        let hosts = self.hosts.iter().map(|host| endpoint(host)).collect();
+        self.given.clone().unwrap_or_else(|| Source::Options(hosts, dial::options(login)))
     }
 }
 

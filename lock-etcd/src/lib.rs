@@ -174,9 +174,7 @@
 //! too: a reader of ours keeps them out, and is kept out. Names are percent-encoded, so that no
 //! queue stands in another. `layout=native` takes names verbatim and refuses `/`: that part goes
 //! into `prefix`. A candidate's note and an epoch stand in no queue, since nothing after their
-//! prefix is a `/`. A login must be allowed to read and write everything that starts with the
-//! prefix; for locks alone everything that starts with `<prefix><name>/` and with `<prefix>#` is
-//! enough.
+//! prefix is a `/`.
 //!
 //! A *downgrade* leaves the entry in its place, also for foreign clients, and puts a mark beside
 //! it. The mark counts if it was written after the entry. Watches report deletions only, so the

@@ -101,21 +101,17 @@ impl All {
         // It began, or fell behind, at a revision that is compacted.
         let compacted = message.compact_revision() != 0;
         let refused = message.created() && !compacted;
-        if let Some(tell) = self.tell.remove(&id) {
-            // An observer that has left needs no message. One with too much to read begins again by
-            // itself.
-            _ = tell.try_send(if refused {
-                News::Refused(self.watches.generation)
-            } else {
-                News::Gone
-            });
+        let news = match refused {
+            true => News::Refused(self.watches.generation),
+            false => News::Gone,
+        };
+        // An observer that has left needs no message. One with too much to read begins again by
+        // itself.
+        _ = self.tell.remove(&id).map(|tell| tell.try_send(news));
+        if compacted || refused {
+            return Ok(());
         }
-        match compacted || refused {
-            true => Ok(()),
-            false => {
-                let reason = message.cancel_reason();
-                Err(Failure::new(FailureKind::Broken, format!("a watch was cancelled: {reason}")))
-            }
-        }
+        let reason = message.cancel_reason();
+        Err(Failure::new(FailureKind::Broken, format!("a watch was cancelled: {reason}")))
     }
 }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use futures_util::{StreamExt, stream::FuturesUnordered};
 use lock_core::{Clock, Instant, deadline::jitter};
+use tokio::time::sleep;
 
 use crate::{
     error::FailureKind,
@@ -55,7 +56,7 @@ async fn look(watcher: &Watcher) {
             Some(()) = lists.next() => {}
             Some(()) = asking.next() => {}
             () = due.notified() => {}
-            () = wait_until(wake, now) => {}
+            () = sleep(wake.since(now)), if wake != Instant::NEVER => {}
         }
     }
 }
@@ -68,13 +69,6 @@ fn grow_up(watcher: &Watcher, now: Instant) -> Instant {
         if let Some(next) = next {
             return next;
         }
-    }
-}
-
-async fn wait_until(wake: Instant, now: Instant) {
-    match wake {
-        Instant::NEVER => std::future::pending().await,
-        wake => tokio::time::sleep(wake.since(now)).await,
     }
 }
 
@@ -91,7 +85,7 @@ async fn list(watcher: &Watcher, todo: ToList) {
         return;
     }
     // The longest pause at once: the watch is the fast way, and it is repaired elsewhere.
-    tokio::time::sleep(jitter(LONGEST_PAUSE)).await;
+    sleep(jitter(LONGEST_PAUSE)).await;
     let mut names = watcher.side();
     for queue in failed {
         names.not_listed(queue);

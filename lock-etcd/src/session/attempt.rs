@@ -179,11 +179,7 @@ async fn give_back_keys(session: &Session, connection: &Connection) {
     let give_up = || session.ended.is_cancelled();
     // If it fails, the next look finds them.
     let Ok(created) = reads::created(connection, &keys, give_up).await else { return };
-    let gone = |left: &&KeptKey, created: &Option<i64>| *created != Some(left.revision);
-    let gone: Vec<_> = looked
-        .iter()
-        .zip(&created)
-        .filter_map(|(left, created)| gone(&left, created).then_some(left.revision))
-        .collect();
-    session.kept().give_back(&gone);
+    let looked = looked.iter().map(|left| left.revision).zip(created);
+    let gone = looked.filter(|(made, found)| *found != Some(*made)).map(|(made, _)| made);
+    session.kept().give_back(&gone.collect::<Vec<_>>());
 }
