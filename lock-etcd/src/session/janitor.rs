@@ -31,13 +31,13 @@ pub(crate) struct Janitor<'a> {
 }
 
 impl Janitor<'_> {
-    /// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it again. A
-    /// session that has ended takes its entries with it, so nothing is sent then.
+    /// Removes a leftover. When this returns `Ok`, nothing of it stands, and nothing makes it
+    /// again. A session that has ended takes its entries with it, so nothing is sent then.
     ///
     /// # Errors
     ///
-    /// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the session
-    /// any more.
+    /// The error of etcd if it refuses. The janitor tries again, and no attempt begins in the
+    /// session any more.
     pub(crate) async fn remove(self, mut leftover: Leftover) -> Result<()> {
         loop {
             let removed = self.clean(std::slice::from_mut(&mut leftover)).await;
@@ -84,8 +84,8 @@ impl Janitor<'_> {
         refused
     }
 
-    /// Removes what it can, one after the other, and returns the rest. After a refusal in a queue the
-    /// rest of that queue is not tried.
+    /// Removes what it can, one after the other, and returns the rest. After a refusal in a queue
+    /// the rest of that queue is not tried.
     async fn one_by_one(self, leftovers: Vec<Leftover>) -> Vec<Leftover> {
         let mut queues: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for leftover in leftovers {
