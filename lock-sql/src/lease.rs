@@ -7,15 +7,15 @@ use std::sync::{
 
 use async_trait::async_trait;
 use lock_core::{
-    Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity, deadline::safe_until,
-    keep::wait::ended,
+    Clock, Error, FencingToken, Instant, Kind, Lease, LossReason, Result, Validity,
+    deadline::safe_until, keep::wait::ended,
 };
 
 use crate::{
     acquire::detach,
     layout::row::Row,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script::Script, turns::Rank},
+    wire::{script::Script, turns::Rank},
 };
 
 /// A lock that is held: its attempt's row is admitted by the queue rule.
@@ -56,7 +56,8 @@ impl SqlLease {
     ///
     /// [`Error::Lost`] if the row is gone. Otherwise same as [`Session::insist`].
     async fn change(&self, op: &'static str, script: impl Fn(Script) -> String) -> Result<Row> {
-        let (deadline, patience) = (CLOCK.now() + self.attempt.ttl / 2, self.attempt.patience());
+        let (deadline, patience) =
+            (Clock::Boot.now() + self.attempt.ttl / 2, self.attempt.patience());
         let (_, rows) =
             self.session.insist((op, Rank::HandOver), script, patience, deadline, None).await?;
         let row =
@@ -134,7 +135,7 @@ impl Lease for SqlLease {
 
     async fn release(&self) -> Result<()> {
         // By then the attempt has expired, even if renewals are still on their way.
-        let deadline = self.validity.until().max(CLOCK.now()) + self.attempt.ttl;
+        let deadline = self.validity.until().max(Clock::Boot.now()) + self.attempt.ttl;
         self.session.remove(std::slice::from_ref(&self.attempt), false, deadline).await
     }
 }

@@ -18,7 +18,7 @@ use crate::{
     layout::dialect::Dialect,
     lease::SqlLease,
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, own_client::OwnPool},
+    wire::own_client::OwnPool,
 };
 
 /// How late a waiter may notice that a holder has expired.
@@ -138,7 +138,7 @@ impl DistributedLock for SqlLock {
     }
 
     fn clock(&self) -> Clock {
-        CLOCK
+        Clock::Boot
     }
 
     fn reach(&self) -> Option<Reach> {

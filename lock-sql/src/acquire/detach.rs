@@ -6,14 +6,13 @@
 
 use std::{slice, sync::Arc};
 
-use lock_core::{Error, Instant, LossReason, Request, Result, Ticket};
+use lock_core::{Clock, Error, Instant, LossReason, Request, Result, Ticket};
 use uuid::Uuid;
 
 use super::ask;
 use crate::{
     session::{Session, attempt::Attempt},
     wire::{
-        clock::CLOCK,
         script::{HandOver, Script},
         turns::Rank,
     },
@@ -31,7 +30,7 @@ pub(crate) async fn detach(session: &Session, attempt: &Attempt, token: u64) -> 
     let (name, from, granted) = (&attempt.name, attempt.id, attempt.granted());
     let it = HandOver { name, token, from, to, holder: None, granted };
     let script = |script: Script| script.hand_over(&it);
-    let (deadline, patience) = (CLOCK.now() + attempt.ttl / 2, attempt.patience());
+    let (deadline, patience) = (Clock::Boot.now() + attempt.ttl / 2, attempt.patience());
     let (_, rows) =
         session.insist(("detach", Rank::HandOver), script, patience, deadline, None).await?;
     let left = rows.iter().any(|row| row.attempt == to && !row.left.is_zero());
@@ -56,7 +55,7 @@ pub(crate) async fn adopt(
     let holder = Some((session.id, &*request.holder));
     let it = HandOver { name: &attempt.name, token, from, to, holder, granted: None };
     let script = |script: Script| script.hand_over(&it);
-    let (own, deadline) = (slice::from_ref(attempt), CLOCK.now() + attempt.ttl);
+    let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + attempt.ttl);
     // The row's time is running: like a held lock, it goes before attempts that only wait.
     let op = ("adopt", Rank::HandOver);
     let (sent, rows) = ask(session, own, op, script, deadline, caller).await?;

@@ -19,7 +19,7 @@ use crate::{
     layout::row::{Row, Rows},
     queue::schedule::{blocked_for, next_look},
     session::{Session, attempt::Attempt},
-    wire::{clock::CLOCK, script::Script, turns::Rank},
+    wire::{script::Script, turns::Rank},
 };
 
 /// Asks for the lock and waits for it. The attempt is in the session's book meanwhile, and remains
@@ -46,11 +46,11 @@ pub(crate) async fn acquire(
     if caller.is_cancelled() {
         return Err(Error::Contended { name: attempt.name.clone() });
     }
-    let (own, deadline) = (slice::from_ref(attempt), CLOCK.now() + limit);
+    let (own, deadline) = (slice::from_ref(attempt), Clock::Boot.now() + limit);
     let enter = |script: Script| script.acquire(request, attempt.id, session.id);
     let (sent, queue) = ask(session, own, ("acquire", Rank::Ask), enter, deadline, caller).await?;
     if caller.is_cancelled() {
-        session.remove(own, true, CLOCK.now() + attempt.ttl).await?;
+        session.remove(own, true, Clock::Boot.now() + attempt.ttl).await?;
         return Err(Error::Contended { name: attempt.name.clone() });
     }
     drop(turn);
@@ -109,7 +109,7 @@ fn refused(request: &Request, queue: &[Row]) -> Error {
 impl Waits for Session {
     type Attempt = Attempt;
 
-    const CLOCK: Clock = CLOCK;
+    const CLOCK: Clock = Clock::Boot;
 
     fn store(&self) -> (&'static str, &'static str) {
         (self.dialect().store(), "the database")

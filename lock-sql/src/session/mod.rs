@@ -16,7 +16,7 @@ use std::{
 };
 
 use lock_core::{
-    Effect, Error, Instant, Kind, LockName, Result,
+    Clock, Effect, Error, Instant, Kind, LockName, Result,
     keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
 };
 use tokio::{
@@ -36,7 +36,6 @@ use crate::{
     error::{self, is_final, told},
     layout::{dialect::Dialect, row::Rows, schema::Grants},
     wire::{
-        clock::CLOCK,
         database::Database,
         failure::{Failure, cancelled},
         script::Script,
@@ -89,7 +88,7 @@ impl Session {
     ///
     /// [`Error::Closed`].
     pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, CLOCK.now());
+        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
         if earlier.ok_or_else(|| error::closed(self.dialect()))? {
             self.renewal_due.notify_one();
         }
@@ -153,7 +152,7 @@ impl Session {
     ) -> Result<(Instant, Rows)> {
         let (dialect, mut effect, mut pause) = (self.dialect(), Effect::None, BACKOFF);
         loop {
-            let asked = CLOCK.now();
+            let asked = Clock::Boot.now();
             let turn = self.database.turn(rank, deadline.since(asked), caller).await;
             let turn = match turn {
                 Ok(turn) => turn,
@@ -162,7 +161,7 @@ impl Session {
                 }
                 Err(_) => return Err(error::closed(dialect)),
             };
-            deadline = deadline + CLOCK.now().since(asked);
+            deadline = deadline + Clock::Boot.now().since(asked);
             // `close` removes what the attempt may have left.
             if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
@@ -192,8 +191,8 @@ impl Session {
             if caller.is_some() && self.book().attempts.is_closed() {
                 return Err(error::closed(dialect));
             }
-            let over =
-                CLOCK.now() >= deadline || caller.is_some_and(lock_core::Attempt::is_cancelled);
+            let over = Clock::Boot.now() >= deadline
+                || caller.is_some_and(lock_core::Attempt::is_cancelled);
             if over {
                 return Err(unavailable(dialect.store(), op, effect, told(dialect, why)));
             }
@@ -246,11 +245,11 @@ impl Session {
     ///
     /// The first error, if something was not given back.
     pub(crate) async fn close(&self) -> Result<()> {
-        let deadline = CLOCK.now() + limits::CLOSE;
+        let deadline = Clock::Boot.now() + limits::CLOSE;
         let attempts = self.book().close();
         attempts.iter().for_each(|attempt| attempt.closed());
         // A request that is under way may still enter its queue.
-        let busy = timeout(deadline.since(CLOCK.now()), self.busy.write()).await;
+        let busy = timeout(deadline.since(Clock::Boot.now()), self.busy.write()).await;
         let mut result = Ok(());
         for attempts in attempts.chunks(CHUNK) {
             result = result.and(self.leave("close", attempts, true, deadline).await);

@@ -2,10 +2,10 @@
 
 use std::{collections::HashSet, fmt::Display, sync::Arc, time::Duration};
 
-use lock_core::{Instant, Result, trace};
+use lock_core::{Clock, Instant, Result, trace};
 
 use super::{CHUNK, Session, attempt::Attempt};
-use crate::wire::{clock::CLOCK, failure::Failure, script::Script, turns::Rank};
+use crate::wire::{failure::Failure, script::Script, turns::Rank};
 
 impl Session {
     /// Renews one attempt now. Returns when the confirmed request was sent; `None` if the attempt
@@ -15,7 +15,7 @@ impl Session {
     ///
     /// Same as [`insist`](Self::insist).
     pub(crate) async fn renew_now(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        let deadline = CLOCK.now() + attempt.ttl / 2;
+        let deadline = Clock::Boot.now() + attempt.ttl / 2;
         let renew = |script: Script| script.renew([attempt.id]);
         let (sent, rows) =
             self.insist(("renew", Rank::Renew), renew, attempt.patience(), deadline, None).await?;
@@ -23,7 +23,7 @@ impl Session {
     }
 
     pub(super) async fn renew_due(&self) {
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut attempts = self.book().attempts.take_due(now);
         if !attempts.is_empty() {
             self.database.check_pushes();
@@ -83,7 +83,7 @@ impl Session {
             Failure::Down(error) | Failure::Lost(error) | Failure::Refused(error) => error,
         };
         trace::renewal_failed(self.dialect().store(), why);
-        let now = CLOCK.now();
+        let now = Clock::Boot.now();
         let mut book = self.book();
         book.attempts.try_soon(now);
         book.attempts.all().for_each(|attempt| attempt.expire_wait(now));

@@ -1,6 +1,5 @@
 //! The way to the database: connections, turns, scripts and their answers.
 
-pub(crate) mod clock;
 mod connections;
 pub(crate) mod database;
 pub(crate) mod failure;

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::Attempt;
+use lock_core::{Attempt, Clock};
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -10,7 +10,6 @@ use crate::{
     error::{is_spent, may_have_run},
     layout::dialect::stamp,
     wire::{
-        clock::CLOCK,
         connections::{Connections, GOODBYE, Link, Made},
         database::{Answer, Database},
         failure::{self, Failure},
@@ -126,7 +125,7 @@ impl<C: Link> Connections<C> {
             busy.put_back();
             return Err(Failure::Down(unsent));
         }
-        let sent = CLOCK.now();
+        let sent = Clock::Boot.now();
         let script = stamp(script, sent);
         let rows = busy.connection()?.fetch(script);
         let error = match limit.keep(rows).await {
@@ -172,7 +171,7 @@ impl<C: Connection + 'static> Busy<C> {
 
     fn has_answered(&mut self) {
         if let Some((made, _)) = &mut self.made {
-            made.answered = CLOCK.now();
+            made.answered = Clock::Boot.now();
         }
     }
 
