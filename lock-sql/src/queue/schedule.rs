@@ -67,6 +67,11 @@ pub(crate) fn next_look(dialect: Dialect, place: usize, left: Duration) -> Look 
 }
 
 impl Look {
+    /// Makes it due now.
+    pub(crate) fn ring(&mut self) {
+        (self.at, self.why) = (Instant::default(), self.why.max(Why::Rung));
+    }
+
     /// The next look, if this one shows nothing new.
     pub(crate) fn after(self, now: Instant) -> Self {
         match self.expiry <= now + self.pace {
