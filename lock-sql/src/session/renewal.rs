@@ -25,8 +25,9 @@ impl Session {
     pub(super) async fn renew_due(&self) {
         let now = Clock::Boot.now();
         let mut attempts = self.book().attempts.take_due(now);
-        if !attempts.is_empty() {
-            self.database.check_pushes();
+        #[cfg(feature = "postgres")]
+        if let Some(pushes) = self.database.pushes().filter(|_| !attempts.is_empty()) {
+            pushes.doubts.silent.notify_one();
         }
         attempts.retain(|attempt| attempt.is_renewed(now));
         for attempts in attempts.chunks(CHUNK) {

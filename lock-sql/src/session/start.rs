@@ -63,8 +63,7 @@ impl Session {
         }
         #[cfg(feature = "postgres")]
         if let Some(pushes) = self.database.pushes() {
-            let task = pushes.task.clone();
-            task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
+            pushes.task.get_or_init(|| tokio::spawn(pushes::run(self, pushes)).abort_handle());
         }
     }
 }

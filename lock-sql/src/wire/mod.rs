@@ -12,6 +12,8 @@ pub(crate) mod open;
 pub(crate) mod own_client;
 #[cfg(feature = "postgres")]
 pub(crate) mod postgres;
+#[cfg(any(feature = "mysql", feature = "postgres"))]
+mod remote;
 mod run;
 pub(crate) mod script;
 #[cfg(any(feature = "mysql", feature = "postgres"))]
