@@ -189,8 +189,8 @@ impl DistributedLock for SqlLock {
         let attempt = Attempt::new(self.session.dialect(), &request, &caller);
         self.session.enter(&attempt)?;
         let adopted = detach::adopt(&self.session, &attempt, &request, &caller, &ticket).await;
-        let held = adopted
-            .and_then(|sent| SqlLease::hold(&self.session, &attempt, sent, ticket.token().value()));
+        let held =
+            adopted.and_then(|(sent, token)| SqlLease::hold(&self.session, &attempt, sent, token));
         held.inspect_err(|_| self.session.forget(&attempt))
     }
 
