@@ -7,10 +7,7 @@ use std::{slice, sync::Arc};
 
 use lock_core::{
     Clock, Effect, Error, Instant, Request, Result, Wait,
-    keep::{
-        limits,
-        wait::{Waits, wait},
-    },
+    keep::{limits, wait::wait},
     limit_conflict,
     queue::{Verdict, admitted, judge, other_limit},
 };
@@ -103,27 +100,5 @@ fn refused(request: &Request, queue: &[Row]) -> Error {
     match other_limit(queue.iter().map(|row| row.kind), request.kind) {
         Some(found) => limit_conflict(request, found),
         None => Error::Contended { name: request.name.clone() },
-    }
-}
-
-impl Waits for Session {
-    type Attempt = Attempt;
-
-    const CLOCK: Clock = Clock::Boot;
-
-    fn store(&self) -> (&'static str, &'static str) {
-        (self.dialect().store(), "the database")
-    }
-
-    async fn renew(&self, attempt: &Attempt) -> Result<Option<Instant>> {
-        self.renew_now(attempt).await
-    }
-
-    async fn withdraw(self: &Arc<Self>, attempt: &Arc<Attempt>, deadline: Instant) -> Result<()> {
-        self.remove(slice::from_ref(attempt), false, deadline).await
-    }
-
-    fn clean_up(self: &Arc<Self>, attempt: &Arc<Attempt>) {
-        self.remove_later(vec![attempt.clone()]);
     }
 }

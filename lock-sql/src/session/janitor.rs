@@ -69,7 +69,7 @@ impl Session {
         told: Option<oneshot::Sender<Result<()>>>,
     ) -> Option<Sending<Self>> {
         let _busy = self.busy().ok();
-        attempts.iter().for_each(|attempt| self.forget(attempt));
+        attempts.iter().for_each(|attempt| self.book().forget(attempt));
         let count = attempts.len();
         let what = Leaving { attempts, doubtful, _busy };
         Sending::admit(self, Departure { what, count, deadline, told }, requests(self.dialect()))

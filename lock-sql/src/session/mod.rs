@@ -17,7 +17,10 @@ use std::{
 
 use lock_core::{
     Clock, Effect, Error, Instant, Kind, LockName, Result,
-    keep::{backoff::Backoff, departures::Departures, errors::unavailable, limits, poison::lock},
+    keep::{
+        backoff::Backoff, cancel::unless_cancelled, departures::Departures, errors::unavailable,
+        limits, poison::lock,
+    },
 };
 use tokio::{
     sync::{Notify, OwnedRwLockReadGuard, RwLock},
@@ -61,7 +64,7 @@ pub(crate) struct Session {
     busy: Arc<RwLock<()>>,
     departures: Departures<Leaving>,
     /// Rings when a renewal is due earlier than before, or the session ends.
-    renewal_due: Arc<Notify>,
+    pub(crate) renewal_due: Arc<Notify>,
     /// Whether the tables have the column `granted`, as far as this client knows. It may disappear,
     /// as when an old dump is restored, and come back.
     column: Mutex<Grants>,
@@ -82,19 +85,6 @@ impl Session {
         self.waiters.book()
     }
 
-    /// Registers the attempt for renewal.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Closed`].
-    pub(crate) fn enter(&self, attempt: &Arc<Attempt>) -> Result<()> {
-        let earlier = self.book().attempts.enter(attempt, Clock::Boot.now());
-        if earlier.ok_or_else(|| error::closed(self.dialect()))? {
-            self.renewal_due.notify_one();
-        }
-        Ok(())
-    }
-
     /// Makes `close` wait until the guard is dropped.
     ///
     /// # Errors
@@ -103,10 +93,6 @@ impl Session {
     pub(crate) fn busy(&self) -> Result<OwnedRwLockReadGuard<()>> {
         let busy = self.busy.clone().try_read_owned();
         busy.map_err(|_| error::closed(self.dialect()))
-    }
-
-    pub(crate) fn forget(&self, attempt: &Attempt) {
-        self.book().forget(attempt);
     }
 
     /// Makes the attempts of this process that wait in a queue look: this session has changed it.
@@ -212,11 +198,9 @@ impl Session {
         caller: &lock_core::Attempt,
         turn: impl Future<Output = T>,
     ) -> Result<T> {
-        let turn = tokio::select! {
-            biased;
-            turn = self.database.turns().while_answered(patience, turn) => turn,
-            () = caller.cancelled() => Err(Failure::Down(cancelled())),
-        };
+        let turn = self.database.turns().while_answered(patience, turn);
+        let turn = unless_cancelled(Some(caller), turn).await;
+        let turn = turn.unwrap_or_else(|| Err(Failure::Down(cancelled())));
         turn.map_err(|failure| failure.unsent(self.dialect(), "acquire"))
     }
 

@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use lock_core::{Attempt, Clock};
+use lock_core::{Attempt, Clock, keep::cancel::unless_cancelled};
 use sqlx::Connection;
 use tokio::{runtime::Handle, time::timeout};
 
@@ -35,11 +35,8 @@ impl dyn Database + '_ {
         patience: Duration,
         caller: Option<&Attempt>,
     ) -> Result<Turn, Failure> {
-        tokio::select! {
-            biased;
-            turn = self.turns().take(rank, patience) => turn,
-            () = cancelled(caller) => Err(Failure::Down(failure::cancelled())),
-        }
+        let turn = unless_cancelled(caller, self.turns().take(rank, patience)).await;
+        turn.unwrap_or_else(|| Err(Failure::Down(failure::cancelled())))
     }
 
     /// Runs a script when it is its turn. Returns when it was sent, and all entries in its answer.
@@ -74,14 +71,6 @@ impl dyn Database + '_ {
             Err(Failure::Barred(why)) => self.turns().reach.broke(why),
         }
         answer
-    }
-}
-
-/// Waits until the caller of an attempt has left; for ever where there is none.
-async fn cancelled(caller: Option<&Attempt>) {
-    match caller {
-        Some(caller) => caller.cancelled().await,
-        None => std::future::pending().await,
     }
 }
 
