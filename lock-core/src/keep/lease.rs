@@ -80,3 +80,27 @@ impl<A, W, H> Progress<A, W, H> {
         Error::Lost { name: self.name.clone(), reason }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{Clock, Request};
+
+    #[test]
+    fn a_renewal_that_finds_no_entry_loses_the_lock() {
+        let (ttl, now) = (Duration::from_secs(9), Clock::Boot.now());
+        let request = Request::new(LockName::new("orders").unwrap(), ttl);
+        let attempt = Progress::<()>::new(Uuid::new_v4(), &request, ttl / 3, ());
+        let kept = Kept::new(&attempt, 3, attempt.hold(now, ()).unwrap());
+        kept.upgraded(4);
+        assert_eq!((kept.token(), kept.next_version()), (FencingToken::new(4), 1));
+        kept.renewed(Some(now + ttl)).unwrap();
+        assert_eq!(kept.validity().until(), safe_until(now + ttl, ttl));
+        assert_eq!(kept.expired_by(now), safe_until(now + ttl, ttl) + ttl);
+        let lost = kept.renewed(None).unwrap_err();
+        assert!(matches!(lost, Error::Lost { reason: LossReason::EntryGone, .. }), "{lost:?}");
+        assert_eq!(kept.validity().loss(), Some(LossReason::EntryGone));
+    }
+}
